@@ -1,0 +1,109 @@
+"""What a player is: the protocol that search players, tables and trained agents share.
+
+A player is a policy over observations. ``predict`` is Stable-Baselines3's predictor protocol, so `evaluate_policy`
+takes any player; ``play`` plays one whole episode, in the gym loop here and in a compiled loop where a player has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Predictor(Protocol):
+    """Anything with Stable-Baselines3's ``predict``: our players and SB3's models alike."""
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]: ...
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One finished episode: enough to replay it from its seed.
+
+    ``actions`` is uint8[length] (uint16 where the action space is larger), ``figures`` holds the game's true figures
+    at the end, as in the environment's ``info`` (2048: ``score``, ``max_tile``), ``terminated`` is False where a cap
+    ended the episode.
+    """
+
+    seed: int
+    actions: NDArray[Any]
+    terminated: bool
+    figures: dict[str, int] = field(hash=False)
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+class Player:
+    """A policy over observations; subclasses say how a decision is made.
+
+    ``name`` is the registered name, ``options`` the JSON-typed options it was made with, ``game`` the first part of
+    the name. ``figures`` names the entries of ``info`` that describe a finished game.
+    """
+
+    name: str = "player"
+    options: Mapping[str, Any] = {}
+
+    def start(self, seed: int) -> Any:
+        """What the player remembers at the start of an episode; None where it remembers nothing."""
+        return None
+
+    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+        """Value of each action, float64[n_actions] (batched: [n, n_actions]); -inf where illegal."""
+        raise NotImplementedError(f"{self.name} does not value actions; it only chooses one")
+
+    def act(self, observation: Any, state: Any = None) -> NDArray[np.int64]:
+        """The chosen action: a 0-d int64 for one observation, int64[n] for a batch."""
+        return self.predict(observation, state)[0]
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[NDArray[np.int64], Any]:
+        """The chosen action and the state to hand in next time (Stable-Baselines3's predictor protocol)."""
+        raise NotImplementedError
+
+    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+        """This player under an environment's rules: fills in those left out, refuses those that differ."""
+        return self
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        """One whole episode from ``reset(seed=seed)``."""
+        return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
+
+
+def play_in_env(
+    player: Predictor,
+    env_id: str,
+    seed: int,
+    env_kwargs: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+) -> Trajectory:
+    """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
+
+    ``player`` is anything with ``predict``; a player with ``start`` is started with the episode's seed.
+    """
+    env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
+    try:
+        observation, info = env.reset(seed=seed)
+        state = player.start(seed) if isinstance(player, Player) else None
+        actions: list[int] = []
+        terminated = truncated = False
+        while not (terminated or truncated):
+            first = np.array([not actions])
+            action, state = player.predict(observation, state, episode_start=first, deterministic=True)
+            observation, _, terminated, truncated, info = env.step(int(action))
+            actions.append(int(action))
+    finally:
+        env.close()
+    figures = {key: int(info[key]) for key in ("score", "max_tile", "lines", "pieces") if key in info}
+    return Trajectory(seed, np.array(actions, dtype=np.uint8 if max(actions) < 256 else np.uint16), terminated, figures)

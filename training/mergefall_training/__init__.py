@@ -1,0 +1,1 @@
+"""Evaluation, comparison and training of 2048 and Tetris players."""
