@@ -38,7 +38,7 @@ class Heuristic:
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
     dead: ClassVar[float]  # the value a search gives a node without a legal move
-    terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move) -> tuple of float64, as `term_names`
+    terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
     packed_kernel: ClassVar[Any]  # (board uint64, to_move, tables, weights) -> float, 4×4 boards
 
@@ -65,7 +65,7 @@ class Heuristic:
         """The named parts before weighting: a float each for one board, float64[n] each for a batch."""
         cells, rows, cols, single = self._boards(ranks)
         parts = np.empty((len(self.term_names), len(cells)))
-        _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), parts)
+        _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), self.weight_vector(), parts)
         return {name: float(part[0]) if single else part for name, part in zip(self.term_names, parts, strict=True)}
 
     def weight_vector(self) -> NDArray[np.float64]:
@@ -140,9 +140,9 @@ def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
             values[i] = value_of(cells[i], rows, cols, to_move, weights)
 
     @kernel(variant=cls.name)
-    def batch_terms(cells, rows, cols, to_move, parts):
+    def batch_terms(cells, rows, cols, to_move, weights, parts):
         for i in range(len(cells)):
-            terms = terms_of(cells[i], rows, cols, to_move)
+            terms = terms_of(cells[i], rows, cols, to_move, weights)
             for k in range(len(terms)):
                 parts[k, i] = terms[k]
 

@@ -33,7 +33,7 @@ def line_terms(cells, start, stride, length):
 
 
 @kernel
-def terms_of_cells(cells, rows, cols, to_move):
+def terms_of_cells(cells, rows, cols, to_move, weights):
     """(monotonicity, smoothness, ln of empty cells, log2 of the largest tile, corner)."""
     left, right, up, down, roughness, empty, top = 0, 0, 0, 0, 0, 0, 0
     for r in range(rows):
@@ -58,7 +58,7 @@ def terms_of_cells(cells, rows, cols, to_move):
 
 @kernel
 def value_of_cells(cells, rows, cols, to_move, weights):
-    return dot(terms_of_cells(cells, rows, cols, to_move), weights, 0)
+    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def line_terms(cells, start, stride, length, single):
 
 
 @kernel
-def terms_of_cells(cells, rows, cols, to_move):
+def terms_of_cells(cells, rows, cols, to_move, weights):
     """(base, empty, merges, monotonicity, sum), each added up over all rows and columns."""
     empty, merges, monotonicity, total = 0.0, 0.0, 0.0, 0.0
     for line in range(rows + cols):
@@ -61,7 +61,7 @@ def terms_of_cells(cells, rows, cols, to_move):
 
 @kernel
 def value_of_cells(cells, rows, cols, to_move, weights):
-    return dot(terms_of_cells(cells, rows, cols, to_move), weights, 0)
+    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
 
 
 @kernel
