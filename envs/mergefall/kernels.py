@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 from numba import types
@@ -136,7 +136,7 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
-        for i, element in enumerate(kind.types):
+        for i, element in enumerate(cast(Any, kind).types):
             part = _without_owner(context, builder, element, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     elif isinstance(kind, types.Array):
@@ -147,8 +147,7 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@intrinsic
-def unowned(typing_context: Any, arrays: Any) -> Any:
+def _unowned(typing_context: Any, arrays: Any) -> Any:
     """An array, or a tuple of arrays and other things, without what counts references to its memory.
 
     For loops that hand arrays to other kernels: each counting is an atomic operation, and a few of them take longer
@@ -159,6 +158,9 @@ def unowned(typing_context: Any, arrays: Any) -> Any:
         return _without_owner(context, builder, signature.args[0], args[0])
 
     return arrays(arrays), codegen
+
+
+unowned: Any = intrinsic(_unowned)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:
