@@ -31,8 +31,8 @@ MATRICES = np.array(
 
 @kernel
 def tile(rank):
-    """The value of a tile, 0 for an empty cell; a float, so that no rank overflows."""
-    return 2.0 ** np.float64(rank) if rank else 0.0
+    """The value of a tile as a float, so that no sum overflows; 0 for an empty cell."""
+    return np.float64(np.int64(1) << np.int64(rank)) if rank else 0.0
 
 
 @kernel
