@@ -30,8 +30,10 @@ def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
     """
     if isinstance(spec, Heuristic):
         return spec
+    if not isinstance(spec, str | Mapping):
+        raise ValueError(f"heuristic {spec!r}; a heuristic is a name or a mapping of its name and weights")
     options = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = options.pop("name", None)
-    if name not in HEURISTICS:
+    if not isinstance(name, str) or name not in HEURISTICS:
         raise ValueError(f"no heuristic {name!r}; there are {', '.join(HEURISTICS)}")
     return read_options(type(HEURISTICS[name]), options)

@@ -92,12 +92,14 @@ class PrairieFire(Heuristic):
 
 def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:
     """Stages as (rank, weights), in ascending order of ranks from 1 up; ValueError for anything else."""
+    if not isinstance(stages, list | tuple):
+        raise ValueError(f"stages of prairie-fire are {stages!r}; expected pairs (rank of the largest tile, weights)")
     checked: list[tuple[int, dict[str, float]]] = []
     for stage in stages:
         if not isinstance(stage, list | tuple) or len(stage) != 2 or not isinstance(stage[1], Mapping):
             raise ValueError(f"stage {stage!r} of prairie-fire; expected (rank of the largest tile, weights by name)")
         rank, weights = stage
-        if not isinstance(rank, int) or not 1 <= rank <= MAX_RANK or (checked and rank <= checked[-1][0]):
+        if type(rank) is not int or not 1 <= rank <= MAX_RANK or (checked and rank <= checked[-1][0]):
             raise ValueError(f"stage of prairie-fire from rank {rank!r}; expected ascending ranks from 1 to {MAX_RANK}")
         for name, weight in weights.items():
             if name not in TERMS:
