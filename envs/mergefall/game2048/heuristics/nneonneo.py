@@ -81,7 +81,7 @@ def fill_line_values(table, weights):
         table[line] = value
 
 
-@kernel
+@kernel(forceinline=True)
 def value_of_packed(board, to_move, table, weights):
     """The value in single precision, bit for bit the original's: rows and columns are summed apart."""
     turned = transpose(board)
