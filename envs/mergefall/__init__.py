@@ -1,0 +1,3 @@
+"""2048 and Tetris as exact, fast Gymnasium environments. Importing this package registers them."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""2048: rules, environments, heuristics."""

@@ -1,0 +1,203 @@
+"""The rules of 2048, compiled: boards of any size as flat cells, and the state of a game as a few words.
+
+A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
+
+    word    STREAM   SCORE   ILLEGAL   SHAPE                            CELLS …
+            random   so far  in a row  rows | cols << 8 | goal << 16    ranks, a byte each, row-major
+
+`goal` is the rank that ends the game, 0 for none. Nothing derived (empty cells, legality, largest tile) is kept.
+Boards up to 4×4 have a faster twin in `packed.py`; the slow twin of both is `reference.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel
+
+U = np.uint64
+STREAM, SCORE, ILLEGAL, SHAPE, CELLS = range(5)
+UP, RIGHT, DOWN, LEFT = range(4)
+ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
+FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
+
+# What `step` returns in one integer, from the lowest bit: action mask (4 bits, bit a is action a), whether the action
+# was legal, whether the game is over, the largest rank (8 bits), and above them the score of the move.
+LEGAL_BIT, OVER_BIT, RANK_SHIFT, GAIN_SHIFT = 4, 5, 8, 16
+
+
+def new_states(count: int, rows: int, cols: int, goal: int = 0) -> NDArray[np.uint64]:
+    """States of `count` games on empty boards, uint64[count, words]; `goal` is a rank or 0."""
+    states = np.zeros((count, CELLS + (rows * cols + 7) // 8), dtype=np.uint64)
+    states[:, SHAPE] = rows | cols << 8 | goal << 16
+    return states
+
+
+def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uint8]:
+    """The ranks in states uint64[..., words] as a view uint8[..., rows, cols]."""
+    cells = states.view(np.uint8)[..., 8 * CELLS : 8 * CELLS + rows * cols]
+    return cells.reshape((*states.shape[:-1], rows, cols))
+
+
+def stream_from_seed(seed: int) -> np.uint64:
+    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence."""
+    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+
+
+@kernel
+def draw(state):
+    """64 random bits; moves the stream on (SplitMix64: Steele, Lea & Flood 2014)."""
+    state[STREAM] += U(0x9E3779B97F4A7C15)
+    z = state[STREAM]
+    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
+    return z ^ (z >> U(31))
+
+
+@kernel
+def slide(cells, start, stride, length):
+    """Slide one line of flat cells towards `start`, in place; returns the score of its merges, -1 if nothing moved.
+
+    Example: ranks 1 0 1 3 become 2 3 0 0 and score 4.
+    """
+    target, waiting, gain, moved = 0, 0, 0, False
+    for i in range(length):
+        rank = cells[start + i * stride]
+        if rank == 0:
+            continue
+        if rank == waiting:
+            cells[start + (target - 1) * stride] = rank + 1
+            gain += 1 << (rank + 1)
+            waiting = 0
+            moved = True
+        else:
+            cells[start + target * stride] = rank
+            moved |= target != i
+            target += 1
+            waiting = rank
+    for i in range(target, length):
+        cells[start + i * stride] = 0
+    return gain if moved else -1
+
+
+@kernel
+def move_cells(cells, rows, cols, action):
+    """Slide flat cells uint8[rows·cols] in place; returns the score of the merges, -1 if the action is illegal."""
+    across = action == LEFT or action == RIGHT
+    lines, length = (rows, cols) if across else (cols, rows)
+    stride, between = (1, cols) if across else (cols, 1)
+    first = 0
+    if action == RIGHT or action == DOWN:
+        first = (length - 1) * stride
+        stride = -stride
+    gain, moved = 0, False
+    for line in range(lines):
+        score = slide(cells, first + line * between, stride, length)
+        if score >= 0:
+            gain += score
+            moved = True
+    return gain if moved else -1
+
+
+@kernel
+def legal_mask(cells, rows, cols):
+    """The legal actions of flat cells as bits 0 to 3; 0 when the game is over."""
+    mask = 0
+    for r in range(rows):
+        for c in range(cols):
+            here = cells[r * cols + c]
+            if c + 1 < cols:
+                there = cells[r * cols + c + 1]
+                if there and (here == 0 or here == there):
+                    mask |= 1 << LEFT
+                if here and (there == 0 or here == there):
+                    mask |= 1 << RIGHT
+            if r + 1 < rows:
+                there = cells[(r + 1) * cols + c]
+                if there and (here == 0 or here == there):
+                    mask |= 1 << UP
+                if here and (there == 0 or here == there):
+                    mask |= 1 << DOWN
+    return mask
+
+
+@kernel
+def spawn(state, cells):
+    """Put a 2 (0.9) or a 4 on a uniformly drawn empty cell; there must be one.
+
+    The upper half of one draw picks the cell (to within 10⁻⁸), the lower half the tile.
+    """
+    empty = 0
+    for i in range(cells.size):
+        empty += cells[i] == 0
+    bits = draw(state)
+    skip = np.int64(((bits >> U(32)) * U(empty)) >> U(32))
+    for i in range(cells.size):
+        if cells[i] == 0:
+            if skip == 0:
+                cells[i] = 2 if (bits & U(0xFFFFFFFF)) < FOUR_IN_2_32 else 1
+                return
+            skip -= 1
+
+
+@kernel
+def shape_of(state):
+    """(rows, cols, goal rank) of a state."""
+    shape = np.int64(state[SHAPE])
+    return shape & 255, shape >> 8 & 255, shape >> 16
+
+
+@kernel
+def flat_cells(state, rows, cols):
+    """The ranks of a state uint64[words] as a view uint8[rows·cols]."""
+    return state[CELLS:].view(np.uint8)[: rows * cols]
+
+
+@kernel
+def status(cells, rows, cols, goal):
+    """What `step` returns about a board: action mask, whether the game is over, largest rank."""
+    top = 0
+    for i in range(cells.size):
+        top = max(top, np.int64(cells[i]))
+    mask = legal_mask(cells, rows, cols)
+    over = mask == 0 or (goal > 0 and top >= goal)
+    return (ALL_ACTIONS if over else mask) | over << OVER_BIT | top << RANK_SHIFT
+
+
+@kernel
+def start(state):
+    """Begin a game: an empty board and two tiles. Returns what `step` returns."""
+    rows, cols, goal = shape_of(state)
+    cells = flat_cells(state, rows, cols)
+    state[SCORE] = 0
+    state[ILLEGAL] = 0
+    cells[:] = 0
+    spawn(state, cells)
+    spawn(state, cells)
+    return status(cells, rows, cols, goal)
+
+
+@kernel
+def observe(state):
+    """What `step` returns, of a state as it stands."""
+    rows, cols, goal = shape_of(state)
+    return status(flat_cells(state, rows, cols), rows, cols, goal)
+
+
+@kernel
+def step(state, action):
+    """Play one action: slide, and if the board changed, score and spawn. Returns the packed integer described above.
+
+    An illegal action changes only the count of illegal actions in a row.
+    """
+    rows, cols, goal = shape_of(state)
+    cells = flat_cells(state, rows, cols)
+    gain = move_cells(cells, rows, cols, action)
+    if gain < 0:
+        state[ILLEGAL] += U(1)
+        return status(cells, rows, cols, goal)
+    state[ILLEGAL] = 0
+    state[SCORE] += U(gain)
+    spawn(state, cells)
+    return status(cells, rows, cols, goal) | 1 << LEGAL_BIT | gain << GAIN_SHIFT

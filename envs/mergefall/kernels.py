@@ -1,0 +1,133 @@
+"""The one way kernels are compiled: Numba, cached on disk, never stale, never compiled at import.
+
+Numba keys its cache on the file that defines a function, while our kernels inline rules from other files. So the cache
+key here holds a digest of every kernel file: those of `mergefall` and of the package the kernel is defined in. Each
+compiled signature has a file of its own, written whole and renamed, so processes may compile side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is going on
+_MARK = b"import kernel"  # a kernel file is one that imports this module's decorator
+
+
+@cache
+def digest(package: Path) -> str:
+    """A digest of all kernel files of `mergefall` and of `package` (a folder), as hexadecimal text."""
+    sources = {path for root in (Path(__file__).parent, package) for path in root.rglob("*.py")}
+    texts = [(path.name, text) for path in sorted(sources) if _MARK in (text := path.read_bytes())]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
+def _package_root(source: Path) -> Path:
+    root = source.parent
+    while (root.parent / "__init__.py").exists():
+        root = root.parent
+    return root
+
+
+class _Notice:
+    """Says on stderr, once, that kernels are being compiled, if it takes long enough to be noticed."""
+
+    said = False
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def start(self) -> None:
+        if not _Notice.said:
+            self._timer = threading.Timer(SLOW_COMPILE, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @staticmethod
+    def _say() -> None:
+        if not _Notice.said:
+            _Notice.said = True
+            print("mergefall: compiling kernels for this machine (once; they are cached)", file=sys.stderr, flush=True)
+
+
+class _FilePerSignature(IndexDataCacheFile):
+    """A cache file for each signature, which repeats the key it was made under: no index that two writers could tear."""
+
+    def _path(self, key: Any) -> str:
+        return self._data_path(self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)))
+
+    def load(self, key: Any) -> Any:
+        try:
+            content = Path(self._path(key)).read_bytes()
+        except FileNotFoundError:
+            return None
+        stamp, data = pickle.loads(content)
+        return pickle.loads(data) if stamp == (self._version, self._source_stamp, repr(key)) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        stamp = (self._version, self._source_stamp, repr(key))
+        with self._open_for_write(self._path(key)) as file:
+            file.write(pickle.dumps((stamp, self._dump(data))))
+
+
+class _KernelCache(FunctionCache):
+    def __init__(self, function: Callable[..., Any], variant: str) -> None:
+        super().__init__(function)
+        self._notice = _Notice()
+        self._cache_file = _FilePerSignature(
+            cache_path=self._cache_path,
+            filename_base=f"{self._impl.filename_base}{variant}",
+            source_stamp=digest(_package_root(Path(function.__code__.co_filename))),
+        )
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return sig, codegen.magic_tuple()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        data = super().load_overload(sig, target_context)
+        if data is None:
+            self._notice.start()
+        return data
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self._notice.stop()
+        super().save_overload(sig, data)
+
+
+def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **options: Any) -> Any:
+    """Compile a function on its first call and keep the machine code on disk.
+
+    Args:
+        function: plain functions over integers, arrays and tuples.
+        variant: tells apart kernels made from one function inside a factory (a closure over other kernels).
+        options: Numba's own, such as ``parallel``, ``nogil`` (True unless told) and ``fastmath`` (a set of flags).
+
+    Example:
+        >>> from mergefall.kernels import kernel
+        >>> @kernel
+        ... def twice(x):
+        ...     return 2 * x
+        >>> twice.py_func(4)
+        8
+    """
+    if function is None:
+        return lambda decorated: kernel(decorated, variant=variant, **options)
+    dispatcher = numba.njit(nogil=True, **options)(function)
+    parts = [variant] if variant else []
+    parts += [f"{name}={value}" for name, value in sorted(options.items())]
+    if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
+        dispatcher._cache = _KernelCache(function, "".join(f"-{part}" for part in parts))
+    return dispatcher
