@@ -1,0 +1,195 @@
+"""Playing episodes side by side: in this process, over processes, or on a Ray cluster.
+
+Whatever plays them, an episode is a function of a task and a seed; only how that function is mapped over the seeds
+differs here.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from time import perf_counter
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.error import DependencyNotInstalled
+from gymnasium.error import Error as GymnasiumError
+from mergefall_baselines import make, players
+from mergefall_baselines.player import Player, Predictor, play_in_env
+
+from mergefall_training.records import Episode, episode_from
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How `make` makes a player: what travels to other processes in place of tables and compiled code."""
+
+    name: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Who plays what: all that is needed to play the episode of any seed."""
+
+    player: Predictor | Recipe
+    env_id: str
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+
+    def starter(self) -> Callable[[int], Episode]:
+        """The task as a function of the seed, compiled: no episode's ``seconds`` holds the time to get ready."""
+        player = self.player
+        if isinstance(player, Recipe):
+            player = make(player.name, **player.options).with_rules(self.env_kwargs)
+
+        def play(seed: int, cap: int | None = self.max_episode_steps) -> Episode:
+            start = perf_counter()
+            if isinstance(player, Player):
+                trajectory = player.play(self.env_id, seed, self.env_kwargs, cap)
+            else:
+                trajectory = play_in_env(player, self.env_id, seed, self.env_kwargs, cap)
+            seconds = perf_counter() - start
+            length, terminated = len(trajectory), bool(trajectory.terminated)
+            figures = {name: int(value) for name, value in trajectory.figures.items()}
+            return episode_from(dict(seed=seed, length=length, terminated=terminated, seconds=seconds, **figures))
+
+        play(0, cap=1)
+        return play
+
+    def pack(self) -> bytes:
+        """The task as bytes for another process; one that cannot travel is a ValueError."""
+        player = self.player
+        if isinstance(player, Player) and player.name in players():
+            player = Recipe(player.name, dict(player.options))
+        try:
+            return pickle.dumps(replace(self, player=player))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(f"{player!r} cannot be sent to other processes; workers=1 plays in this one") from error
+
+
+def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
+    """A task that fits together: the environment exists and takes the kwargs, and the player plays by its rules.
+
+    Registered kwargs are filled in, and so are rules that the player leaves open. What does not fit is a ValueError.
+    """
+    kwargs = dict(env_kwargs or {})
+    if max_episode_steps is not None and max_episode_steps < 1:
+        raise ValueError(f"max_episode_steps={max_episode_steps}; expected at least 1, or None for no cap")
+    try:
+        json.dumps(kwargs)
+        env = gym.make(env_id, max_episode_steps=max_episode_steps, **kwargs)
+    except (GymnasiumError, TypeError) as error:
+        raise ValueError(f"no environment {env_id!r} with kwargs {kwargs}: {error}") from error
+    env.close()
+    spec = gym.spec(env_id)
+    kwargs = spec.kwargs | kwargs
+    if isinstance(player, Player):
+        player = player.with_rules(kwargs)
+    return Task(player, spec.id, kwargs, max_episode_steps or spec.max_episode_steps)
+
+
+def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | Executor) -> Generator[Episode]:
+    """Play the task's episodes from ``seeds``, yielding each as it ends, in any order."""
+    if executor not in ("processes", "ray") and not isinstance(executor, Executor):
+        raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a concurrent.futures.Executor")
+    if not seeds:
+        return
+    # Done here first also where others play: what is wrong shows at once, and they find compiled kernels on disk.
+    play = task.starter()
+    if isinstance(executor, Executor):
+        yield from _on_executor(task.pack(), seeds, executor)
+    elif executor == "ray":
+        yield from _on_ray(task.pack(), seeds)
+    elif min(workers, len(seeds)) == 1:
+        yield from map(play, seeds)
+    else:
+        with process_pool(min(workers, len(seeds))) as pool:
+            yield from _on_executor(task.pack(), seeds, pool)
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Worker processes that a Ctrl-C stops at once, without a traceback each, and that end when this process dies.
+
+    They are spawned: a fork after a parallel kernel has run kills the child.
+    """
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
+
+
+@contextmanager
+def _interrupts_held_back() -> Generator[None]:
+    """Ctrl-C waits in here, and in processes started in here until they are ready to end without a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    # A parent that was killed cannot tell its workers, and they would wait for work for ever.
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+@lru_cache(maxsize=1)
+def _unpack(packed: bytes) -> Callable[[int], Episode]:
+    return pickle.loads(packed).starter()
+
+
+def _play(packed: bytes, seed: int) -> Episode:
+    return _unpack(packed)(seed)
+
+
+def _on_executor(packed: bytes, seeds: Sequence[int], executor: Executor) -> Generator[Episode]:
+    with _interrupts_held_back():
+        futures = [executor.submit(_play, packed, seed) for seed in seeds]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except BrokenProcessPool as error:
+        error.add_note("In a script, play under `if __name__ == '__main__':`, for worker processes import the script.")
+        raise
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _on_ray(packed: bytes, seeds: Sequence[int]) -> Generator[Episode]:
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise DependencyNotInstalled("executor='ray' needs Ray: pip install 'mergefall[ray]'") from error
+    if not ray.is_initialized():
+        ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
+    play, shared = ray.remote(_play), ray.put(packed)
+    pending = [play.remote(shared, seed) for seed in seeds]
+    try:
+        while pending:
+            done, pending = ray.wait(pending)
+            yield from ray.get(done)
+    finally:
+        for reference in pending:
+            ray.cancel(reference)
