@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 
 import gymnasium as gym
@@ -15,6 +14,7 @@ from gymnasium.error import DependencyNotInstalled
 from mergefall_baselines import make
 from mergefall_training.evaluation import Evaluation, evaluate
 from mergefall_training.records import Game2048Episode, read_records
+from mergefall_training.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
 SMALL = {"rows": 2, "cols": 3}
@@ -50,9 +50,11 @@ def test_episode_k_is_the_game_from_seed_plus_k():
         assert episode.seconds > 0
 
 
-@pytest.mark.parametrize("executor", ["processes", ThreadPoolExecutor(2)])
-def test_workers_do_not_change_the_episodes(executor):
-    assert timeless(play(workers=2, executor=executor).episodes) == timeless(play().episodes)
+def test_workers_do_not_change_the_episodes():
+    assert timeless(play(workers=2).episodes) == timeless(play().episodes)
+    with process_pool(2) as pool:
+        for player in ("2048/random", "2048/greedy"):
+            assert timeless(play(player=player, executor=pool).episodes) == timeless(play(player=player).episodes)
 
 
 def test_a_player_of_ones_own_travels_to_other_processes(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -97,14 +97,14 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     *,
     max_episode_steps: int | None = None,
-    executor: str | Executor = "processes",
+    executor: str | ProcessPoolExecutor = "processes",
     progress: bool = True,
 ) -> Evaluation:
     """Play ``episodes`` games from seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
 
     ``player`` is a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``. ``max_episode_steps``
     caps games. ``workers`` processes play side by side (None: one per core; 1: this process); ``executor="ray"`` plays
-    on a Ray cluster instead, whose size replaces ``workers``, and an `Executor` of one's own is taken as it is.
+    on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations.
 
     ``out`` is a JSON-lines file to which each episode is appended as it ends. The same call on a file that holds some
     of the episodes plays the others; a file of another run is a ValueError.

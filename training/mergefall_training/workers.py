@@ -13,7 +13,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -99,31 +99,36 @@ def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, m
     return Task(player, spec.id, kwargs, max_episode_steps or spec.max_episode_steps)
 
 
-def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | Executor) -> Generator[Episode]:
+def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
     """Play the task's episodes from ``seeds``, yielding each as it ends, in any order."""
-    if executor not in ("processes", "ray") and not isinstance(executor, Executor):
-        raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a concurrent.futures.Executor")
+    if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
+        raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a `process_pool`")
     if not seeds:
         return
     # Done here first also where others play: what is wrong shows at once, and they find compiled kernels on disk.
     play = task.starter()
-    if isinstance(executor, Executor):
-        yield from _on_executor(task.pack(), seeds, executor)
-    elif executor == "ray":
+    if executor == "ray":
         yield from _on_ray(task.pack(), seeds)
+    elif isinstance(executor, ProcessPoolExecutor):
+        yield from _on_processes(task.pack(), seeds, executor)
     elif min(workers, len(seeds)) == 1:
         yield from map(play, seeds)
     else:
         with process_pool(min(workers, len(seeds))) as pool:
-            yield from _on_executor(task.pack(), seeds, pool)
+            yield from _on_processes(task.pack(), seeds, pool)
 
 
-def process_pool(workers: int) -> ProcessPoolExecutor:
+@contextmanager
+def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """Worker processes that a Ctrl-C stops at once, without a traceback each, and that end when this process dies.
 
     They are spawned: a fork after a parallel kernel has run kills the child.
     """
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -163,18 +168,15 @@ def _play(packed: bytes, seed: int) -> Episode:
     return _unpack(packed)(seed)
 
 
-def _on_executor(packed: bytes, seeds: Sequence[int], executor: Executor) -> Generator[Episode]:
+def _on_processes(packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
     with _interrupts_held_back():
-        futures = [executor.submit(_play, packed, seed) for seed in seeds]
+        futures = [pool.submit(_play, packed, seed) for seed in seeds]
     try:
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
         error.add_note("In a script, play under `if __name__ == '__main__':`, for worker processes import the script.")
         raise
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 def _on_ray(packed: bytes, seeds: Sequence[int]) -> Generator[Episode]:
