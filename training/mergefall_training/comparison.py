@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mergefall import __version__
 from mergefall_baselines import make
 from rich.console import Console
@@ -141,7 +142,7 @@ def table(result: GameResult) -> Table:
         cells = [row.entry.label, str(summary.episodes)]
         cells += [_cell(score, short) for score in (summary.mean, summary.median, summary.iqm)]
         cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
-        cells += [short(summary.moves_per_game), f"{summary.ms_per_move:.2g}"]
+        cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
         view.add_row(*cells, *([str(summary.capped)] if capped else []))
     return view
 

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from mergefall_training.comparison import GameResult
@@ -33,7 +34,7 @@ def _png(figure: Figure) -> bytes:
 
 
 def _figure(result: GameResult, title: str, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(9, height), layout="constrained")
+    figure = Figure(figsize=(10, height), layout="constrained")
     axes = figure.add_subplot()
     figure.suptitle(f"{result.game.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
     axes.set_title(result.conditions, loc="left", fontsize=8, color=GREY)
@@ -92,7 +93,14 @@ def _tiles(result: GameResult) -> Figure:
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xlabel("share of games")
-    figure.legend(loc="outside lower center", ncols=min(len(tiles), 10), frameon=False, fontsize=9)
+    figure.legend(
+        loc="outside lower center",
+        ncols=min(len(tiles), 12),
+        frameon=False,
+        fontsize=9,
+        handlelength=1,
+        columnspacing=1.2,
+    )
     return figure
 
 
@@ -116,27 +124,28 @@ def _speed(result: GameResult) -> Figure:
     places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(np.stack([times, means], 1)))[:, 1])
     for row, x, y, place in zip(result.rows, times, means, places, strict=True):
         axes.annotate(
-            row.entry.label,
+            f"{row.entry.label}, N={row.summary.episodes}",
             (x, y),
             (1.03, place),
             textcoords="axes fraction",
             va="center",
             fontsize=8.5,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4},
+            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4},
         )
     return figure
 
 
-def _spread(heights: np.ndarray, gap: float = 0.045) -> np.ndarray:
-    """Heights in [0, 1], moved as little as needed to lie ``gap`` apart (closer where there are too many)."""
-    gap = min(gap, 1 / max(1, len(heights) - 1))
+def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:
+    """Heights in [0, 1], pushed apart until neighbours lie ``gap`` apart (less where there are too many for that)."""
+    gap = min(gap, 1 / max(1, len(heights)))
     order = np.argsort(heights)
-    places = np.clip(heights[order], 0, 1)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    for i in range(len(places) - 1, -1, -1):
-        places[i] = min(places[i], (1 if i == len(places) - 1 else places[i + 1] - gap))
-    result = np.empty_like(places)
-    result[order] = places
-    return result
+    places = heights[order]
+    for _ in range(1000):
+        push = np.maximum(0, gap - np.diff(places)) / 2
+        if push.sum() < 1e-4:
+            break
+        places[1:] += push
+        places[:-1] -= push
+        places = places.clip(0, 1)
+    return places[np.argsort(order)]
