@@ -92,7 +92,7 @@ def compare(
         for game in suite.games:
             rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
             result = GameResult(game, sorted(rows, key=lambda row: -row.summary.mean.value))
-            console.print(table(result))
+            print_result(result, console)
             results.append(result)
     if folder is not None:
         _write(folder, suite, results, console)
@@ -124,13 +124,19 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(width=140)
 
 
-def table(result: GameResult) -> Table:
-    """The game's table: one line per player, each estimate above its 95 % interval."""
-    view = Table(title=f"{result.game.name}: {result.conditions}", title_justify="left", padding=(0, 1, 0, 0), box=None)
-    view.caption = (
-        "below each estimate its 95 % interval: bootstrap for scores, Wilson for the share of games that reached a tile"
+def print_result(result: GameResult, console: Console) -> None:
+    """Print a game's table with what its figures rest on."""
+    console.print(f"[bold]{result.game.name}[/bold]: {result.conditions}", highlight=False, soft_wrap=True)
+    console.print(_table(result))
+    note = (
+        "Below each estimate its 95% interval: bootstrap for scores, Wilson's for shares of games that reached a tile."
     )
-    view.caption_justify = "left"
+    console.print(f"[dim]{note}[/dim]", highlight=False, soft_wrap=True)
+
+
+def _table(result: GameResult) -> Table:
+    """One line per player, each estimate above its interval."""
+    view = Table(padding=(0, 1, 0, 0), box=None)
     view.add_column("player", overflow="fold", min_width=16)
     for name in ("N", "mean", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles), "moves", "ms/move"):
         view.add_column(name, justify="right", no_wrap=True)

@@ -6,6 +6,7 @@ differs here.
 
 from __future__ import annotations
 
+import inspect
 import json
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -31,18 +32,10 @@ from mergefall_training.records import Episode, episode_from
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How `make` makes a player: what travels to other processes in place of tables and compiled code."""
-
-    name: str
-    options: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Task:
     """Who plays what: all that is needed to play the episode of any seed."""
 
-    player: Predictor | Recipe
+    player: Predictor
     env_id: str
     env_kwargs: dict[str, Any]
     max_episode_steps: int | None
@@ -50,8 +43,6 @@ class Task:
     def starter(self) -> Callable[[int], Episode]:
         """The task as a function of the seed, compiled: no episode's ``seconds`` holds the time to get ready."""
         player = self.player
-        if isinstance(player, Recipe):
-            player = make(player.name, **player.options).with_rules(self.env_kwargs)
 
         def play(seed: int, cap: int | None = self.max_episode_steps) -> Episode:
             start = perf_counter()
@@ -68,20 +59,35 @@ class Task:
         return play
 
     def pack(self) -> bytes:
-        """The task as bytes for another process; one that cannot travel is a ValueError."""
-        player = self.player
-        if isinstance(player, Player) and player.name in players():
-            player = Recipe(player.name, dict(player.options))
+        """The task as bytes for another process; one that cannot travel is a ValueError.
+
+        A player that `make` made travels as its name and options, without its tables and compiled code.
+        """
+        made = isinstance(self.player, Player) and self.player.name in players()
+        player = (self.player.name, dict(self.player.options)) if made else self.player
         try:
-            return pickle.dumps(replace(self, player=player))
+            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ValueError(f"{player!r} cannot be sent to other processes; workers=1 plays in this one") from error
+
+
+@lru_cache(maxsize=1)
+def _unpack(packed: bytes) -> Callable[[int], Episode]:
+    player, env_id, env_kwargs, max_episode_steps = pickle.loads(packed)
+    if isinstance(player, tuple):
+        name, options = player
+        player = make(name, **options).with_rules(env_kwargs)
+    return Task(player, env_id, env_kwargs, max_episode_steps).starter()
+
+
+def _play(packed: bytes, seed: int) -> Episode:
+    return _unpack(packed)(seed)
 
 
 def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
     """A task that fits together: the environment exists and takes the kwargs, and the player plays by its rules.
 
-    Registered kwargs are filled in, and so are rules that the player leaves open. What does not fit is a ValueError.
+    The environment's defaults are filled in, and the rules that the player leaves open. A misfit is a ValueError.
     """
     kwargs = dict(env_kwargs or {})
     if max_episode_steps is not None and max_episode_steps < 1:
@@ -93,10 +99,15 @@ def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, m
         raise ValueError(f"no environment {env_id!r} with kwargs {kwargs}: {error}") from error
     env.close()
     spec = gym.spec(env_id)
-    kwargs = spec.kwargs | kwargs
+    kwargs = _defaults(env) | spec.kwargs | kwargs
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
     return Task(player, spec.id, kwargs, max_episode_steps or spec.max_episode_steps)
+
+
+def _defaults(env: gym.Env[Any, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(type(env.unwrapped)).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
 
 
 def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
@@ -157,15 +168,6 @@ def _start_worker() -> None:
 
     # A parent that was killed cannot tell its workers, and they would wait for work for ever.
     threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-@lru_cache(maxsize=1)
-def _unpack(packed: bytes) -> Callable[[int], Episode]:
-    return pickle.loads(packed).starter()
-
-
-def _play(packed: bytes, seed: int) -> Episode:
-    return _unpack(packed)(seed)
 
 
 def _on_processes(packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
