@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mergefall.kernels import borrow, kernel
 
-from mergefall_baselines.game2048.engines import LINES, Engine, engine, read
+from mergefall_baselines.game2048.engines import Engine, engine, read
 from mergefall_baselines.game2048.leaves import best_leaves
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
@@ -59,8 +59,7 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         if line_values:
             if c.rewards == 0.0:
                 leaves = borrow(c.leaves, real, 32)
-                lines = borrow(c.row_lines, np.uint64, LINES)
-                best_leaves(board, lines, borrow(c.table0, real, LINES), leaves, lowest)
+                best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
                 while cells:
                     index = U(2 * cell_of(cells))
                     with_two, with_four = leaves[index], leaves[index + U(1)]

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 from mergefall.game2048.packed import LINE, spread, transpose
-from mergefall.kernels import kernel
+from mergefall.kernels import borrow, kernel
 
 U = np.uint64
+LINES = 1 << 16
+REAL = np.float32
 
 
 @kernel
@@ -35,13 +37,14 @@ def columns_of(r0, r1, r2, r3):
 
 
 @kernel
-def leaves_of_row(r, row, other_entries, back, on, lines, values, best, first, step, lowest):
+def leaves_of_row(r, row, other_entries, back, on, lines_at, values_at, best_at, first, step, lowest):
     """The leaves for the empty cells of row `r`: the better of sliding all rows back and on, if above what `best` has.
 
     `back` and `on` describe the other rows slid either way: value of the rows before `r`, values of up to three rows
     after it, and the transposed board without row `r`. Cell c's leaf for a tile of rank k is ``best[first + c * step +
     k - 1]``.
     """
+    lines, values, best = borrow(lines_at, np.uint64, LINES), borrow(values_at, REAL, LINES), borrow(best_at, REAL, 32)
     back_before, back1, back2, back3, back_columns = back
     on_before, on1, on2, on3, on_columns = on
     for rank in range(1, 3):
@@ -71,8 +74,9 @@ def leaves_of_row(r, row, other_entries, back, on, lines, values, best, first, s
 
 
 @kernel
-def best_slides(board, lines, values, best, row_step, cell_step, lowest):
+def best_slides(board, lines_at, values_at, best_at, row_step, cell_step, lowest):
     """Raise ``best`` by the leaves of the two moves along the rows, for each empty cell and tile."""
+    lines, values = borrow(lines_at, np.uint64, LINES), borrow(values_at, REAL, LINES)
     w0, w1, w2, w3 = board & LINE, board >> U(16) & LINE, board >> U(32) & LINE, board >> U(48)
     e0, e1, e2, e3 = lines[w0], lines[w1], lines[w2], lines[w3]
     b0, b1, b2, b3 = e0 & LINE, e1 & LINE, e2 & LINE, e3 & LINE
@@ -84,24 +88,26 @@ def best_slides(board, lines, values, best, row_step, cell_step, lowest):
     column = U(0x000F000F000F000F)
     back = (zero, vb1, vb2, vb3, back_columns & ~column)
     on = (zero, vo1, vo2, vo3, on_columns & ~column)
-    leaves_of_row(0, w0, e1 | e2 | e3, back, on, lines, values, best, 0, cell_step, lowest)
+    leaves_of_row(0, w0, e1 | e2 | e3, back, on, lines_at, values_at, best_at, 0, cell_step, lowest)
     back = (vb0, vb2, vb3, zero, back_columns & ~(column << U(4)))
     on = (vo0, vo2, vo3, zero, on_columns & ~(column << U(4)))
-    leaves_of_row(1, w1, e0 | e2 | e3, back, on, lines, values, best, row_step, cell_step, lowest)
+    leaves_of_row(1, w1, e0 | e2 | e3, back, on, lines_at, values_at, best_at, row_step, cell_step, lowest)
     back = (vb0 + vb1, vb3, zero, zero, back_columns & ~(column << U(8)))
     on = (vo0 + vo1, vo3, zero, zero, on_columns & ~(column << U(8)))
-    leaves_of_row(2, w2, e0 | e1 | e3, back, on, lines, values, best, 2 * row_step, cell_step, lowest)
+    leaves_of_row(2, w2, e0 | e1 | e3, back, on, lines_at, values_at, best_at, 2 * row_step, cell_step, lowest)
     back = (vb0 + vb1 + vb2, zero, zero, zero, back_columns & ~(column << U(12)))
     on = (vo0 + vo1 + vo2, zero, zero, zero, on_columns & ~(column << U(12)))
-    leaves_of_row(3, w3, e0 | e1 | e2, back, on, lines, values, best, 3 * row_step, cell_step, lowest)
+    leaves_of_row(3, w3, e0 | e1 | e2, back, on, lines_at, values_at, best_at, 3 * row_step, cell_step, lowest)
 
 
 @kernel
-def best_leaves(board, row_lines, values, best, lowest):
+def best_leaves(board, lines_at, values_at, best_at, lowest):
     """Value of the player's best move for each empty cell and tile of a 4×4 afterstate, or `lowest`.
 
-    Written to ``best[2 * cell + rank - 1]``, float[32], cells row-major.
+    Takes the addresses of the line table uint64[65536], of the line values float32[65536] and of the result
+    ``best[2 * cell + rank - 1]``, float32[32], cells row-major.
     """
+    best = borrow(best_at, REAL, 32)
     best[:] = lowest
-    best_slides(board, row_lines, values, best, 8, 2, lowest)
-    best_slides(transpose(board), row_lines, values, best, 2, 8, lowest)
+    best_slides(board, lines_at, values_at, best_at, 8, 2, lowest)
+    best_slides(transpose(board), lines_at, values_at, best_at, 2, 8, lowest)
