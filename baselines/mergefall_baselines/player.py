@@ -52,6 +52,14 @@ class Player:
     name: str = "player"
     options: Mapping[str, Any] = {}
 
+    def __reduce__(self) -> Any:
+        """Players travel to other processes as what `make` was told."""
+        return _remake, (self.name, dict(self.options))
+
+    def remade(self, **changed: Any) -> Player:
+        """The same player with some options changed."""
+        return _remake(self.name, {**self.options, **changed})
+
     def start(self, seed: int) -> Any:
         """What the player remembers at the start of an episode; None where it remembers nothing."""
         return None
@@ -79,6 +87,12 @@ class Player:
     ) -> Trajectory:
         """One whole episode from ``reset(seed=seed)``."""
         return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
+
+
+def _remake(name: str, options: dict[str, Any]) -> Player:
+    from mergefall_baselines.registry import make
+
+    return make(name, **options)
 
 
 def play_in_env(

@@ -89,7 +89,7 @@ class _KernelCache(FunctionCache):
         self._notice = _Notice()
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
-            filename_base=f"{self._impl.filename_base}{variant}",
+            filename_base=f"{self._impl.filename_base}-{variant}",
             source_stamp=digest(_package_root(Path(function.__code__.co_filename))),
         )
 
@@ -126,8 +126,7 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
     dispatcher = numba.njit(nogil=True, **options)(function)
-    parts = [variant] if variant else []
-    parts += [f"{name}={value}" for name, value in sorted(options.items())]
+    dispatcher.variant = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
-        dispatcher._cache = _KernelCache(function, "".join(f"-{part}" for part in parts))
+        dispatcher._cache = _KernelCache(function, dispatcher.variant)
     return dispatcher

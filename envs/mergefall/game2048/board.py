@@ -2,10 +2,10 @@
 
 A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
 
-    word    STREAM   SCORE   ILLEGAL   SHAPE                            CELLS …
-            random   so far  in a row  rows | cols << 8 | goal << 16    ranks, a byte each, row-major
+    word    STREAM   SCORE   ILLEGAL   STEPS        SHAPE                            CELLS …
+            random   so far  in a row  this episode rows | cols << 8 | goal << 16    ranks, a byte each, row-major
 
-`goal` is the rank that ends the game, 0 for none. Nothing derived (empty cells, legality, largest tile) is kept.
+`goal` is the rank that ends the game, 0 for none; STEPS counts actions, illegal ones too, for who caps episodes. Nothing derived (empty cells, legality, largest tile) is kept.
 Boards up to 4×4 have a faster twin in `packed.py`; the slow twin of both is `reference.py`.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel
 
 U = np.uint64
-STREAM, SCORE, ILLEGAL, SHAPE, CELLS = range(5)
+STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
 UP, RIGHT, DOWN, LEFT = range(4)
 ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
 FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
@@ -40,8 +40,11 @@ def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uin
     return cells.reshape((*states.shape[:-1], rows, cols))
 
 
-def stream_from_seed(seed: int) -> np.uint64:
-    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence."""
+def stream_from_seed(seed: int | None) -> np.uint64:
+    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence.
+
+    None takes fresh entropy from the operating system.
+    """
     return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
 
 
@@ -172,10 +175,36 @@ def start(state):
     cells = flat_cells(state, rows, cols)
     state[SCORE] = 0
     state[ILLEGAL] = 0
+    state[STEPS] = 0
     cells[:] = 0
     spawn(state, cells)
     spawn(state, cells)
     return status(cells, rows, cols, goal)
+
+
+@kernel
+def start_from(state, ranks):
+    """Begin a game on the given ranks uint8[rows·cols]; nothing is drawn. Returns what `step` returns."""
+    rows, cols, goal = shape_of(state)
+    cells = flat_cells(state, rows, cols)
+    state[SCORE] = 0
+    state[ILLEGAL] = 0
+    state[STEPS] = 0
+    cells[:] = ranks
+    return status(cells, rows, cols, goal)
+
+
+@kernel
+def begin(state, pool):
+    """Begin a game on a board drawn from `pool` uint8[n, rows·cols], an empty one standing for two random tiles.
+
+    With an empty pool nothing is drawn for the choice. Returns what `step` returns.
+    """
+    if pool.shape[0] > 0:
+        ranks = pool[np.int64(((draw(state) >> U(32)) * U(pool.shape[0])) >> U(32))]
+        if ranks.any():
+            return start_from(state, ranks)
+    return start(state)
 
 
 @kernel
@@ -189,11 +218,12 @@ def observe(state):
 def step(state, action):
     """Play one action: slide, and if the board changed, score and spawn. Returns the packed integer described above.
 
-    An illegal action changes only the count of illegal actions in a row.
+    An illegal action changes only the counts of steps and of illegal actions in a row.
     """
     rows, cols, goal = shape_of(state)
     cells = flat_cells(state, rows, cols)
     gain = move_cells(cells, rows, cols, action)
+    state[STEPS] += U(1)
     if gain < 0:
         state[ILLEGAL] += U(1)
         return status(cells, rows, cols, goal)
@@ -201,3 +231,12 @@ def step(state, action):
     state[SCORE] += U(gain)
     spawn(state, cells)
     return status(cells, rows, cols, goal) | 1 << LEGAL_BIT | gain << GAIN_SHIFT
+
+
+@kernel
+def afterstates(state, boards, gains):
+    """Write the boards that the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
+    rows, cols, _ = shape_of(state)
+    for action in range(4):
+        boards[action] = flat_cells(state, rows, cols)
+        gains[action] = move_cells(boards[action], rows, cols, action)

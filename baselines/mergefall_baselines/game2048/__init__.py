@@ -1,0 +1,1 @@
+"""Search players for 2048."""

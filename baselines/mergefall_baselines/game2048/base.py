@@ -1,0 +1,197 @@
+"""The shell of every compiled 2048 player: observations in, values and actions out, and whole episodes in one loop.
+
+A player brings a decision kernel for each way of holding a board (`engines.py`):
+
+    decide(cells, memory, values, settings)    fills values[4], -inf where illegal
+
+`cells` are flat ranks uint8[rows·cols], `memory` uint64[1] is the player's own random stream, `settings` whatever the
+kernel needs. The highest value wins, ties go to the first in `order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from mergefall.game2048 import board
+from mergefall.game2048.packed import fits
+from mergefall.kernels import kernel
+from numpy.typing import NDArray
+
+from mergefall_baselines.player import Player, Trajectory
+
+MARGIN = 64  # own moves ahead for which a packed board must hold; no search looks further
+CHUNK = 256  # moves played between two looks at the keyboard
+OVER, OUTGROWN = 1, 2
+ENV_ID = "mergefall/Game2048-v0"
+
+
+@kernel
+def pick(values, order):
+    """The action of the highest value; ties, and a board without a legal move, go to the first in `order`."""
+    best = order[0]
+    for i in range(1, 4):
+        if values[order[i]] > values[best]:
+            best = order[i]
+    return best
+
+
+@cache
+def _episode_kernel(decide: Any, bounded: bool) -> Any:
+    """The compiled episode loop of one decision kernel."""
+
+    @kernel(variant=decide.variant)
+    def play_on(state, actions, memory, values, order, settings):
+        """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
+        rows, cols, goal = board.shape_of(state)
+        cells = board.flat_cells(state, rows, cols)
+        for played in range(actions.size):
+            if bounded and not fits(cells, rows, cols, MARGIN):
+                return played << 2 | OUTGROWN
+            decide(cells, memory, values, settings)
+            action = pick(values, order)
+            actions[played] = action
+            if board.step(state, action) >> board.OVER_BIT & 1:
+                return (played + 1) << 2 | OVER
+        return actions.size << 2
+
+    return play_on
+
+
+class Player2048(Player):
+    """A 2048 player with a decision kernel. Options: rows, cols (the environment's, if left out), order (of ties)."""
+
+    def __init__(self, rows: int | None = None, cols: int | None = None, order: Any = None) -> None:
+        for name, size in (("rows", rows), ("cols", cols)):
+            if size is not None and not (isinstance(size, int) and 2 <= size <= 6):
+                raise ValueError(f"{name}={size!r} is no board size; expected an integer from 2 to 6")
+        self.rows, self.cols = rows, cols
+        self._order = np.array(range(4) if order is None else order, dtype=np.int64)
+        if sorted(self._order.tolist()) != [0, 1, 2, 3]:
+            raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
+        self._deciders: dict[tuple[str, int, int], tuple[Any, Any]] = {}
+
+    def decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        """The decision kernel for boards held as ``packed``, ``small`` or ``wide``, and its settings."""
+        key = (kind, rows, cols)
+        if key not in self._deciders:
+            self._deciders[key] = self._make_decider(kind, rows, cols)
+        return self._deciders[key]
+
+    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def start(self, seed: int) -> Any:
+        return None
+
+    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+        changed = {}
+        for name in ("rows", "cols"):
+            theirs, ours = rules.get(name), getattr(self, name)
+            if theirs is not None and ours is not None and theirs != ours:
+                raise ValueError(f"{self.name} was made for {name}={ours}, but the environment has {name}={theirs}")
+            if theirs is not None and ours is None:
+                changed[name] = theirs
+        return self.remade(**changed) if changed else self
+
+    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+        boards, single = self._boards(observation)
+        values = self._values(boards, self._memory(state, len(boards)))
+        return values[0] if single else values
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[NDArray[np.int64], Any]:
+        boards, single = self._boards(observation)
+        memory = self._memory(state, len(boards))
+        values = self._values(boards, memory)
+        actions = np.array([pick(row, self._order) for row in values], dtype=np.int64)
+        remembered = None if self.start(0) is None else memory
+        return (actions.reshape(()) if single else actions), remembered
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        """One whole episode from ``reset(seed=seed)``, in a compiled loop: the gym loop's trajectory."""
+        if env_id != ENV_ID:
+            raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
+        kwargs = dict(env_kwargs or {})
+        rows, cols, goal = kwargs.get("rows", 4), kwargs.get("cols", 4), kwargs.get("goal")
+        player = self.with_rules({"rows": rows, "cols": cols})
+        state = board.new_states(1, rows, cols, goal.bit_length() - 1 if goal else 0)[0]
+        state[board.STREAM] = board.stream_from_seed(seed)
+        board.start(state)
+        actions, terminated = player._play_from(state, seed, max_episode_steps)
+        top = int(board.cells_of(state, rows, cols).max())
+        figures = {"score": int(state[board.SCORE]), "max_tile": 1 << top}
+        return Trajectory(seed, actions, terminated, figures)
+
+    def _play_from(self, state: Any, seed: int, limit: int | None) -> tuple[NDArray[np.uint8], bool]:
+        rows, cols, _ = board.shape_of(state)
+        memory, values = self._memory(self.start(seed), 1), np.empty(4)
+        kinds = [self._narrow_kind(rows, cols), "wide"]
+        played: list[NDArray[np.uint8]] = []
+        while limit is None or limit > 0:
+            decide, settings = self.decider(kinds[0], rows, cols)
+            actions = np.empty(CHUNK if limit is None else min(CHUNK, limit), dtype=np.uint8)
+            loop = _episode_kernel(decide, kinds[0] != "wide")
+            count, end = divmod(loop(state, actions, memory, values, self._order, settings), 4)
+            played.append(actions[:count])
+            limit = None if limit is None else limit - count
+            if end == OVER:
+                return np.concatenate(played), True
+            if end == OUTGROWN:
+                kinds.pop(0)  # the sum of the tiles only grows: a game that left the packed boards never returns
+        return np.concatenate(played), False
+
+    def _values(self, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """float64[n, 4] for boards uint8[n, rows, cols]; moves the streams in `memory` on."""
+        values = np.empty((len(boards), 4))
+        rows, cols = boards.shape[1:]
+        for i, ranks in enumerate(boards):
+            cells = ranks.reshape(-1)
+            kind = self._narrow_kind(rows, cols) if fits(cells, rows, cols, MARGIN) else "wide"
+            self._decide(kind, ranks, memory[i : i + 1], values[i])
+        return values
+
+    def _decide(
+        self, kind: str, ranks: NDArray[np.uint8], memory: NDArray[np.uint64], values: NDArray[np.float64]
+    ) -> None:
+        decide, settings = self.decider(kind, *ranks.shape)
+        decide(ranks.reshape(-1), memory, values, settings)
+
+    @staticmethod
+    def _narrow_kind(rows: int, cols: int) -> str:
+        if rows == cols == 4:
+            return "packed"
+        return "small" if rows <= 4 and cols <= 4 else "wide"
+
+    def _boards(self, observation: Any) -> tuple[NDArray[np.uint8], bool]:
+        """Observations as uint8[n, rows, cols], and whether there was just one."""
+        ranks = np.asarray(observation)
+        single = ranks.ndim == 2
+        if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
+            raise ValueError(
+                f"{self.name} got an observation of shape {ranks.shape} and dtype {ranks.dtype}; "
+                "expected integer ranks (rows, cols), or a batch (n, rows, cols)"
+            )
+        for name, size, axis in (("rows", self.rows, -2), ("cols", self.cols, -1)):
+            if size is not None and ranks.shape[axis] != size:
+                raise ValueError(f"{self.name} plays {name}={size}; got an observation with {ranks.shape[axis]}")
+        if ranks.size and not 0 <= ranks.min() <= ranks.max() < 64:
+            raise ValueError(f"{self.name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to 63")
+        boards = np.ascontiguousarray(ranks, dtype=np.uint8)
+        return (boards[None] if single else boards), single
+
+    def _memory(self, state: Any, count: int) -> NDArray[np.uint64]:
+        """The random streams a decision draws from, uint64[count]: copies, so that `state` stays what it was."""
+        if state is None:
+            state = self.start(0)
+        if state is None:
+            return np.zeros(count, dtype=np.uint64)
+        memory = np.asarray(state, dtype=np.uint64).reshape(-1)
+        if memory.size not in (1, count):
+            raise ValueError(f"{self.name} got a state for {memory.size} observations; expected {count}")
+        return np.resize(memory, count)

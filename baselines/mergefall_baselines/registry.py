@@ -1,0 +1,57 @@
+"""Players by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mergefall_baselines.player import Player
+
+_FACTORIES: dict[str, Callable[..., Player]] = {}
+
+
+def register(name: str, factory: Callable[..., Player]) -> None:
+    """Add a player: ``make(name, **options)`` then calls ``factory(**options)``.
+
+    `name` is ``game/player``. Raises ValueError if it is taken.
+    """
+    if name in _FACTORIES:
+        raise ValueError(f"there is a player {name!r} already")
+    _FACTORIES[name] = factory
+
+
+def make(name: str, **options: Any) -> Player:
+    """Make a player by its registered name.
+
+    Raises ValueError for an unknown name, and for an option that the player does not have.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/greedy")
+        >>> int(player.act([[1, 1], [0, 2]]))
+        1
+    """
+    factory = factory_of(name)
+    known = inspect.signature(factory).parameters
+    for option in options:
+        if option not in known:
+            raise ValueError(f"{name} has no option {option!r}; it has {', '.join(known) or 'none'}")
+    missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in options]
+    if missing:
+        raise ValueError(f"{name} needs the option {missing[0]!r}")
+    player = factory(**options)
+    player.name, player.options = name, dict(options)
+    return player
+
+
+def factory_of(name: str) -> Callable[..., Player]:
+    """What makes the player: its signature holds the options, its docstring says what it does."""
+    if name not in _FACTORIES:
+        raise ValueError(f"there is no player {name!r}; there are {', '.join(sorted(_FACTORIES))}")
+    return _FACTORIES[name]
+
+
+def players() -> dict[str, str]:
+    """The registered players: name -> what it is, in one line."""
+    return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in sorted(_FACTORIES.items())}

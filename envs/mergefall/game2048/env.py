@@ -1,0 +1,207 @@
+"""The 2048 environment: a thin shell over the rules of `board.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log2
+from operator import index
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048 import board as core
+from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
+
+_MASK_ROWS = list(ACTION_MASKS)
+_TILES = (0, *(1 << rank for rank in range(1, 256)))
+_ARROWS = {name: 1 << 30 | scancode for name, scancode in zip("URDL", (82, 79, 81, 80), strict=True)}  # SDL's key codes
+
+
+class Game2048Env(gym.Env[NDArray[np.uint8], int]):
+    """
+    ## Description
+
+    2048, by G. Cirulli (2014), exactly: slide all tiles of a rows × cols board in one direction; equal neighbours
+    merge, each tile once per move, those nearest the wall first. After a move that changed the board a new tile
+    appears on a uniformly drawn empty cell: a 2 with probability 0.9, else a 4. Merges are never capped.
+
+    ## Action Space
+
+    `Discrete(4)`: 0 up, 1 right, 2 down, 3 left. An action that would change nothing is *illegal*: it leaves board
+    and random stream untouched and pays 0. Anything else than these four raises a `ValueError`.
+
+    ## Observation Space
+
+    `Box(0, rows·cols + 1, (rows, cols), uint8)` of ranks: log2 of the tile, 0 for an empty cell. No game gets beyond
+    the highest rank. (A board handed to `reset` may, if its tiles sum to 2^(rows·cols + 2) or more, which no game's do.)
+
+    ## Starting State
+
+    Two tiles, drawn like new ones. `reset(options={"board": ranks})` starts from any board of ranks within the space,
+    or from a board's text form (`"2 . . 4/…"`), that is not terminal already. `set_starts(pool)` draws each new
+    episode's start from a list of such options.
+
+    ## Rewards
+
+    `reward="score"`: the sum of the merged tiles, as in the game. `reward="log2"`: log2(1 + that sum).
+
+    ## Episode End
+
+    Terminated when no move is legal, or when a tile reaches `goal`. Truncated after `illegal_limit` illegal actions
+    in a row. Other caps are Gymnasium's `max_episode_steps`.
+
+    ## Information
+
+    `reset` and `step` return
+    - `action_mask`: int8[4], 1 for each legal action, after the new tile; all ones in a terminal state, where
+      samplers need an entry;
+    - `score`: the game's score so far, whatever the reward;
+    - `max_tile`: the largest tile;
+    - `legal`: whether the action was legal (True after `reset`).
+
+    The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
+    `set_starts(pool)`.
+
+    ## Arguments
+
+    - `rows`, `cols`: 2 to 6 each, 4 unless told.
+    - `goal`: the tile that ends the game, a power of two from 8; None to play on.
+    - `reward`: `"score"` or `"log2"`.
+    - `illegal_limit`: illegal actions in a row after which the episode is truncated.
+    - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
+
+    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` gives the batched environment, `Game2048VectorEnv`. For
+    play by hand: `gymnasium.utils.play.play(env, wait_on_player=True)`, arrow keys or W, A, S, D.
+
+    ## Example
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = gym.make("mergefall/Game2048-v0")
+    >>> obs, info = env.reset(seed=0, options={"board": "2 2 . ./. . . ./. . . ./4 . . ."})
+    >>> info["action_mask"]
+    array([1, 1, 1, 1], dtype=int8)
+    >>> obs, reward, terminated, truncated, info = env.step(3)
+    >>> reward, info["score"], info["max_tile"]
+    (4.0, 4, 4)
+    >>> obs[0, 0], obs[3, 0]
+    (np.uint8(2), np.uint8(2))
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
+
+    def __init__(
+        self,
+        rows: int = 4,
+        cols: int = 4,
+        goal: int | None = None,
+        reward: Literal["score", "log2"] = "score",
+        illegal_limit: int = 100,
+        render_mode: str | None = None,
+    ) -> None:
+        self.settings = Settings(rows, cols, goal, reward, illegal_limit)
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
+        self.render_mode = render_mode
+        self.observation_space = self.settings.observation_space()
+        self.action_space = gym.spaces.Discrete(4)  # pyright: ignore[reportAttributeAccessIssue]
+        self._log2 = reward == "log2"
+        self._limit = self.settings.illegal_limit
+        self._pool = self.settings.pool(None)
+        self._window: Any = None
+        self._hold(self.settings.new_states(1)[0])
+
+    def _hold(self, words: NDArray[np.uint64]) -> None:
+        """Take over a game's state, with the views through which it is read fastest."""
+        self._words = words
+        self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
+        self._numbers = memoryview(words)
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin an episode. A seed fixes every draw from here on; without one the random stream goes on."""
+        super().reset(seed=seed)
+        start = self.settings.start(options)
+        if seed is not None:
+            self._words[core.STREAM] = core.stream_from_seed(seed)
+        seen = core.begin(self._words, self._pool) if start is None else core.start_from(self._words, start)
+        if self.render_mode == "human":
+            self.render()
+        return self._cells.copy(), self._info(seen, True)
+
+    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        """Play one action: (ranks uint8[rows, cols], reward, terminated, truncated, info)."""
+        try:
+            action = index(action)
+        except TypeError:
+            action = action_index(action)  # raises, with the reason
+        if not 0 <= action < 4:
+            action_index(action)
+        seen = core.step(self._words, action)
+        gain = seen >> core.GAIN_SHIFT
+        legal = seen & 1 << core.LEGAL_BIT != 0
+        truncated = not legal and self._numbers[core.ILLEGAL] >= self._limit
+        if self.render_mode == "human":
+            self.render()
+        reward = log2(1 + gain) if self._log2 else float(gain)
+        return self._cells.copy(), reward, seen & 1 << core.OVER_BIT != 0, truncated, self._info(seen, legal)
+
+    def _info(self, seen: int, legal: bool) -> dict[str, Any]:
+        return {
+            "action_mask": _MASK_ROWS[seen & 15].copy(),
+            "score": self._numbers[core.SCORE],
+            "max_tile": _TILES[seen >> core.RANK_SHIFT & 255],
+            "legal": legal,
+        }
+
+    def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
+        """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
+
+        An entry `{}` is an ordinary start; None or an empty list ends it. Options given to `reset` go first.
+        """
+        self._pool = self.settings.pool(pool)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions as bool[4] (all True in a terminal state), as sb3-contrib's MaskablePPO asks for them."""
+        return _MASK_ROWS[core.observe(self._words) & 15].astype(np.bool_)
+
+    def clone_state(self) -> NDArray[np.uint64]:
+        """The whole game, random stream, score and illegal actions in a row included, to be kept or pickled."""
+        return self._words.copy()
+
+    def restore_state(self, state: NDArray[np.uint64]) -> None:
+        """Go back to what `clone_state` returned; a ValueError if that was of another size or goal."""
+        self._hold(self.settings.restored(state, self._words))
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+        """What each action leads to before the new tile: (boards uint8[4, rows, cols], rewards float64[4], legal bool[4]).
+
+        An illegal action's board is the present one and its reward 0.
+        """
+        boards = np.empty((4, self._cells.size), dtype=np.uint8)
+        gains = np.empty(4, dtype=np.int64)
+        core.afterstates(self._words, boards, gains)
+        scores = np.maximum(gains, 0)
+        rewards = np.log2(1 + scores) if self._log2 else scores.astype(np.float64)
+        return boards.reshape(4, *self._cells.shape), rewards, gains >= 0
+
+    def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
+        """Keys for `gymnasium.utils.play`: the arrows, and W, D, S, A."""
+        letters = {(ord(letter),): action for action, letter in enumerate("wdsa")}
+        return {(code,): action for action, code in enumerate(_ARROWS.values())} | letters
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the views and the window, which are made anew."""
+        left_out = ("_cells", "_numbers", "_window")
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._window = None
+        self._hold(self._words)

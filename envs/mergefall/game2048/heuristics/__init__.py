@@ -1,0 +1,36 @@
+"""The documented heuristics of 2048: search evaluation, shaping potential, something to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mergefall.game2048.heuristics.base import Heuristic, read_options
+from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
+from mergefall.game2048.heuristics.nneonneo import Nneonneo
+from mergefall.game2048.heuristics.tile_order import TileOrder
+
+HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), Nneonneo())}
+
+__all__ = ["HEURISTICS", "Heuristic", "MonotoneSmooth", "Nneonneo", "TileOrder", "heuristic"]
+
+
+def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
+    """A heuristic from its name, or from a mapping of `name` and the weights that are not the published ones.
+
+    Raises ValueError for an unknown name or weight.
+
+    Example:
+        >>> heuristic({"name": "nneonneo", "sum": -12}).to_json()["sum"]
+        -12
+        >>> heuristic("snake")
+        Traceback (most recent call last):
+        ValueError: no heuristic 'snake'; there are tile-order, monotone-smooth, nneonneo
+    """
+    if isinstance(spec, Heuristic):
+        return spec
+    options = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = options.pop("name", None)
+    if name not in HEURISTICS:
+        raise ValueError(f"no heuristic {name!r}; there are {', '.join(HEURISTICS)}")
+    return read_options(type(HEURISTICS[name]), options)

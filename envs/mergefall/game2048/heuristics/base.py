@@ -1,0 +1,149 @@
+"""What a heuristic of 2048 is: named terms of a board, a weight for each, and kernels that searches inline.
+
+Every heuristic states its terms once, as a kernel over flat cells of any board size, the slow twin. Its value, batches
+and tables come from there; the fast twin for packed 4×4 boards is tested to give the same value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mergefall.kernels import kernel
+
+SMALLEST, LARGEST, MAX_RANK = 2, 6, 62  # board sides; 2^62 is the largest tile that an int64 holds
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A weighted sum of named terms of a 2048 board; subclasses say which, their fields are the weights.
+
+    Example:
+        >>> from mergefall.game2048 import HEURISTICS
+        >>> h = HEURISTICS["monotone-smooth"]
+        >>> board = [[1, 2, 3, 4], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+        >>> round(h(board), 3)
+        9.612
+        >>> h.terms(board)["smoothness"]
+        -6.0
+    """
+
+    # For searches, see the module's docstring. Kernels are wrapped in `staticmethod`: a dispatcher binds as a method.
+    name: ClassVar[str]
+    term_names: ClassVar[tuple[str, ...]]
+    dead: ClassVar[float]  # the value a search gives a node without a legal move
+    terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
+    cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
+    packed_kernel: ClassVar[Any]  # (board uint64, to_move, tables, weights) -> float, 4×4 boards
+
+    def __post_init__(self) -> None:
+        for term in self.term_names:
+            check_weight(self.name, term, getattr(self, term))
+
+    def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
+        """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].
+
+        Args:
+            ranks: integers, log2 of the tiles, 0 for an empty cell; boards from 2×2 to 6×6.
+            to_move: True where the player moves next, False for an afterstate.
+
+        Raises:
+            ValueError: for anything that is not such a board.
+        """
+        cells, rows, cols, single = self._boards(ranks)
+        values = np.empty(len(cells))
+        _batch_kernels(type(self))[0](cells, rows, cols, bool(to_move), self.weight_vector(), values)
+        return float(values[0]) if single else values
+
+    def terms(self, ranks: ArrayLike, to_move: bool = False) -> dict[str, Any]:
+        """The named parts before weighting: a float each for one board, float64[n] each for a batch."""
+        cells, rows, cols, single = self._boards(ranks)
+        parts = np.empty((len(self.term_names), len(cells)))
+        _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), self.weight_vector(), parts)
+        return {name: float(part[0]) if single else part for name, part in zip(self.term_names, parts, strict=True)}
+
+    def weight_vector(self) -> NDArray[np.float64]:
+        """The weights as the kernels take them, float64[k]; the first are those of the terms, in order."""
+        return np.array([getattr(self, term) for term in self.term_names], dtype=np.float64)
+
+    def tables(self) -> Any:
+        """The tables that `packed_kernel` takes, built on first use and shared: an array or a tuple of arrays."""
+        raise NotImplementedError(f"{self.name} has no packed kernel")
+
+    def to_json(self) -> dict[str, Any]:
+        """The heuristic as JSON types; `heuristic` reads it back.
+
+        >>> from mergefall.game2048 import HEURISTICS
+        >>> HEURISTICS["monotone-smooth"].to_json()
+        {'name': 'monotone-smooth', 'monotonicity': 1.0, 'smoothness': 0.1, 'empty': 2.5, 'max': 1.0, 'corner': 1.5}
+        """
+        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def check_size(self, rows: int, cols: int) -> None:
+        """Raises ValueError for a board size that the heuristic is not defined on."""
+        if not (SMALLEST <= rows <= LARGEST and SMALLEST <= cols <= LARGEST):
+            raise ValueError(f"board of {rows}×{cols}; expected 2×2 to 6×6")
+
+    def _boards(self, ranks: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
+        """(cells uint8[n, rows·cols], rows, cols, whether one board was given), checked."""
+        boards = np.asarray(ranks)
+        if boards.ndim not in (2, 3):
+            raise ValueError(f"ranks of shape {boards.shape}; expected (rows, cols) or (n, rows, cols)")
+        rows, cols = boards.shape[-2:]
+        self.check_size(rows, cols)
+        if boards.dtype.kind not in "iu":
+            raise ValueError(f"ranks of type {boards.dtype}; expected integers (log2 of the tiles, 0 for empty)")
+        if boards.size and not (boards.min() >= 0 and boards.max() <= MAX_RANK):
+            raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to {MAX_RANK}")
+        single = boards.ndim == 2
+        count = 1 if single else len(boards)
+        return np.ascontiguousarray(boards, dtype=np.uint8).reshape(count, rows * cols), rows, cols, single
+
+
+def check_weight(heuristic: str, name: str, value: Any) -> None:
+    """Raises ValueError for a weight that is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ValueError(f"weight {name!r} of {heuristic} is {value!r}; expected a finite number")
+
+
+def read_options(cls: type[Heuristic], options: Mapping[str, Any]) -> Heuristic:
+    """A heuristic from its options; raises ValueError for an unknown one."""
+    known = [field.name for field in fields(cls)]
+    if unknown := sorted(set(options) - set(known)):
+        raise ValueError(f"{cls.name} has no weight {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
+    return cls(**options)
+
+
+@kernel
+def dot(terms, weights, first):
+    """Σ weight·term with the weights from index `first`, added up in the order of the terms."""
+    value = 0.0
+    for i in range(len(terms)):
+        value += weights[first + i] * terms[i]
+    return value
+
+
+@cache
+def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
+    """(values, terms) of many boards in one call, for one heuristic."""
+    value_of, terms_of = cls.cells_kernel, cls.terms_kernel
+
+    @kernel(variant=cls.name)
+    def batch_values(cells, rows, cols, to_move, weights, values):
+        for i in range(len(cells)):
+            values[i] = value_of(cells[i], rows, cols, to_move, weights)
+
+    @kernel(variant=cls.name)
+    def batch_terms(cells, rows, cols, to_move, weights, parts):
+        for i in range(len(cells)):
+            terms = terms_of(cells[i], rows, cols, to_move, weights)
+            for k in range(len(terms)):
+                parts[k, i] = terms[k]
+
+    return batch_values, batch_terms

@@ -1,0 +1,155 @@
+"""`monotone-smooth`: order towards a corner, like neighbours, space (the Finnish minimax document)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.kernels import kernel
+
+
+@kernel
+def line_terms(cells, start, stride, length):
+    """(rises, falls, roughness) of one line of flat cells.
+
+    Rises and falls are summed over neighbouring cells, an empty one being rank 0; roughness is Σ |difference| over
+    tiles that see each other, across empties, each pair once.
+    """
+    rises, falls, roughness, last_tile = 0, 0, 0, 0
+    for i in range(length):
+        rank = np.int64(cells[start + i * stride])
+        if i:
+            step = rank - np.int64(cells[start + (i - 1) * stride])
+            rises += max(step, 0)
+            falls += max(-step, 0)
+        if rank:
+            if last_tile:
+                roughness += abs(rank - last_tile)
+            last_tile = rank
+    return rises, falls, roughness
+
+
+@kernel
+def terms_of_cells(cells, rows, cols, to_move, weights):
+    """(monotonicity, smoothness, ln of empty cells, log2 of the largest tile, corner)."""
+    left, right, up, down, roughness, empty, top = 0, 0, 0, 0, 0, 0, 0
+    for r in range(rows):
+        rises, falls, rough = line_terms(cells, r * cols, 1, cols)
+        left, right, roughness = left + rises, right + falls, roughness + rough
+    for c in range(cols):
+        rises, falls, rough = line_terms(cells, c, cols, rows)
+        up, down, roughness = up + rises, down + falls, roughness + rough
+    for i in range(rows * cols):
+        empty += cells[i] == 0
+        top = max(top, np.int64(cells[i]))
+    last = rows * cols - 1
+    cornered = cells[0] == top or cells[cols - 1] == top or cells[last + 1 - cols] == top or cells[last] == top
+    return (
+        np.float64(-min(left, right) - min(up, down)),
+        np.float64(-2 * roughness),
+        np.log(np.float64(max(empty, 1))),
+        np.float64(top),
+        np.float64(0 if cornered else -top),
+    )
+
+
+@kernel
+def value_of_cells(cells, rows, cols, to_move, weights):
+    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
+
+
+# The fast twin: one entry for each line of four, whose fields can be added up over four lines.
+#
+#   bits 0-6 rises, 7-13 falls, 14-21 roughness, 22-26 empty cells, 27-30 largest rank (this one is not added)
+FALLS, ROUGH, EMPTY, TOP = 7, 14, 22, 27
+
+
+@kernel
+def fill_tables(lines, logs):
+    """Fill the entries of all lines of four, and the logarithms of 0 (as 0) to 16 empty cells."""
+    cells = np.zeros(4, dtype=np.uint8)
+    for line in range(1 << 16):
+        empty, top = 0, 0
+        for i in range(4):
+            rank = line >> (4 * i) & 15
+            cells[i] = rank
+            empty += rank == 0
+            top = max(top, rank)
+        rises, falls, rough = line_terms(cells, 0, 1, 4)
+        lines[line] = rises | falls << FALLS | rough << ROUGH | empty << EMPTY | top << TOP
+    for empty in range(17):
+        logs[empty] = np.log(np.float64(max(empty, 1)))
+
+
+@kernel
+def value_of_packed(board, to_move, tables, weights):
+    lines, logs = tables
+    turned = transpose(board)
+    e0, e1 = np.int64(lines[board & LINE]), np.int64(lines[board >> U(16) & LINE])
+    e2, e3 = np.int64(lines[board >> U(32) & LINE]), np.int64(lines[board >> U(48)])
+    rows = e0 + e1 + e2 + e3
+    columns = np.int64(lines[turned & LINE]) + np.int64(lines[turned >> U(16) & LINE])
+    columns += np.int64(lines[turned >> U(32) & LINE]) + np.int64(lines[turned >> U(48)])
+    top = max(max(e0, e1), max(e2, e3)) >> TOP
+    monotonicity = min(rows & 127, rows >> FALLS & 127) + min(columns & 127, columns >> FALLS & 127)
+    rough = (rows >> ROUGH & 255) + (columns >> ROUGH & 255)
+    peak, nibble = U(top), U(15)
+    cornered = board & nibble == peak or board >> U(12) & nibble == peak
+    cornered |= board >> U(48) & nibble == peak or board >> U(60) == peak
+    terms = (
+        np.float64(-monotonicity),
+        np.float64(-2 * rough),
+        logs[rows >> EMPTY & 31],
+        np.float64(top),
+        np.float64(0 if cornered else -top),
+    )
+    return dot(terms, weights, 0)
+
+
+@dataclass(frozen=True)
+class MonotoneSmooth(Heuristic):
+    """Reward order towards a corner, like neighbours, space, and a largest tile that stands in a corner.
+
+    Terms, all logarithms of tiles base 2: `monotonicity` (steps against the better of left and right, plus those
+    against the better of up and down, ≤ 0), `smoothness` (−Σ |difference| from each tile to the nearest tile in each of
+    the four directions, ≤ 0), `empty` (natural logarithm of the number of empty cells, 0 if there is none), `max`
+    (largest rank), `corner` (−largest rank unless such a tile stands in a corner). `to_move` makes no difference.
+
+    Source: the implementation document of skeltal2/tira-harjoitustyo (Helsinki 2022) and its program's weights; it
+    builds on ovolve's player of 2014. The program's own corner test is weaker than the document's, which is used here.
+
+    Example:
+        >>> MonotoneSmooth().terms([[3, 2, 1], [2, 1, 0], [1, 0, 0]])["monotonicity"]
+        0.0
+    """
+
+    name: ClassVar[str] = "monotone-smooth"
+    term_names: ClassVar[tuple[str, ...]] = ("monotonicity", "smoothness", "empty", "max", "corner")
+    dead: ClassVar[float] = -1e9
+    terms_kernel = staticmethod(terms_of_cells)
+    cells_kernel = staticmethod(value_of_cells)
+    packed_kernel = staticmethod(value_of_packed)
+
+    monotonicity: float = 1.0
+    smoothness: float = 0.1
+    empty: float = 2.5
+    max: float = 1.0
+    corner: float = 1.5
+
+    def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """An entry for each line of four cells, uint32[65536], and logarithms of empty cells, float64[17]."""
+        return _tables()
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    lines, logs = np.empty(1 << 16, dtype=np.uint32), np.empty(17)
+    fill_tables(lines, logs)
+    lines.flags.writeable = logs.flags.writeable = False
+    return lines, logs

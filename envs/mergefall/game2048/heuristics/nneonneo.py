@@ -1,0 +1,133 @@
+"""`nneonneo`: the strongest classical evaluation of 2048, a sum over rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.kernels import kernel
+
+
+@kernel
+def line_terms(cells, start, stride, length, single):
+    """(empty, merges, monotonicity, sum) of one line of flat cells.
+
+    With `single` the sum is rounded to float32 after every cell, as the original's table is built.
+    """
+    empty, merges, run, waiting = 0, 0, 1, 0
+    falls, rises, total = 0.0, 0.0, 0.0
+    for i in range(length):
+        rank = cells[start + i * stride]
+        total += rank**3.5
+        if single:
+            total = np.float64(np.float32(total))
+        if rank == 0:
+            empty += 1
+        elif rank == waiting:
+            merges += 2 if run == 1 else 1
+            run += 1
+        else:
+            waiting, run = rank, 1
+        if i:
+            step = np.float64(cells[start + (i - 1) * stride]) ** 4 - np.float64(rank) ** 4
+            if step > 0:
+                falls += step
+            else:
+                rises -= step
+    return empty, merges, min(falls, rises), total
+
+
+@kernel
+def terms_of_cells(cells, rows, cols, to_move, weights):
+    """(base, empty, merges, monotonicity, sum), each added up over all rows and columns."""
+    empty, merges, monotonicity, total = 0.0, 0.0, 0.0, 0.0
+    for line in range(rows + cols):
+        if line < rows:
+            e, m, mono, s = line_terms(cells, line * cols, 1, cols, False)
+        else:
+            e, m, mono, s = line_terms(cells, line - rows, cols, rows, False)
+        empty += e
+        merges += m
+        monotonicity += mono
+        total += s
+    return np.float64(rows + cols), empty, merges, monotonicity, total
+
+
+@kernel
+def value_of_cells(cells, rows, cols, to_move, weights):
+    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
+
+
+@kernel
+def fill_line_values(table, weights):
+    """The value of each line of four, float32[65536], rounded step by step as the original's table."""
+    single = weights.astype(np.float32)
+    cells = np.zeros(4, dtype=np.uint8)
+    for line in range(1 << 16):
+        for i in range(4):
+            cells[i] = line >> (4 * i) & 15
+        empty, merges, monotonicity, total = line_terms(cells, 0, 1, 4, True)
+        value = single[0]
+        value += single[1] * np.float32(empty)
+        value += single[2] * np.float32(merges)
+        value += single[3] * np.float32(monotonicity)
+        value += single[4] * np.float32(total)
+        table[line] = value
+
+
+@kernel
+def value_of_packed(board, to_move, table, weights):
+    """The value in single precision, bit for bit the original's: rows and columns are summed apart."""
+    turned = transpose(board)
+    rows = table[board & LINE] + table[board >> U(16) & LINE] + table[board >> U(32) & LINE] + table[board >> U(48)]
+    columns = (
+        table[turned & LINE] + table[turned >> U(16) & LINE] + table[turned >> U(32) & LINE] + table[turned >> U(48)]
+    )
+    return rows + columns
+
+
+@dataclass(frozen=True)
+class Nneonneo(Heuristic):
+    """Score rows and columns for empty cells, merges and order, and punish many large ranks.
+
+    Terms, each summed over all rows and columns: `base` (1 for each line: eight on 4×4), `empty` cells, `merges` (a run
+    of k ≥ 2 equal tiles, empties skipped, counts k), `monotonicity` (the smaller of the falls and the rises of rank⁴
+    along the line, an empty cell being rank 0), `sum` (Σ rank^3.5). `to_move` makes no difference.
+
+    Source: Robert Xiao, github.com/nneonneo/2048-ai, ``2048.cpp``; its weights, the last two with their signs.
+
+    Example:
+        >>> Nneonneo()([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
+        1608078.0
+    """
+
+    name: ClassVar[str] = "nneonneo"
+    term_names: ClassVar[tuple[str, ...]] = ("base", "empty", "merges", "monotonicity", "sum")
+    dead: ClassVar[float] = 0.0
+    terms_kernel = staticmethod(terms_of_cells)
+    cells_kernel = staticmethod(value_of_cells)
+    packed_kernel = staticmethod(value_of_packed)
+
+    base: float = 200000.0
+    empty: float = 270.0
+    merges: float = 700.0
+    monotonicity: float = -47.0
+    sum: float = -11.0
+
+    def tables(self) -> NDArray[np.float32]:
+        """The value of each line of four cells, float32[65536]."""
+        return _line_values(self)
+
+
+@cache
+def _line_values(heuristic: Nneonneo) -> NDArray[np.float32]:
+    table = np.empty(1 << 16, dtype=np.float32)
+    fill_line_values(table, heuristic.weight_vector())
+    table.flags.writeable = False
+    return table

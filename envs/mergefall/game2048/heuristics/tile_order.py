@@ -1,0 +1,274 @@
+"""`tile-order`: average tile, space, merges, tiles laid out as a snake from a corner (the evaluation document)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048.board import UP, legal_mask, slide
+from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.kernels import kernel
+
+GAME_OVER = -9_999_999_999.0
+
+# The weight of each cell, by the number of good rows; all share the bottom row.
+BOTTOM = [30000, 7000, 4000, 1000]
+MATRICES = np.array(
+    [
+        [[10, 7, 4, 1], [100, 70, 40, 10], [1000, 700, 400, 100], BOTTOM],
+        [[1, 4, 7, 10], [10, 40, 70, 100], [100, 400, 700, 1000], BOTTOM],
+        [[10, 7, 4, 1], [100, 70, 40, 10], [100, 400, 700, 1000], BOTTOM],
+        [[1, 4, 7, 10], [100, 70, 40, 10], [100, 400, 700, 1000], BOTTOM],
+    ],
+    dtype=np.float64,
+)
+
+
+@kernel
+def tile(rank):
+    """The value of a tile, 0 for an empty cell; a float, so that no rank overflows."""
+    return 2.0 ** np.float64(rank) if rank else 0.0
+
+
+@kernel
+def pairs(cells, start, stride):
+    """2·value of each pair of equal neighbours in a line of four; a cell counts once, the first pair first."""
+    value, i = 0.0, 0
+    while i < 3:
+        rank = cells[start + i * stride]
+        if rank and rank == cells[start + (i + 1) * stride]:
+            value += 2 * tile(rank)
+            i += 1
+        i += 1
+    return value
+
+
+@kernel
+def largest_left(cells, taken):
+    """The index of a largest cell among those whose bit is not in `taken`."""
+    best = -1
+    for i in range(16):
+        if not taken >> i & 1 and (best < 0 or cells[i] > cells[best]):
+            best = i
+    return best
+
+
+@kernel
+def good_rows(cells, strict):
+    """The number of consecutive good rows from the bottom, 0 to 3.
+
+    The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken; in a
+    lenient reading the fourth cell of a row may be the second largest, and the one passed over is due next.
+    """
+    taken = 0
+    for good in range(3):
+        r = 3 - good
+        for k in range(4):
+            rank = cells[4 * r + (k if r % 2 else 3 - k)]
+            due = largest_left(cells, taken)
+            if rank != cells[due] and k == 3 and not strict:
+                due = largest_left(cells, taken | 1 << due)
+            if rank == 0 or rank != cells[due]:
+                return good
+            taken |= 1 << due
+    return 3
+
+
+@kernel
+def terms_of_mask(cells, mask, to_move, strict):
+    """(average, empty, merges, order), given the legal actions."""
+    total, empty, merges, order = 0.0, 0, 0.0, 0.0
+    matrix = MATRICES[good_rows(cells, strict)]
+    for i in range(16):
+        total += tile(cells[i])
+        empty += cells[i] == 0
+        order += tile(cells[i]) * matrix[i // 4, i % 4]
+    for i in range(4):
+        merges += pairs(cells, 4 * i, 1) + pairs(cells, i, 4)
+    if to_move and mask & ~(1 << UP) == 0:
+        order = GAME_OVER
+    average = np.floor(total / (16 - empty)) if empty < 16 else 0.0
+    return average, np.float64(empty), merges, order
+
+
+@kernel
+def terms_of_cells(cells, rows, cols, to_move, weights):
+    return terms_of_mask(cells, legal_mask(cells, 4, 4), to_move, weights[4] != 0)
+
+
+@kernel
+def value_of_cells(cells, rows, cols, to_move, weights):
+    mask = legal_mask(cells, 4, 4)
+    if mask == 0:
+        return GAME_OVER
+    return dot(terms_of_mask(cells, mask, to_move, weights[4] != 0), weights, 0)
+
+
+# The fast twin. Two entries for each line of four: `counts` and `orders`, whose fields can be added up over four lines.
+#
+#   counts  bits 0-19 merges, 20-24 empty cells, 25-27 lines that can move back, 28-30 lines that can move on, 31 falls
+#   orders  bits 0-31 Σ tile·(10 7 4 1), 32-63 Σ tile
+#
+# Every row of every matrix is (10 7 4 1) or its mirror image times a power of ten; only the corner has 20000 more.
+EMPTY, BACK, ON, FALLS = 20, 25, 28, 31
+MOVES = 63 << BACK
+CAN_MOVE_ON = 7 << ON
+CORNER_MORE = 20000
+
+
+@kernel
+def fill_tables(counts, orders):
+    """Fill both tables for all lines of four."""
+    cells, slid = np.zeros(4, dtype=np.uint8), np.zeros(4, dtype=np.uint8)
+    for line in range(1 << 16):
+        empty, total, order, falls = 0, 0.0, 0.0, True
+        for i in range(4):
+            rank = line >> (4 * i) & 15
+            cells[i] = rank
+            empty += rank == 0
+            total += tile(rank)
+            order += tile(rank) * MATRICES[0, 0, i]
+            falls &= rank > 0 and (i == 0 or rank <= cells[i - 1])
+        slid[:] = cells
+        back = slide(slid, 0, 1, 4) >= 0
+        slid[:] = cells
+        on = slide(slid, 3, -1, 4) >= 0
+        counts[line] = np.int64(pairs(cells, 0, 1)) | empty << EMPTY | back << BACK | on << ON | falls << FALLS
+        orders[line] = np.int64(order) | np.int64(total) << 32
+
+
+@kernel
+def mirror(board):
+    """Reverse each row."""
+    board = (board & U(0x0F0F0F0F0F0F0F0F)) << U(4) | (board >> U(4) & U(0x0F0F0F0F0F0F0F0F))
+    return (board & U(0x00FF00FF00FF00FF)) << U(8) | (board >> U(8) & U(0x00FF00FF00FF00FF))
+
+
+@kernel
+def larger(board, rank):
+    """A bit for each cell above a rank."""
+    bytes_ = U(0x0F0F0F0F0F0F0F0F)
+    high = U(0x8080808080808080)
+    lift = (U(127) - rank) * U(0x0101010101010101)
+    return ((board & bytes_) + lift & high) | ((board >> U(4) & bytes_) + lift & high) >> U(1)
+
+
+@kernel
+def good_end(above, third, fourth, strict):
+    """Whether a falling row that ends so is good below the rows `above`: nothing there was due before its cells.
+
+    In a lenient reading one tile may have been due before the fourth cell, but not before the third.
+    """
+    passed_over = larger(above, fourth)
+    if passed_over == U(0):
+        return True
+    return not strict and passed_over & (passed_over - U(1)) == U(0) and larger(above, third) == U(0)
+
+
+@kernel
+def good_rows_of_packed(board, mirrored, counts, strict):
+    """The number of consecutive good rows from the bottom, 0 to 3; a good row falls along the snake."""
+    nibble = U(15)
+    if not counts[board >> U(48)] >> FALLS:
+        return 0
+    if not good_end(board & U(0xFFFFFFFFFFFF), board >> U(56) & nibble, board >> U(60), strict):
+        return 0
+    if not counts[mirrored >> U(32) & LINE] >> FALLS:
+        return 1
+    if not good_end(board & U(0xFFFFFFFF), board >> U(36) & nibble, board >> U(32) & nibble, strict):
+        return 1
+    if not counts[board >> U(16) & LINE] >> FALLS:
+        return 2
+    return 3 if good_end(board & LINE, board >> U(24) & nibble, board >> U(28) & nibble, strict) else 2
+
+
+@kernel
+def value_of_packed(board, to_move, tables, weights):
+    counts, orders = tables
+    turned, mirrored = transpose(board), mirror(board)
+    r0, r1, r2, r3 = board & LINE, board >> U(16) & LINE, board >> U(32) & LINE, board >> U(48)
+    across = np.int64(counts[r0]) + np.int64(counts[r1]) + np.int64(counts[r2]) + np.int64(counts[r3])
+    along = np.int64(counts[turned & LINE]) + np.int64(counts[turned >> U(16) & LINE])
+    along += np.int64(counts[turned >> U(32) & LINE]) + np.int64(counts[turned >> U(48)])
+    if (across | along) & MOVES == 0:
+        return GAME_OVER
+    good = good_rows_of_packed(board, mirrored, counts, weights[4] != 0)
+    if good >= 1:
+        r2 = mirrored >> U(32) & LINE
+    if good == 1:
+        r1 = mirrored >> U(16) & LINE
+    if good == 1 or good == 3:
+        r0 = mirrored & LINE
+    o0, o1, o2, o3 = orders[r0], orders[r1], orders[r2], orders[r3]
+    low = 0xFFFFFFFF
+    corner = np.int64(1) << np.int64(r3 & U(15)) if r3 & U(15) else np.int64(0)
+    order = np.float64((o0 & low) + 10 * (o1 & low) + 100 * (o2 & low) + 1000 * (o3 & low) + CORNER_MORE * corner)
+    if to_move and across & MOVES == 0 and along & CAN_MOVE_ON == 0:
+        order = GAME_OVER
+    empty = across >> EMPTY & 31
+    total = (o0 >> 32) + (o1 >> 32) + (o2 >> 32) + (o3 >> 32)
+    merges = (across & 0xFFFFF) + (along & 0xFFFFF)
+    average = np.floor(np.float64(total) / np.float64(16 - empty))
+    return dot((average, np.float64(empty), np.float64(merges), order), weights, 0)
+
+
+@dataclass(frozen=True)
+class TileOrder(Heuristic):
+    """Weigh the average tile, empty cells, possible merges, and how tiles lie along a snake from the lower left corner.
+
+    Defined on 4×4 boards only. Terms, in raw tile values: `average` (of the tiles, rounded down), `empty` cells,
+    `merges` (2·value of each pair of equal neighbours, a cell once in its row and once in its column), `order` (Σ tile
+    times a matrix, which the number of good rows from the bottom chooses). Where the player is to move and can only
+    move up, `order` is GAME_OVER = -9 999 999 999; where no move is left, so is the whole value. `strict` asks that all
+    four cells of a good row are in order; by default its fourth may be the second largest of what is left.
+
+    Source: the evaluation document of hlongng2002241/2048 (Hanoi 2021) and its program's matrices, with the corner
+    weight 30000 of the document.
+
+    Example:
+        >>> TileOrder().terms([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [3, 2, 2, 0]])
+        {'average': 5.0, 'empty': 13.0, 'merges': 8.0, 'order': 284000.0}
+    """
+
+    name: ClassVar[str] = "tile-order"
+    term_names: ClassVar[tuple[str, ...]] = ("average", "empty", "merges", "order")
+    dead: ClassVar[float] = GAME_OVER
+    terms_kernel = staticmethod(terms_of_cells)
+    cells_kernel = staticmethod(value_of_cells)
+    packed_kernel = staticmethod(value_of_packed)
+
+    average: float = 1.0
+    empty: float = 30.0
+    merges: float = 40.0
+    order: float = 2.0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.strict, bool):
+            raise ValueError(f"strict of tile-order is {self.strict!r}; expected True or False")
+
+    def weight_vector(self) -> NDArray[np.float64]:
+        """The four weights, and 1 for a strict reading of good rows, float64[5]."""
+        return np.append(super().weight_vector(), float(self.strict))
+
+    def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The counts and orders of each line of four cells, uint32[65536] and int64[65536]."""
+        return _tables()
+
+    def check_size(self, rows: int, cols: int) -> None:
+        if (rows, cols) != (4, 4):
+            raise ValueError(f"board of {rows}×{cols}; tile-order is defined on 4×4 only")
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    counts, orders = np.empty(1 << 16, dtype=np.uint32), np.empty(1 << 16, dtype=np.int64)
+    fill_tables(counts, orders)
+    counts.flags.writeable = orders.flags.writeable = False
+    return counts, orders

@@ -1,0 +1,42 @@
+"""Boards of any size as tuples of words, a row each, eight bits a cell: the engine of searches that outgrow `packed`.
+
+Immutable values like packed boards, so a search is written once for both. No tables: lines are slid cell by cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from mergefall.game2048.board import move_cells
+from mergefall.kernels import kernel
+
+U = np.uint64
+CELL = U(255)
+
+
+@kernel
+def widen(board, cells, cols):
+    """Put flat cells into a wide board; `board` is any tuple of uint64, one for each row."""
+    for r in range(len(board)):
+        word = U(0)
+        for c in range(cols):
+            word |= U(cells[r * cols + c]) << U(8 * c)
+        board = tuple_setitem(board, r, word)
+    return board
+
+
+@kernel
+def unwiden(board, cells, cols):
+    """Write a wide board into flat cells uint8[rows·cols]."""
+    for r in range(len(board)):
+        for c in range(cols):
+            cells[r * cols + c] = board[r] >> U(8 * c) & CELL
+
+
+@kernel
+def moved(board, cells, cols, action):
+    """(afterstate, score) of one action; `cells` is scratch. An illegal action returns `board` itself."""
+    unwiden(board, cells, cols)
+    gain = move_cells(cells, len(board), cols, action)
+    return (widen(board, cells, cols), U(gain)) if gain >= 0 else (board, U(0))
