@@ -153,9 +153,9 @@ def test_boards_outside_the_table(board, message):
     ("task", "message"),
     [
         ((4, 4), "cannot solve 2048 on 4×4"),
-        ((2, 2, "tile"), "objective 'tile'; expected"),
-        ((2, 2, 24), "objective 24; expected"),
-        ((2, 2, "score", "greedy"), "policy 'greedy'; expected"),
+        ((2, 2, "tile"), "objective='tile'; expected"),
+        ((2, 2, 24), "objective=24; expected"),
+        ((2, 2, "score", "greedy"), "policy='greedy'; expected"),
     ],
 )
 def test_what_cannot_be_solved(task, message):
@@ -183,17 +183,19 @@ def test_damaged_files_are_refused(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"table.npz is damaged"):
             Solution.load(path)
+    refused = 0
     for _ in range(300):
         damaged = bytearray(whole)
         damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         path.write_bytes(damaged)
         try:
-            loaded = Solution.load(path)  # a bit of the archive's own that carries nothing, such as a date
-        except ValueError as error:
-            assert "table.npz" in str(error)
-        else:
+            loaded = Solution.load(path)
+        except ValueError:
+            refused += 1
+        else:  # a bit of the archive's own that carries nothing, such as a date
             assert loaded.start_value == solved(2, 2, "score").start_value
             assert np.array_equal(loaded.table.values, solved(2, 2, "score").table.values)
+    assert refused > 200
 
 
 def test_foreign_files_are_refused(tmp_path, monkeypatch):

@@ -21,6 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table
+from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
+from rich.progress import track
+
 from mergefall_baselines.game2048.solver_kernels import (
     Table,
     canonical,
@@ -31,9 +35,6 @@ from mergefall_baselines.game2048.solver_kernels import (
     slid,
     spawned,
 )
-from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
-from rich.progress import track
 
 SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
 FORMAT, VERSION = "mergefall-2048-solution", 1
@@ -59,7 +60,10 @@ def solve(
         >>> round(solve(2, 2, objective=32).start_value, 6)
         0.082887
     """
-    goal = _check_task(rows, cols, objective, policy)
+    check_size(rows, cols)
+    goal = check_objective(objective)
+    if policy not in ("optimal", "random"):
+        raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
     space = _reachable(rows, cols, progress)
     lines = line_table(cols), line_table(rows)
     table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal, policy == "random")
@@ -156,7 +160,7 @@ class Solution:
         if digest != _digest(header, arrays):
             raise ValueError(f"{path} is damaged: its content does not match its checksum")
         rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
-        rules = line_table(cols), line_table(rows), rows, cols, _check_task(rows, cols, objective, policy)
+        rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
         table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")
         return cls(rows, cols, objective, policy, header["counts"], table)
 
@@ -174,7 +178,7 @@ def _reachable(rows: int, cols: int, progress: bool) -> _Space:
     starts = [canonical(board, rows, cols)[0] for board in pack_boards(_starts(rows, cols)[0])]
     by_layer: dict[int, list[Any]] = {}
     for board in starts:
-        by_layer.setdefault(half_sum(board), []).append(board)
+        by_layer.setdefault(int(half_sum(board)), []).append(board)
     counts = dict.fromkeys(("states", "terminal", "afterstates", "states_up_to_symmetry"), 0)
     lines = line_table(cols), line_table(rows)
     layers = [np.zeros(0, np.uint64)] * 2
@@ -208,17 +212,19 @@ def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64
     return np.array(list(chances), dtype=np.uint8), np.array(list(chances.values()))
 
 
-def _check_task(rows: int, cols: int, objective: str | int, policy: str) -> int:
-    """The goal's rank, 0 for the score; raises ValueError for what cannot be solved."""
+def check_size(rows: int, cols: int) -> None:
+    """Raise ValueError for a board that is too large to be solved."""
     if (rows, cols) not in SIZES:
         sizes = ", ".join(f"{r}×{c}" for r, c in SIZES)
         raise ValueError(f"cannot solve 2048 on {rows}×{cols}: too many positions; expected one of {sizes}")
-    if policy not in ("optimal", "random"):
-        raise ValueError(f"policy {policy!r}; expected 'optimal' or 'random'")
+
+
+def check_objective(objective: str | int) -> int:
+    """The rank of the tile that is the objective, 0 for the score; raises ValueError for anything else."""
     if objective == "score":
         return 0
     if not isinstance(objective, int) or objective < 4 or objective & (objective - 1):
-        raise ValueError(f"objective {objective!r}; expected 'score' or a tile: 4, 8, 16 …")
+        raise ValueError(f"objective={objective!r}; expected 'score' or a tile: 4, 8, 16 …")
     return objective.bit_length() - 1
 
 
