@@ -141,7 +141,8 @@ def test_one_board_and_a_batch_agree():
         ([[5, 5], [0, 0]], "board 32 32/. . is not in the table"),
         ([[16, 1], [0, 0]], "board 65536 2/. . is not in the table"),
         ([[-1, 1], [0, 0]], r"board \[\[-1, 1\], \[0, 0\]\] is not in the table"),
-        ([[1, 1, 0], [0, 0, 0]], r"boards of shape \(2, 3\); expected \(2, 2\)"),
+        ([[1, 1, 0], [0, 0, 0]], r"shape \(2, 3\) and dtype int64; expected integer ranks \(2, 2\)"),
+        ([[1.5, 1], [0, 0]], r"shape \(2, 2\) and dtype float64; expected integer ranks \(2, 2\)"),
     ],
 )
 def test_boards_outside_the_table(board, message):

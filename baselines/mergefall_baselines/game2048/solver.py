@@ -77,8 +77,8 @@ def solve(
 class Solution:
     """The exact value of every position of a small board that a game from the random start can come to.
 
-    ``counts`` holds ``starts``, ``states`` (player to move), ``terminal`` states among them, ``afterstates``, and
-    ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch [n, rows, cols]; a board that no game
+    ``counts`` holds ``starts``, ``states`` (player to move), ``terminal`` states among them and ``afterstates``, with
+    symmetric ones counted, and ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch [n, rows, cols]; a board that no game
     comes to raises a ValueError that shows it.
     """
 
@@ -115,8 +115,9 @@ class Solution:
 
     def _look_up(self, ranks: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
         ranks = np.asarray(ranks)
-        if ranks.shape[-2:] != (self.rows, self.cols) or ranks.ndim not in (2, 3):
-            raise ValueError(f"boards of shape {ranks.shape}; expected ({self.rows}, {self.cols}), or a batch of these")
+        if ranks.shape[-2:] != (self.rows, self.cols) or ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
+            expected = f"integer ranks ({self.rows}, {self.cols}), or a batch (n, {self.rows}, {self.cols})"
+            raise ValueError(f"boards of shape {ranks.shape} and dtype {ranks.dtype}; expected {expected}")
         boards = ranks.reshape(-1, self.rows, self.cols)
         values, by_action = evaluate_states(pack_boards(np.clip(boards, 0, 15)), self.table)
         unknown = np.isnan(by_action).any(axis=1) | (boards < 0).any(axis=(1, 2)) | (boards > 15).any(axis=(1, 2))
