@@ -78,8 +78,8 @@ class Solution:
     """The exact value of every position of a small board that a game from the random start can come to.
 
     ``counts`` holds ``starts``, ``states`` (player to move), ``terminal`` states among them and ``afterstates``, with
-    symmetric ones counted, and ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch [n, rows, cols]; a board that no game
-    comes to raises a ValueError that shows it.
+    symmetric ones counted, and ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch
+    [n, rows, cols]; a board that no game comes to raises a ValueError that shows it.
     """
 
     rows: int
