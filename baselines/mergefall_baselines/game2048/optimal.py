@@ -66,7 +66,7 @@ class Optimal(Player2048):
     def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
         return decide, self.solution(rows, cols).table
 
-    def _values(self, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def _values(self, decider: Any, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
         return self.solution(*boards.shape[1:]).action_values(boards)
 
 
