@@ -1,7 +1,7 @@
 """2048: rules, environments, heuristics."""
 
 from mergefall.game2048.clusters import Cluster, Fracture, MoveComparison, clusters, compare_move, fracture
-from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, plot_terms
 
 __all__ = [
     "HEURISTICS",
@@ -13,4 +13,5 @@ __all__ = [
     "compare_move",
     "fracture",
     "heuristic",
+    "plot_terms",
 ]
