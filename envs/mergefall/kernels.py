@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba import carray, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import intrinsic
 
 SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is going on
 _MARK = b"import kernel"  # a kernel file is one that imports this module's decorator
@@ -64,7 +66,7 @@ class _Notice:
 
 
 class _FilePerSignature(IndexDataCacheFile):
-    """A cache file for each signature, which repeats the key it was made under: no index that two writers could tear."""
+    """A cache file for each signature, repeating the key it was made under: no index that two writers could tear."""
 
     def _path(self, key: Any) -> str:
         return self._data_path(self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)))
@@ -130,3 +132,33 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
         dispatcher._cache = _KernelCache(function, dispatcher.variant)
     return dispatcher
+
+
+@intrinsic
+def _pointer(typing_context, address, dtype):
+    """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
+    value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
+    signature = types.CPointer(value)(address, dtype)
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return signature, codegen
+
+
+@kernel
+def borrow(address, dtype, count):
+    """A one-dimensional array over memory that the caller keeps alive, from its address as uint64.
+
+    A kernel that calls itself hands on one word instead of seven for each array, and counts no references (half the
+    time of a deep search).
+    """
+    return carray(_pointer(address, dtype), (count,))
+
+
+def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:
+    """The compiled function for arguments of these types, to be called without Numba's look at each type (0.15 µs).
+
+    Nothing converts what it is called with: an argument of another type raises or is misread. It is not picklable.
+    """
+    return kernel.compile(tuple(numba.typeof(argument) for argument in arguments))

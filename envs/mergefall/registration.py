@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import gymnasium as gym
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """Where an id's single and batched environment are, and the arguments that make it what it is."""
 
     single: str
     batched: str
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 ENVIRONMENTS = {
@@ -27,6 +29,4 @@ def register_all() -> None:
     """Register every id of the table that is not registered yet."""
     for name, entry in ENVIRONMENTS.items():
         if name not in gym.registry:
-            gym.register(
-                id=name, entry_point=entry.single, vector_entry_point=entry.batched, kwargs=dict(entry.kwargs)
-            )
+            gym.register(id=name, entry_point=entry.single, vector_entry_point=entry.batched, kwargs=dict(entry.kwargs))

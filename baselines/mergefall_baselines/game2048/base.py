@@ -71,6 +71,7 @@ class Player2048(Player):
         self._order = np.array(range(4) if order is None else order, dtype=np.int64)
         if sorted(self._order.tolist()) != [0, 1, 2, 3]:
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
+        self._held: list[NDArray[Any]] = []  # what kernels know by address
         self._deciders: dict[tuple[str, int, int], tuple[Any, Any]] = {}
 
     def decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:

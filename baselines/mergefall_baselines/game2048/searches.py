@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048.heuristics import heuristic as make_heuristic
-from mergefall.game2048.packed import line_table
+from mergefall.game2048.packed import area, line_table
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.base import MARGIN, Player2048
-from mergefall_baselines.game2048.engines import Context
+from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
@@ -68,24 +68,27 @@ class Search2048(Player2048):
         self.rewards = self.heuristic is None if rewards is None else bool(rewards)
         self.real = self.heuristic.real if self.heuristic else np.float64
 
-    def context(self, rows: int, cols: int, kind: str, table_bits: int = 0, cutoff: float = 0.0) -> Context:
-        """The context of one search; each thread needs its own."""
-        empty = np.zeros(1)
+    def context(self, kind: str, rows: int, cols: int, table_bits: int = 0, cutoff: float = 0.0) -> tuple[Any, Any]:
+        """The address of a search's context, which this player keeps alive, and an empty board. One for each thread."""
+        record = np.zeros(1, dtype=CONTEXT)
+
+        def address(array: NDArray[Any]) -> int:
+            self._held.append(array)
+            return array.ctypes.data
+
         heuristic = self.heuristic
-        return Context(
-            blank=(np.uint64(0),) * rows if kind == "wide" else np.uint64(0),
-            rows=rows,
-            cols=cols,
-            row_lines=line_table(min(cols, 4)),
-            column_lines=line_table(min(rows, 4)),
-            tables=heuristic.tables() if heuristic and kind == "packed" else (empty,),
-            weights=heuristic.weight_vector() if heuristic else empty,
-            cells=np.zeros(rows * cols, dtype=np.uint8),
-            leaves=np.zeros(32, dtype=self.real),
-            entries=new_table(0 if kind == "wide" else table_bits, self.real),
-            stop=np.zeros(1, dtype=np.int64),
-            order=self._order,
-            cutoff=float(self.real(cutoff)),
-            rewards=float(self.rewards),
-            state_leaves=self.state_leaves,
-        )
+        tables = tables_of(heuristic) if heuristic and kind == "packed" else ()
+        weights = heuristic.weight_vector() if heuristic else np.zeros(1)
+        entries = new_table(0 if kind == "wide" else table_bits, self.real)
+        record["rows"], record["cols"], record["area"] = rows, cols, area(rows, cols) if kind != "wide" else 0
+        record["row_lines"] = address(line_table(min(cols, 4)))
+        record["column_lines"] = address(line_table(min(rows, 4)))
+        for i, table in enumerate(tables):
+            record[f"table{i}"] = address(table)
+        record["weights"], record["weight_count"] = address(weights), weights.size
+        record["cells"] = address(np.zeros(rows * cols, dtype=np.uint8))
+        record["leaves"] = address(np.zeros(32, dtype=self.real))
+        record["entries"], record["entry_count"] = address(entries), entries.size
+        record["cutoff"], record["rewards"] = self.real(cutoff), self.rewards
+        record["state_leaves"] = self.state_leaves
+        return np.uint64(address(record)), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)

@@ -2,11 +2,12 @@
 
 A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
 
-    word    STREAM   SCORE   ILLEGAL   STEPS        SHAPE                            CELLS …
-            random   so far  in a row  this episode rows | cols << 8 | goal << 16    ranks, a byte each, row-major
+    word    STREAM   SCORE   ILLEGAL   STEPS         SHAPE                            CELLS …
+            random   so far  in a row  this episode  rows | cols << 8 | goal << 16    ranks, a byte each, row-major
 
-`goal` is the rank that ends the game, 0 for none; STEPS counts actions, illegal ones too, for who caps episodes. Nothing derived (empty cells, legality, largest tile) is kept.
-Boards up to 4×4 have a faster twin in `packed.py`; the slow twin of both is `reference.py`.
+`goal` is the rank that ends the game, 0 for none. STEPS counts actions, illegal ones too, for who caps episodes.
+Nothing derived (empty cells, legality, largest tile) is kept. The usual 4×4 board has a faster twin in `square.py`, and
+boards up to 4×4 are packed into one word by `packed.py`; the slow twin of all is `reference.py`.
 """
 
 from __future__ import annotations
@@ -62,36 +63,34 @@ def draw(state):
 def slide(cells, start, stride, length):
     """Slide one line of flat cells towards `start`, in place; returns the score of its merges, -1 if nothing moved.
 
+    Free of branches that depend on the tiles, for no processor can predict those.
+
     Example: ranks 1 0 1 3 become 2 3 0 0 and score 4.
     """
     target, waiting, gain, moved = 0, 0, 0, False
     for i in range(length):
-        rank = cells[start + i * stride]
-        if rank == 0:
-            continue
-        if rank == waiting:
-            cells[start + (target - 1) * stride] = rank + 1
-            gain += 1 << (rank + 1)
-            waiting = 0
-            moved = True
-        else:
-            cells[start + target * stride] = rank
-            moved |= target != i
-            target += 1
-            waiting = rank
-    for i in range(target, length):
-        cells[start + i * stride] = 0
+        rank = np.int64(cells[start + i * stride])
+        tile = rank != 0
+        merges = tile & (rank == waiting)
+        place = target - np.int64(merges)
+        moved |= tile & (place != i)
+        cells[start + place * stride] = rank + np.int64(merges)  # an empty cell writes 0 where the next tile will go
+        gain += np.int64(merges) << (rank + 1)
+        target = place + np.int64(tile)
+        waiting = rank if tile & ~merges else (0 if merges else waiting)
+    for i in range(length):
+        cells[start + i * stride] *= np.uint8(i < target)
     return gain if moved else -1
 
 
 @kernel
 def move_cells(cells, rows, cols, action):
     """Slide flat cells uint8[rows·cols] in place; returns the score of the merges, -1 if the action is illegal."""
-    across = action == LEFT or action == RIGHT
+    across = action in (LEFT, RIGHT)
     lines, length = (rows, cols) if across else (cols, rows)
     stride, between = (1, cols) if across else (cols, 1)
     first = 0
-    if action == RIGHT or action == DOWN:
+    if action in (RIGHT, DOWN):
         first = (length - 1) * stride
         stride = -stride
     gain, moved = 0, False
@@ -104,24 +103,23 @@ def move_cells(cells, rows, cols, action):
 
 
 @kernel
+def pair_mask(here, there, back, ahead):
+    """The actions that move two neighbouring cells: bit `back` moves `there` to `here`, bit `ahead` the other way."""
+    equal = here == there
+    towards = (there != 0) & (equal | (here == 0))
+    away = (here != 0) & (equal | (there == 0))
+    return np.int64(towards) << back | np.int64(away) << ahead
+
+
+@kernel
 def legal_mask(cells, rows, cols):
     """The legal actions of flat cells as bits 0 to 3; 0 when the game is over."""
     mask = 0
     for r in range(rows):
-        for c in range(cols):
-            here = cells[r * cols + c]
-            if c + 1 < cols:
-                there = cells[r * cols + c + 1]
-                if there and (here == 0 or here == there):
-                    mask |= 1 << LEFT
-                if here and (there == 0 or here == there):
-                    mask |= 1 << RIGHT
-            if r + 1 < rows:
-                there = cells[(r + 1) * cols + c]
-                if there and (here == 0 or here == there):
-                    mask |= 1 << UP
-                if here and (there == 0 or here == there):
-                    mask |= 1 << DOWN
+        for i in range(r * cols, r * cols + cols - 1):
+            mask |= pair_mask(cells[i], cells[i + 1], LEFT, RIGHT)
+    for i in range((rows - 1) * cols):
+        mask |= pair_mask(cells[i], cells[i + cols], UP, DOWN)
     return mask
 
 
@@ -136,12 +134,11 @@ def spawn(state, cells):
         empty += cells[i] == 0
     bits = draw(state)
     skip = np.int64(((bits >> U(32)) * U(empty)) >> U(32))
+    rank = 1 + np.int64((bits & U(0xFFFFFFFF)) < FOUR_IN_2_32)
     for i in range(cells.size):
-        if cells[i] == 0:
-            if skip == 0:
-                cells[i] = 2 if (bits & U(0xFFFFFFFF)) < FOUR_IN_2_32 else 1
-                return
-            skip -= 1
+        free = cells[i] == 0
+        cells[i] += np.uint8(rank * np.int64(free & (skip == 0)))
+        skip -= np.int64(free)
 
 
 @kernel
@@ -235,7 +232,7 @@ def step(state, action):
 
 @kernel
 def afterstates(state, boards, gains):
-    """Write the boards that the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
+    """Write the boards the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
     rows, cols, _ = shape_of(state)
     for action in range(4):
         boards[action] = flat_cells(state, rows, cols)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log2
 from operator import index
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
+from mergefall.game2048 import square
+from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
 from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
+from mergefall.kernels import direct
 
-_MASK_ROWS = list(ACTION_MASKS)
+# What the packed integer of a step says, unpacked beforehand: by its lowest six bits (a maker of fresh mask arrays,
+# whether the action was legal, whether the game is over), and by the largest rank the largest tile.
+_SEEN = tuple((ACTION_MASKS[seen & 15].copy, bool(seen >> 4 & 1), bool(seen >> 5 & 1)) for seen in range(64))
 _TILES = (0, *(1 << rank for rank in range(1, 256)))
 _ARROWS = {name: 1 << 30 | scancode for name, scancode in zip("URDL", (82, 79, 81, 80), strict=True)}  # SDL's key codes
 
@@ -35,7 +40,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     ## Observation Space
 
     `Box(0, rows·cols + 1, (rows, cols), uint8)` of ranks: log2 of the tile, 0 for an empty cell. No game gets beyond
-    the highest rank. (A board handed to `reset` may, if its tiles sum to 2^(rows·cols + 2) or more, which no game's do.)
+    the highest rank. (A board handed to `reset` may, if its tiles sum to 2^(rows·cols + 2) or more; no game's do.)
 
     ## Starting State
 
@@ -93,7 +98,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     - v0: first version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(
         self,
@@ -108,19 +113,21 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
-        self.observation_space = self.settings.observation_space()
+        self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = gym.spaces.Discrete(4)  # pyright: ignore[reportAttributeAccessIssue]
         self._log2 = reward == "log2"
         self._limit = self.settings.illegal_limit
         self._pool = self.settings.pool(None)
         self._window: Any = None
+        self._lines = square.lines_for(self.settings.rows, self.settings.cols)
         self._hold(self.settings.new_states(1)[0])
 
     def _hold(self, words: NDArray[np.uint64]) -> None:
-        """Take over a game's state, with the views through which it is read fastest."""
+        """Take over a game's state, with the views and the compiled step through which it is reached fastest."""
         self._words = words
         self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
-        self._numbers = memoryview(words)
+        self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
+        self._advance = direct(square.step, words, 0, self._lines)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -133,7 +140,13 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         seen = core.begin(self._words, self._pool) if start is None else core.start_from(self._words, start)
         if self.render_mode == "human":
             self.render()
-        return self._cells.copy(), self._info(seen, True)
+        info = {
+            "action_mask": ACTION_MASKS[seen & 15].copy(),
+            "score": 0,
+            "max_tile": _TILES[seen >> RANK_SHIFT & 255],
+            "legal": True,
+        }
+        return self._cells.copy(), info
 
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Play one action: (ranks uint8[rows, cols], reward, terminated, truncated, info)."""
@@ -143,22 +156,19 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             action = action_index(action)  # raises, with the reason
         if not 0 <= action < 4:
             action_index(action)
-        seen = core.step(self._words, action)
-        gain = seen >> core.GAIN_SHIFT
-        legal = seen & 1 << core.LEGAL_BIT != 0
-        truncated = not legal and self._numbers[core.ILLEGAL] >= self._limit
+        seen = self._advance(self._words, action, self._lines)
+        new_mask, legal, over = _SEEN[seen & 63]
+        gain = seen >> GAIN_SHIFT
         if self.render_mode == "human":
             self.render()
-        reward = log2(1 + gain) if self._log2 else float(gain)
-        return self._cells.copy(), reward, seen & 1 << core.OVER_BIT != 0, truncated, self._info(seen, legal)
-
-    def _info(self, seen: int, legal: bool) -> dict[str, Any]:
-        return {
-            "action_mask": _MASK_ROWS[seen & 15].copy(),
-            "score": self._numbers[core.SCORE],
-            "max_tile": _TILES[seen >> core.RANK_SHIFT & 255],
+        info = {
+            "action_mask": new_mask(),
+            "score": self._numbers[SCORE],
+            "max_tile": _TILES[seen >> RANK_SHIFT & 255],
             "legal": legal,
         }
+        truncated = not legal and self._numbers[ILLEGAL] >= self._limit
+        return self._cells.copy(), log2(1 + gain) if self._log2 else float(gain), over, truncated, info
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
@@ -169,7 +179,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions as bool[4] (all True in a terminal state), as sb3-contrib's MaskablePPO asks for them."""
-        return _MASK_ROWS[core.observe(self._words) & 15].astype(np.bool_)
+        return ACTION_MASKS[core.observe(self._words) & 15].astype(np.bool_)
 
     def clone_state(self) -> NDArray[np.uint64]:
         """The whole game, random stream, score and illegal actions in a row included, to be kept or pickled."""
@@ -180,9 +190,10 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self._hold(self.settings.restored(state, self._words))
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """What each action leads to before the new tile: (boards uint8[4, rows, cols], rewards float64[4], legal bool[4]).
+        """What each action leads to before the new tile, in one batch.
 
-        An illegal action's board is the present one and its reward 0.
+        Returns boards uint8[4, rows, cols], rewards float64[4], legal bool[4]. An illegal action's board is the present
+        one and its reward 0.
         """
         boards = np.empty((4, self._cells.size), dtype=np.uint8)
         gains = np.empty(4, dtype=np.int64)
@@ -198,7 +209,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the views and the window, which are made anew."""
-        left_out = ("_cells", "_numbers", "_window")
+        left_out = ("_cells", "_numbers", "_advance", "_window")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -108,9 +108,7 @@ def transpose(board):
         | (board & U(0x0000F0F00000F0F0)) << U(12)
         | (board & U(0x0F0F00000F0F0000)) >> U(12)
     )
-    return (
-        (a & U(0xFF00FF0000FF00FF)) | (a & U(0x00FF00FF00000000)) >> U(24) | (a & U(0x00000000FF00FF00)) << U(24)
-    )
+    return (a & U(0xFF00FF0000FF00FF)) | (a & U(0x00FF00FF00000000)) >> U(24) | (a & U(0x00000000FF00FF00)) << U(24)
 
 
 @kernel
@@ -149,12 +147,7 @@ def slide_rows(board, lines):
     e2 = lines[board >> U(32) & LINE]
     e3 = lines[board >> U(48)]
     left = (e0 & LINE) | (e1 & LINE) << U(16) | (e2 & LINE) << U(32) | (e3 & LINE) << U(48)
-    right = (
-        (e0 >> U(16) & LINE)
-        | (e1 & U(0xFFFF0000))
-        | (e2 & U(0xFFFF0000)) << U(16)
-        | (e3 & U(0xFFFF0000)) << U(32)
-    )
+    right = (e0 >> U(16) & LINE) | (e1 & U(0xFFFF0000)) | (e2 & U(0xFFFF0000)) << U(16) | (e3 & U(0xFFFF0000)) << U(32)
     gain = (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
     return left, right, gain
 

@@ -67,9 +67,7 @@ def empty_cells(board: Board) -> list[tuple[int, int]]:
 
 def spawn(board: Board, cell: tuple[int, int], rank: int) -> Board:
     """Put a tile of the given rank on an empty cell of an afterstate."""
-    return tuple(
-        tuple(rank if (r, c) == cell else old for c, old in enumerate(row)) for r, row in enumerate(board)
-    )
+    return tuple(tuple(rank if (r, c) == cell else old for c, old in enumerate(row)) for r, row in enumerate(board))
 
 
 def outcomes(board: Board) -> list[tuple[Board, float]]:

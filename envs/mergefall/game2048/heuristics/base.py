@@ -38,6 +38,9 @@ class Heuristic:
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
     dead: ClassVar[float]  # the value a search gives a node without a legal move
+    real: ClassVar[type[np.floating]] = np.float64  # the precision of `packed_kernel` and so of a search
+    floored: ClassVar[bool] = False  # a search values no node of the player's below `dead`
+    line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
     packed_kernel: ClassVar[Any]  # (board uint64, to_move, tables, weights) -> float, 4×4 boards

@@ -1,0 +1,157 @@
+"""One step on the usual 4×4 board without loops, and without branches that depend on the tiles.
+
+The 16 ranks of a state lie in two words of eight bytes each. While all are below 15 (no merge can then outgrow a
+nibble) they are squeezed into one packed board, moved by the line table of `packed.py`, and spread out again. Boards of
+other sizes or with a larger rank go through `board.py`. Results and random stream are those of `board.step`.
+
+"SWAR" below means arithmetic on all the cells of a word at once (SIMD within a register).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048 import board as core
+from mergefall.game2048.packed import GAIN, LINE, LOW_BITS, empties, line_table, transpose
+from mergefall.kernels import kernel
+
+U = np.uint64
+CELLS, SCORE, ILLEGAL, STEPS, SHAPE = core.CELLS, core.SCORE, core.ILLEGAL, core.STEPS, core.SHAPE
+SHAPE_MASK, SHAPE_4X4 = U(0xFFFF), U(4 | 4 << 8)
+BYTES = U(0x0101010101010101)
+NIBBLE_PER_BYTE = U(0x0F0F0F0F0F0F0F0F)
+TOP_BIT_PER_BYTE = U(0x8080808080808080)
+HAS_RIGHT = U(0x0111011101110111)  # the lowest bit of each cell that has a neighbour to its right
+HAS_BELOW = U(0x0000111111111111)
+_NO_LINES = np.zeros(0, dtype=np.uint64)
+_NO_LINES.flags.writeable = False
+
+
+@kernel
+def squeeze(word):
+    """Eight ranks, a byte each, as eight nibbles: 0a 0b 0c … → abc…
+
+    >>> hex(squeeze.py_func(np.uint64(0x0102030405060708)))
+    '0x12345678'
+    """
+    word = (word | word >> U(4)) & U(0x00FF00FF00FF00FF)
+    word = (word | word >> U(8)) & U(0x0000FFFF0000FFFF)
+    return (word | word >> U(16)) & U(0x00000000FFFFFFFF)
+
+
+@kernel
+def widen(half):
+    """The inverse of `squeeze`: eight nibbles as eight bytes.
+
+    >>> hex(widen.py_func(np.uint64(0x12345678)))
+    '0x102030405060708'
+    """
+    half = (half | half << U(16)) & U(0x0000FFFF0000FFFF)
+    half = (half | half << U(8)) & U(0x00FF00FF00FF00FF)
+    return (half | half << U(4)) & NIBBLE_PER_BYTE
+
+
+@kernel
+def slide(board, action, lines):
+    """(the board after an action, score): four look-ups; the board comes back unchanged where the action is illegal."""
+    upright = action in (core.UP, core.DOWN)
+    shift = U(16) if action in (core.RIGHT, core.DOWN) else U(0)
+    rows = transpose(board) if upright else board
+    e0 = lines[rows & LINE]
+    e1 = lines[rows >> U(16) & LINE]
+    e2 = lines[rows >> U(32) & LINE]
+    e3 = lines[rows >> U(48)]
+    slid = (
+        (e0 >> shift & LINE)
+        | (e1 >> shift & LINE) << U(16)
+        | (e2 >> shift & LINE) << U(32)
+        | (e3 >> shift & LINE) << U(48)
+    )
+    gain = (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
+    return (transpose(slid) if upright else slid), np.int64(gain)
+
+
+@kernel
+def legal_mask(board):
+    """The legal actions of a 4×4 board as bits 0 to 3, from its cells and their shifted neighbours."""
+    empty = empties(board)
+    filled = ~empty & LOW_BITS
+    equal_right = empties(board ^ board >> U(4)) & filled & HAS_RIGHT
+    equal_below = empties(board ^ board >> U(16)) & filled & HAS_BELOW
+    left = (empty & filled >> U(4) & HAS_RIGHT) | equal_right
+    right = (filled & empty >> U(4) & HAS_RIGHT) | equal_right
+    up = (empty & filled >> U(16) & HAS_BELOW) | equal_below
+    down = (filled & empty >> U(16) & HAS_BELOW) | equal_below
+    return np.int64(up != 0) | np.int64(right != 0) << 1 | np.int64(down != 0) << 2 | np.int64(left != 0) << 3
+
+
+@kernel
+def _larger(a, b):
+    """The larger of each two bytes; all are below 128."""
+    mine = ((a | TOP_BIT_PER_BYTE) - b) & TOP_BIT_PER_BYTE
+    mine -= mine >> U(7)
+    return (a & mine) | (b & ~mine)
+
+
+@kernel
+def top_rank(board):
+    """The largest of the sixteen ranks: a tournament, SWAR."""
+    best = _larger(board & NIBBLE_PER_BYTE, board >> U(4) & NIBBLE_PER_BYTE)
+    best = _larger(best, best >> U(8))
+    best = _larger(best, best >> U(16))
+    return np.int64(_larger(best, best >> U(32)) & U(15))
+
+
+@kernel
+def add_tile(board, bits):
+    """A board with the new tile that 64 random bits decide on, as `board.spawn` does; some cell must be empty.
+
+    Multiplying the marks of the empty cells by 0x11…1 counts them up along the board: nibble i then holds the number
+    of empty cells up to i (at most 15: a merge or a slide leaves a tile). The cell to fill is the first whose count
+    exceeds the number drawn, so its index is the number of counts that do not.
+    """
+    counts = empties(board) * LOW_BITS
+    skip = ((bits >> U(32)) * (counts >> U(60))) >> U(32)
+    limit = skip * BYTES | TOP_BIT_PER_BYTE
+    even = (limit - (counts & NIBBLE_PER_BYTE)) >> U(7) & BYTES
+    odd = (limit - (counts >> U(4) & NIBBLE_PER_BYTE)) >> U(7) & BYTES
+    cell = ((even + odd) * BYTES) >> U(56)
+    rank = U(2) if (bits & U(0xFFFFFFFF)) < core.FOUR_IN_2_32 else U(1)
+    return board | rank << (cell << U(2))
+
+
+@kernel
+def status(board, goal):
+    """What `board.status` returns, of a packed 4×4 board."""
+    top = top_rank(board)
+    mask = legal_mask(board)
+    over = mask == 0 or (goal > 0 and top >= goal)
+    return (core.ALL_ACTIONS if over else mask) | np.int64(over) << core.OVER_BIT | top << core.RANK_SHIFT
+
+
+def lines_for(rows: int, cols: int) -> NDArray[np.uint64]:
+    """The table that `step` wants for boards of a size: the line table for 4×4, an empty one for any other."""
+    return line_table(4) if rows == cols == 4 else _NO_LINES
+
+
+@kernel
+def step(state, action, lines):
+    """What `board.step` does, fast on 4×4; `lines` is what `lines_for` gives for the state's size."""
+    if state[SHAPE] & SHAPE_MASK != SHAPE_4X4:
+        return core.step(state, action)
+    upper, lower = state[CELLS], state[CELLS + 1]
+    if ((upper + U(0x71) * BYTES) | (lower + U(0x71) * BYTES)) & TOP_BIT_PER_BYTE:  # a byte of 15 or more
+        return core.step(state, action)
+    goal = np.int64(state[SHAPE] >> U(16))
+    board = squeeze(upper) | squeeze(lower) << U(32)
+    after, gain = slide(board, action, lines)
+    state[STEPS] += U(1)
+    if after == board:
+        state[ILLEGAL] += U(1)
+        return status(board, goal)
+    after = add_tile(after, core.draw(state))
+    state[CELLS], state[CELLS + 1] = widen(after & U(0xFFFFFFFF)), widen(after >> U(32))
+    state[ILLEGAL] = U(0)
+    state[SCORE] += U(gain)
+    return status(after, goal) | 1 << core.LEGAL_BIT | gain << core.GAIN_SHIFT
