@@ -117,6 +117,8 @@ def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path)
     assert f"the recorded one with {read_records(out)[1][0].score} after {length + 1}" in errors
 
 
+# imageio's reader of films, used only here, leaves its pipes open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("ending", ["gif", "mp4"])
 def test_watch_films_a_game(capsys, tmp_path, ending):
     imageio = pytest.importorskip("imageio.v2")

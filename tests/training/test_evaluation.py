@@ -317,3 +317,13 @@ def test_ray_is_asked_for_by_the_name_of_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(DependencyNotInstalled, match=r"mergefall\[ray\]"):
         play(2, executor="ray")
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_plays_the_same_episodes():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False)
+    try:
+        assert timeless(play(executor="ray").episodes) == timeless(play().episodes)
+    finally:
+        ray.shutdown()
