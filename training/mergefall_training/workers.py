@@ -25,7 +25,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
-from mergefall_baselines import Player, play_in_env
+from mergefall_baselines import Player, play_in_env, players
 from mergefall_baselines.player import Predictor
 
 from mergefall_training.records import Episode, episode_from
@@ -60,6 +60,8 @@ class Task:
 
     def pack(self) -> bytes:
         """The task as bytes for another process; one that cannot travel is a ValueError."""
+        if isinstance(self.player, Player) and self.player.name not in players():
+            raise ValueError(f"{self.player.name!r} is not registered; other processes make players by their names")
         try:
             return pickle.dumps(self)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
