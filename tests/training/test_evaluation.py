@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
-from mergefall_baselines import make
+from mergefall_baselines import Player, make
 from mergefall_training.evaluation import Evaluation, evaluate
 from mergefall_training.records import Game2048Episode, read_records
 from mergefall_training.workers import process_pool
@@ -78,6 +78,15 @@ def test_a_player_that_cannot_travel_says_so():
     with pytest.raises(ValueError, match="workers=1"):
         play(2, Local(), workers=2)
     assert len(play(2, Local()).episodes) == 2
+
+
+def test_an_unregistered_player_plays_here_and_is_refused_elsewhere():
+    class Unregistered(FirstLegal, Player):
+        name = "2048/mine"
+
+    with pytest.raises(ValueError, match="2048/mine"):
+        play(2, Unregistered(), workers=2)
+    assert play(2, Unregistered()).header.player == "2048/mine"
 
 
 def test_a_cap_ends_games_and_is_seen():
@@ -317,3 +326,13 @@ def test_ray_is_asked_for_by_the_name_of_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(DependencyNotInstalled, match=r"mergefall\[ray\]"):
         play(2, executor="ray")
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_plays_the_same_episodes():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False)
+    try:
+        assert timeless(play(executor="ray").episodes) == timeless(play().episodes)
+    finally:
+        ray.shutdown()

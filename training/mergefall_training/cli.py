@@ -202,7 +202,8 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             options[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise ValueError(f"option {pair!r}: the value is no YAML: {error}") from error
+            reason = " ".join(str(error).split())
+            raise ValueError(f"option {pair!r}: the value is no YAML: {reason}") from error
     return options
 
 

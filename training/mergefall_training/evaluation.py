@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall_baselines import make
-from mergefall_baselines.player import Player, Predictor
+from mergefall_baselines import Player, make
+from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 from gymnasium.envs.registration import load_env_creator
 from mergefall_baselines import players
+from mergefall_baselines.registry import factory_of
 from rich.console import Console
 from rich.table import Table
 
@@ -35,7 +37,7 @@ def players_table() -> Table:
     """The players, with their options and the defaults of these."""
     table = _table("player", "options and their defaults")
     for name, description in players().items():
-        table.add_row(name, "", description)
+        table.add_row(name, signature(factory_of(name)), description)
     return table
 
 
@@ -46,18 +48,24 @@ def _table(*names: str) -> Table:
     return table
 
 
-def signature(factory: Callable[..., Any], fixed: dict[str, Any]) -> str:
-    """A factory's keyword arguments as ``name=default``, those that are ``fixed`` with that value."""
-    parameters = inspect.signature(factory).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-    return ", ".join(f"{name}={value!r}" for name, value in (defaults | fixed).items())
+def signature(factory: Callable[..., Any], fixed: Mapping[str, Any] | None = None) -> str:
+    """A factory's arguments as ``name=default``, those that are ``fixed`` with that value.
+
+    >>> signature(lambda rows, depth=3, table=True: None, {"table": False})
+    'rows, depth=3, table=False'
+    """
+    defaults = {p.name: p.default for p in inspect.signature(factory).parameters.values()} | dict(fixed or {})
+    return ", ".join(
+        name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in defaults.items()
+    )
 
 
 def first_sentence(text: str) -> str:
     """The first sentence of a docstring, headings left out.
 
-    >>> first_sentence("## Description" + chr(10) + "The game. More of it.")
-    'The game.'
+    >>> first_sentence("## Description" + chr(10) + "The game, by G. Author. More of it.")
+    'The game, by G. Author.'
     """
     words = " ".join(line.strip() for line in text.splitlines() if not line.startswith("#")).split()
-    return " ".join(words).partition(". ")[0].rstrip(".") + "."
+    # An initial's full stop ends no sentence.
+    return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]

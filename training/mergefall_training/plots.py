@@ -22,7 +22,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 def draw(result: GameResult) -> dict[str, bytes]:
     """The game's plots as PNG files by name: ``scores``, ``speed``, and ``tiles`` where the game has tiles."""
     figures = {"scores": _scores(result), "speed": _speed(result)}
-    if result.all_tiles:
+    if result.rows[0].evaluation.max_tiles.size:
         figures["tiles"] = _tiles(result)
     return {name: _png(figure) for name, figure in figures.items()}
 

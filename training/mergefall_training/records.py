@@ -78,9 +78,11 @@ class Header:
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     """A file's header and its episodes, sorted by seed; a torn last line is left out, the file left as it is."""
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
     header, episodes, _ = _parse(Path(path))
     if header is None:
-        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate`")
+        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
     return header, sorted(episodes.values(), key=lambda episode: episode.seed)
 
 
@@ -93,6 +95,8 @@ class RecordFile:
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self.path = Path(path)
         line = header.line()
+        if self.path.is_dir():
+            raise ValueError(f"{path} is a folder; expected the name of a file for the episodes")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
         found, self.episodes, whole = _parse(self.path, torn_header=line.encode())

@@ -15,8 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
-from mergefall_baselines import make
-from mergefall_baselines.player import Player
+from mergefall_baselines import Player, make
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text

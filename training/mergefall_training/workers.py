@@ -25,8 +25,8 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
-from mergefall_baselines import make, players
-from mergefall_baselines.player import Player, Predictor, play_in_env
+from mergefall_baselines import Player, play_in_env, players
+from mergefall_baselines.player import Predictor
 
 from mergefall_training.records import Episode, episode_from
 
@@ -59,25 +59,18 @@ class Task:
         return play
 
     def pack(self) -> bytes:
-        """The task as bytes for another process; one that cannot travel is a ValueError.
-
-        A player that `make` made travels as its name and options, without its tables and compiled code.
-        """
-        made = isinstance(self.player, Player) and self.player.name in players()
-        player = (self.player.name, dict(self.player.options)) if made else self.player
+        """The task as bytes for another process; one that cannot travel is a ValueError."""
+        if isinstance(self.player, Player) and self.player.name not in players():
+            raise ValueError(f"{self.player.name!r} is not registered; other processes make players by their names")
         try:
-            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps))
+            return pickle.dumps(self)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ValueError(f"{player!r} cannot be sent to other processes; workers=1 plays in this one") from error
+            raise ValueError(f"{self.player!r} cannot be sent to other processes; workers=1 plays here") from error
 
 
 @lru_cache(maxsize=1)
 def _unpack(packed: bytes) -> Callable[[int], Episode]:
-    player, env_id, env_kwargs, max_episode_steps = pickle.loads(packed)
-    if isinstance(player, tuple):
-        name, options = player
-        player = make(name, **options).with_rules(env_kwargs)
-    return Task(player, env_id, env_kwargs, max_episode_steps).starter()
+    return pickle.loads(packed).starter()
 
 
 def _play(packed: bytes, seed: int) -> Episode:

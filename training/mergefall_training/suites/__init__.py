@@ -91,7 +91,7 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         return _suite(path.stem, content)
     except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"suite {path}: {error}") from error
+        raise ValueError(f"suite {path}: {' '.join(str(error).split())}") from error
 
 
 def _suite(name: str, content: Any) -> Suite:
@@ -131,6 +131,7 @@ def _entry(content: Any, where: str, episodes: int) -> Entry:
     given = _fields(
         content, where, player=(str, _REQUIRED), options=(dict, {}), label=(str, None), episodes=(int, episodes)
     )
+    given["options"] = {str(name): value for name, value in given["options"].items()}
     try:
         make(given["player"], **given["options"])
     except ValueError as error:
