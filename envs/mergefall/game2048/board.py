@@ -50,13 +50,19 @@ def stream_from_seed(seed: int | None) -> np.uint64:
 
 
 @kernel
-def draw(state):
-    """64 random bits; moves the stream on (SplitMix64: Steele, Lea & Flood 2014)."""
-    state[STREAM] += U(0x9E3779B97F4A7C15)
-    z = state[STREAM]
-    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
+def next_bits(stream):
+    """(the stream moved on, 64 random bits): SplitMix64 (Steele, Lea & Flood 2014)."""
+    stream += U(0x9E3779B97F4A7C15)
+    z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
-    return z ^ (z >> U(31))
+    return stream, z ^ (z >> U(31))
+
+
+@kernel
+def draw(state):
+    """64 random bits; moves the state's stream on."""
+    state[STREAM], bits = next_bits(state[STREAM])
+    return bits
 
 
 @kernel
