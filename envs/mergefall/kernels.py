@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba import types
+from numba import carray, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
@@ -132,6 +132,28 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
         dispatcher._cache = _KernelCache(function, dispatcher.variant)
     return dispatcher
+
+
+@intrinsic
+def _pointer(typing_context, address, dtype):
+    """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
+    value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
+    signature = types.CPointer(value)(address, dtype)
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return signature, codegen
+
+
+@kernel
+def borrow(address, dtype, count):
+    """A one-dimensional array over memory that the caller keeps alive, from its address as uint64.
+
+    A kernel that calls itself hands on one word instead of seven for each array, and counts no references (half the
+    time of a deep search).
+    """
+    return carray(_pointer(address, dtype), (count,))
 
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:

@@ -1,8 +1,10 @@
 """What a search needs to know of a board, for each way of holding one; searches are written once over these.
 
-An engine is a set of kernels: ``from_cells(cells, ctx) -> board``, ``moves(board, ctx) -> (four afterstates, four scores)``,
-``is_empty(board, r, c)``, ``with_tile(board, r, c, rank)``, ``key(board)`` for tables and, made for a heuristic,
-``evaluate(board, to_move, ctx)``. An afterstate equal to its board means that the action is illegal.
+An engine is a set of kernels: ``from_cells(blank, cells, cols) -> board``, ``key(board)`` for tables,
+``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate equal to
+its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with one bit for each empty cell, lowest
+first in row-major order, ``with_tile(board, bit, rank)``, ``cell_of(bit)`` and, made for a heuristic,
+``evaluate(board, to_move, ctx)``.
 """
 
 from __future__ import annotations
@@ -11,51 +13,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.game2048 import packed, wide
-from mergefall.kernels import kernel
+from mergefall.kernels import borrow, kernel
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 U = np.uint64
+LINES = 1 << 16
 
-
-class Context(NamedTuple):
-    """What all nodes of a search share; plain arrays and numbers, handed from node to node."""
-
-    blank: Any  # an empty board of the engine
-    rows: int
-    cols: int
-    row_lines: NDArray[np.uint64]  # line tables of the packed engine
-    column_lines: NDArray[np.uint64]
-    tables: Any  # the heuristic's own
-    weights: NDArray[np.float64]
-    cells: NDArray[np.uint8]  # scratch, rows·cols
-    leaves: NDArray[Any]  # scratch, 32 values
-    entries: NDArray[Any]  # transposition table, see `table.py`
-    stop: NDArray[np.int64]  # [1] set from outside: give up
-    order: NDArray[np.int64]  # in which moves are searched; with a table that forgets depths it matters
-    cutoff: float  # chance nodes below this cumulative probability are leaves
-    rewards: float  # 1 if the score of the moves counts, else 0
-    state_leaves: bool  # leaves have one more tile
-
-
-@kernel
-def packed_from_cells(cells, ctx):
-    return packed.pack(cells, ctx.rows, ctx.cols)
-
-
-@kernel
-def packed_moves(board, ctx):
-    up, right, down, left, along, across = packed.moves(board, ctx.row_lines, ctx.column_lines)
-    return (up, right, down, left), (along, across, along, across)
+# What all nodes of a search share: numbers, and addresses of arrays that the player keeps alive. Nodes hand on the
+# address of one such record, `ctx`.
+CONTEXT = np.dtype(
+    [
+        ("rows", np.int64),
+        ("cols", np.int64),
+        ("area", np.uint64),  # one bit for each cell of a packed board
+        ("row_lines", np.uint64),  # line tables of the packed engine, uint64[65536]
+        ("column_lines", np.uint64),
+        ("table0", np.uint64),  # the heuristic's own
+        ("table1", np.uint64),
+        ("weights", np.uint64),  # float64[weight_count]
+        ("weight_count", np.int64),
+        ("cells", np.uint64),  # scratch, uint8[rows·cols]
+        ("leaves", np.uint64),  # scratch, 32 values
+        ("entries", np.uint64),  # transposition table, see `table.py`
+        ("entry_count", np.int64),
+        ("stop", np.int64),  # set from outside: give up
+        ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
+        ("rewards", np.float64),  # 1 if the score of the moves counts, else 0
+        ("state_leaves", np.int64),  # whether leaves have one more tile
+    ]
+)
 
 
 @kernel
-def packed_is_empty(board, r, c):
-    return board >> U(16 * r + 4 * c) & U(15) == U(0)
+def read(ctx):
+    """The record that all nodes share."""
+    return borrow(ctx, CONTEXT, 1)[0]
 
 
 @kernel
-def packed_with_tile(board, r, c, rank):
-    return board | U(rank) << U(16 * r + 4 * c)
+def packed_from_cells(blank, cells, cols):
+    return packed.pack(cells, cells.size // cols, cols)
 
 
 @kernel
@@ -64,27 +62,39 @@ def packed_key(board):
 
 
 @kernel
-def wide_from_cells(cells, ctx):
-    return wide.widen(ctx.blank, cells, ctx.cols)
+def packed_moves(board, ctx):
+    c = read(ctx)
+    up, right, down, left, along, across = packed.moves(
+        board, borrow(c.row_lines, np.uint64, LINES), borrow(c.column_lines, np.uint64, LINES)
+    )
+    return up, down, left, right, along, across
 
 
 @kernel
-def wide_moves(board, ctx):
-    up, along = wide.moved(board, ctx.cells, ctx.cols, 0)
-    right, across = wide.moved(board, ctx.cells, ctx.cols, 1)
-    down, _ = wide.moved(board, ctx.cells, ctx.cols, 2)
-    left, _ = wide.moved(board, ctx.cells, ctx.cols, 3)
-    return (up, right, down, left), (along, across, along, across)
+def packed_open_cells(board, ctx):
+    return packed.empties(board) & read(ctx).area
 
 
 @kernel
-def wide_is_empty(board, r, c):
-    return board[r] >> U(8 * c) & U(255) == U(0)
+def packed_with_tile(board, bit, rank):
+    return board | bit << U(rank - 1)  # ranks 1 and 2
 
 
 @kernel
-def wide_with_tile(board, r, c, rank):
-    return wide.tuple_setitem(board, r, board[r] | U(rank) << U(8 * c))
+def packed_cell_of(bit):
+    return np.int64(trailing_zeros(bit)) >> 2
+
+
+@kernel
+def cells_of(ctx):
+    """The scratch cells."""
+    c = read(ctx)
+    return borrow(c.cells, np.uint8, c.rows * c.cols)
+
+
+@kernel
+def wide_from_cells(blank, cells, cols):
+    return wide.widen(blank, cells, cols)
 
 
 @kernel
@@ -92,28 +102,62 @@ def wide_key(board):
     return U(0)  # wide boards are searched without a table
 
 
+@kernel
+def wide_moves(board, ctx):
+    cells, cols = cells_of(ctx), read(ctx).cols
+    up, along = wide.moved(board, cells, cols, 0)
+    right, across = wide.moved(board, cells, cols, 1)
+    down, _ = wide.moved(board, cells, cols, 2)
+    left, _ = wide.moved(board, cells, cols, 3)
+    return up, down, left, right, along, across
+
+
+@kernel
+def wide_open_cells(board, ctx):
+    bits = U(0)
+    for r in range(len(board)):
+        for c in range(read(ctx).cols):
+            if board[r] >> U(8 * c) & U(255) == U(0):
+                bits |= U(1) << U(8 * r + c)
+    return bits
+
+
+@kernel
+def wide_with_tile(board, bit, rank):
+    place = np.int64(trailing_zeros(bit))
+    return wide.tuple_setitem(board, place >> 3, board[place >> 3] | U(rank) << U(8 * (place & 7)))
+
+
+@kernel
+def wide_cell_of(bit):
+    return np.int64(trailing_zeros(bit))
+
+
 class Engine(NamedTuple):
     """The kernels a search is built from. `name` tells apart what is compiled from them."""
 
     name: str
     from_cells: Any
-    moves: Any
-    is_empty: Any
-    with_tile: Any
     key: Any
+    moves: Any
+    open_cells: Any
+    with_tile: Any
+    cell_of: Any
     evaluate: Any
 
 
 def engine(kind: str, heuristic: Any) -> Engine:
-    """The kernels for boards held as `kind`, valued by `heuristic` (None: every leaf is worth 0).
+    """The kernels for boards held as `kind`, valued by the class `heuristic` (None: every leaf is worth 0).
 
     ``packed``: 4×4 in a word, the heuristic's own fast kernel. ``small``: smaller boards in a word. ``wide``: any.
     """
     name = f"{kind}-{heuristic.name if heuristic else 'none'}"
     evaluate = _evaluator(kind, heuristic, name)
     if kind == "wide":
-        return Engine(name, wide_from_cells, wide_moves, wide_is_empty, wide_with_tile, wide_key, evaluate)
-    return Engine(name, packed_from_cells, packed_moves, packed_is_empty, packed_with_tile, packed_key, evaluate)
+        shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile, wide_cell_of
+    else:
+        shared = packed_from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile, packed_cell_of
+    return Engine(name, *shared, evaluate)
 
 
 def _evaluator(kind: str, heuristic: Any, name: str) -> Any:
@@ -127,24 +171,55 @@ def _evaluator(kind: str, heuristic: Any, name: str) -> Any:
 
     packed_kernel, cells_kernel = heuristic.packed_kernel, heuristic.cells_kernel
     if kind == "packed":
+        borrow_tables = _table_borrower(heuristic, name)
 
         @kernel(variant=name)
         def of_packed(board, to_move, ctx):
-            return packed_kernel(board, to_move, ctx.tables, ctx.weights)
+            c = read(ctx)
+            weights = borrow(c.weights, np.float64, c.weight_count)
+            return packed_kernel(board, to_move, borrow_tables(c.table0, c.table1), weights)
 
         return of_packed
     if kind == "small":
 
         @kernel(variant=name)
         def of_small(board, to_move, ctx):
-            packed.unpack(board, ctx.cells, ctx.rows, ctx.cols)
-            return cells_kernel(ctx.cells, ctx.rows, ctx.cols, to_move, ctx.weights)
+            c, cells = read(ctx), cells_of(ctx)
+            packed.unpack(board, cells, c.rows, c.cols)
+            return cells_kernel(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count))
 
         return of_small
 
     @kernel(variant=name)
     def of_wide(board, to_move, ctx):
-        wide.unwiden(board, ctx.cells, ctx.cols)
-        return cells_kernel(ctx.cells, ctx.rows, ctx.cols, to_move, ctx.weights)
+        c, cells = read(ctx), cells_of(ctx)
+        wide.unwiden(board, cells, c.cols)
+        return cells_kernel(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count))
 
     return of_wide
+
+
+def tables_of(heuristic: Any) -> tuple[NDArray[Any], ...]:
+    """A heuristic's one or two tables as a tuple."""
+    tables = heuristic.tables()
+    return tables if isinstance(tables, tuple) else (tables,)
+
+
+def _table_borrower(heuristic: Any, name: str) -> Any:
+    """A kernel that turns the addresses of a heuristic's tables into what its packed kernel takes."""
+    shared = heuristic().tables()  # types and sizes are the same whatever the weights
+    if not isinstance(shared, tuple):
+        dtype, count = shared.dtype.type, shared.size
+
+        @kernel(variant=name)
+        def borrow_one(address, _):
+            return borrow(address, dtype, count)
+
+        return borrow_one
+    (dtype0, count0), (dtype1, count1) = ((table.dtype.type, table.size) for table in shared)
+
+    @kernel(variant=name)
+    def borrow_two(address0, address1):
+        return borrow(address0, dtype0, count0), borrow(address1, dtype1, count1)
+
+    return borrow_two

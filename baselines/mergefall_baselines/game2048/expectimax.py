@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.kernels import kernel
+from mergefall.kernels import borrow, kernel
+from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.engines import Context, Engine, engine
+from mergefall_baselines.game2048.engines import Engine, engine, read
 from mergefall_baselines.game2048.leaves import best_leaves
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
-from mergefall_baselines.game2048.table import find, forget, holds, keep
+from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
 
-Settings = tuple[Context, int, bool]  # context, depth rule, whether each root move has the table to itself
+TABLE_BITS = 21
 
 
 @cache
@@ -21,156 +23,199 @@ def expectimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
     """The search for one way of holding boards and one heuristic class.
 
     ``root_move(cells, action, settings) -> value`` searches one move, ``decide`` all four, as `base.py` says.
+    Settings are (ctx, empty board, depth rule, whether each root move has the table to itself, order).
     """
     real = heuristic.real if heuristic else np.float64
     dead = real(heuristic.dead if heuristic else 0.0)
     floored = heuristic is not None and heuristic.floored
     line_values = kind == "packed" and heuristic is not None and heuristic.line_additive
-    return _compile(engine(kind, heuristic), real, dead, floored, line_values)
+    return _compile(engine(kind, heuristic), real, dead, dead if floored else real(-np.inf), line_values)
 
 
-def _compile(boards: Engine, real: Any, dead: Any, floored: bool, line_values: bool) -> tuple[Any, Any]:
-    _, from_cells, moves, is_empty, with_tile, key_of, evaluate = boards
+def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: bool) -> tuple[Any, Any]:
+    _, from_cells, key_of, moves, open_cells, with_tile, cell_of, evaluate = boards
     two, four = real(0.9), real(0.1)
-    lowest = dead if floored else real(-np.inf)
+    entry = entry_type(real)
+    U = np.uint64
 
     @kernel(variant=boards.name)
     def best_leaf(state, ctx):
         """Value of a player's node whose moves lead to leaves."""
-        best = lowest
-        legal = False
-        afterstates, scores = moves(state, ctx)
-        for action in range(4):
-            if afterstates[action] != state:
+        c = read(ctx)
+        best, legal = lowest, False
+        after0, after1, after2, after3, along, across = moves(state, ctx)
+        for i in range(4):
+            if after0 != state:
                 legal = True
-                best = max(best, real(evaluate(afterstates[action], False, ctx) + ctx.rewards * scores[action]))
+                value = real(evaluate(after0, False, ctx))
+                if c.rewards != 0.0:
+                    value = real(value + c.rewards * (along if i < 2 else across))
+                best = max(best, value)
+            after0, after1, after2 = after1, after2, after3
         return best if legal else dead
 
     @kernel(variant=boards.name)
     def last_chance(board, ctx):
         """Value of an afterstate all of whose successors' moves lead to leaves: `best_leaf`, averaged."""
-        total = real(0.0)
-        empty = 0
-        fast = line_values and ctx.rewards == 0.0
+        c = read(ctx)
+        cells = open_cells(board, ctx)
+        total, empty = real(0.0), 0
         if line_values:
-            if fast:
-                best_leaves(board, ctx.row_lines, ctx.tables[0], ctx.leaves, lowest)
-        for r in range(ctx.rows):
-            for c in range(ctx.cols):
-                if is_empty(board, r, c):
+            if c.rewards == 0.0:
+                leaves = borrow(c.leaves, real, 32)
+                best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
+                while cells:
+                    index = U(2 * cell_of(cells))
+                    with_two, with_four = leaves[index], leaves[index + U(1)]
+                    total += (with_two if with_two != lowest else dead) * two
+                    total += (with_four if with_four != lowest else dead) * four
+                    cells &= cells - U(1)
                     empty += 1
-                    if fast:
-                        low, high = ctx.leaves[8 * r + 2 * c], ctx.leaves[8 * r + 2 * c + 1]
-                        total += (low if low != lowest else dead) * two
-                        total += (high if high != lowest else dead) * four
-                    else:
-                        total += best_leaf(with_tile(board, r, c, 1), ctx) * two
-                        total += best_leaf(with_tile(board, r, c, 2), ctx) * four
+                return total / real(empty)
+        while cells:
+            bit = cells & (~cells + U(1))
+            total += best_leaf(with_tile(board, bit, 1), ctx) * two
+            total += best_leaf(with_tile(board, bit, 2), ctx) * four
+            cells ^= bit
+            empty += 1
         return total / real(empty)
 
     @kernel(variant=boards.name)
-    def state_leaf(board, ctx):
-        """Value of a leaf that has one more tile."""
-        total = real(0.0)
-        empty = 0
-        for r in range(ctx.rows):
-            for c in range(ctx.cols):
-                if is_empty(board, r, c):
-                    empty += 1
-                    for rank in range(1, 3):
-                        state = with_tile(board, r, c, rank)
-                        afterstates, _ = moves(state, ctx)
-                        legal = False
-                        for action in range(4):
-                            legal |= afterstates[action] != state
-                        value = real(evaluate(state, True, ctx)) if legal else dead
-                        total += value * (two if rank == 1 else four)
+    def leaf(board, ctx):
+        """Value of an afterstate at the end of the search: its own, or averaged over one more tile."""
+        if read(ctx).state_leaves == 0:
+            return real(evaluate(board, False, ctx))
+        cells = open_cells(board, ctx)
+        total, empty = real(0.0), 0
+        while cells:
+            bit = cells & (~cells + U(1))
+            for rank in range(1, 3):
+                state = with_tile(board, bit, rank)
+                up, down, left, right, _, _ = moves(state, ctx)
+                legal = up != state or down != state or left != state or right != state
+                value = real(evaluate(state, True, ctx)) if legal else dead
+                total += value * (two if rank == 1 else four)
+            cells ^= bit
+            empty += 1
         return total / real(empty)
 
     @kernel(variant=boards.name)
     def chance(board, left, probability, ctx):
+        """Value of an afterstate after which `left` own moves follow (255: to the end)."""
+        c = read(ctx)
         if left == 0:
-            return state_leaf(board, ctx) if ctx.state_leaves else real(evaluate(board, False, ctx))
-        if probability < ctx.cutoff:
+            return leaf(board, ctx)
+        if probability < c.cutoff:
             return real(evaluate(board, False, ctx))
         key = key_of(board)
-        index = find(ctx.entries, key)
-        if holds(ctx.entries, index, key):
-            stored = np.int64(ctx.entries[index].tag & 255)
-            if stored == left or (stored > left and ctx.cutoff > 0.0):
-                return ctx.entries[index].value
-        if ctx.stop[0]:
+        entries = borrow(c.entries, entry, c.entry_count)
+        index = find(entries, key)
+        if holds(entries, index, key):
+            stored = np.int64(entries[index].tag & 255)
+            if stored == left or (stored > left and c.cutoff > 0.0):
+                return entries[index].value
+        if c.stop:
             return dead
-        empty = 0
-        for r in range(ctx.rows):
-            for c in range(ctx.cols):
-                empty += is_empty(board, r, c)
+        cells = open_cells(board, ctx)
+        empty, rest = 0, cells
+        while rest:
+            rest &= rest - U(1)
+            empty += 1
         share = probability / real(empty)
-        after_two, after_four = share * two, share * four
-        last = left == 1 and not ctx.state_leaves
-        if last or after_two < ctx.cutoff:
+        if (left == 1 and c.state_leaves == 0) or share * two < c.cutoff:
             value = last_chance(board, ctx)
         else:
             total = real(0.0)
-            for r in range(ctx.rows):
-                for c in range(ctx.cols):
-                    if not is_empty(board, r, c):
+            below = left - (left != TO_THE_END)
+            while cells:
+                bit = cells & (~cells + U(1))
+                cells ^= bit
+                for rank in range(1, 3):
+                    weight = two if rank == 1 else four
+                    state = with_tile(board, bit, rank)
+                    onward = share * weight
+                    if onward < c.cutoff:
+                        total += best_leaf(state, ctx) * weight
                         continue
-                    for rank in range(1, 3):
-                        state = with_tile(board, r, c, rank)
-                        onward = after_two if rank == 1 else after_four
-                        if onward < ctx.cutoff:
-                            best = best_leaf(state, ctx)
-                        else:
-                            best = lowest
-                            legal = False
-                            afterstates, scores = moves(state, ctx)
-                            for i in range(4):
-                                action = ctx.order[i]
-                                if afterstates[action] != state:
-                                    legal = True
-                                    later = chance(afterstates[action], left - (left != TO_THE_END), onward, ctx)
-                                    best = max(best, real(later + ctx.rewards * scores[action]))
-                            if not legal:
-                                best = dead
-                        total += best * (two if rank == 1 else four)
+                    best, legal = lowest, False
+                    after0, after1, after2, after3, along, across = moves(state, ctx)
+                    for i in range(4):
+                        if after0 != state:
+                            legal = True
+                            later = chance(after0, below, onward, ctx)
+                            if c.rewards != 0.0:
+                                later = real(later + c.rewards * (along if i < 2 else across))
+                            best = max(best, later)
+                        after0, after1, after2 = after1, after2, after3
+                    total += (best if legal else dead) * weight
             value = total / real(empty)
-        index = find(ctx.entries, key)  # the search below may have filled the place found before
-        keep(ctx.entries, index, key, value, left)
+            index = find(entries, key)  # the search below may have filled the place found before
+        keep(entries, index, key, value, left)
         return value
 
     @kernel(variant=boards.name)
     def root_move(cells, action, settings):
         """Value of one root move; -inf if it is illegal."""
-        ctx, rule, own_table = settings
-        board = from_cells(cells, ctx)
-        afterstates, scores = moves(board, ctx)
-        if afterstates[action] == board:
+        ctx, blank, rule, own_table, _ = settings
+        c = read(ctx)
+        board = from_cells(blank, cells, c.cols)
+        up, down, left, right, along, across = moves(board, ctx)
+        after = up if action == 0 else right if action == 1 else down if action == 2 else left
+        if after == board:
             return -np.inf
-        if own_table:
-            forget(ctx.entries)
         left = own_moves(cells, rule) - 1
-        return np.float64(chance(afterstates[action], left, real(1.0), ctx) + ctx.rewards * scores[action])
+        if own_table:
+            forget(borrow(c.entries, entry, c.entry_count), left)
+        value = chance(after, left, real(1.0), ctx)
+        return np.float64(value) + c.rewards * (across if action & 1 else along)
 
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
-        ctx = settings[0]
-        forget(ctx.entries)
+        c, order = read(settings[0]), settings[4]
+        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, settings[2]))
         for i in range(4):
-            values[ctx.order[i]] = root_move(cells, ctx.order[i], settings)
+            values[order[i]] = root_move(cells, order[i], settings)
 
     return root_move, decide
 
 
 class Expectimax(Search2048):
-    """Expectimax: the best move when each new tile is averaged over."""
+    """Expectimax: the best move when each new tile is averaged over.
+
+    Denotes max over moves of the mean over cells and tiles of …, to `depth` own moves; the leaf is the last afterstate.
+
+    Args:
+        heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts.
+        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` 3 with
+            6 empty cells or fewer, 2 with up to 11, else 1; None searches to the end of the game.
+        cutoff: an afterstate met with a lower probability is a leaf; None is 1e-4 with ``"distinct"``, else 0.
+        table: True keeps values of afterstates for each root move, ``"shared"`` for all four, False none. Without
+            cut-off this changes no value. With one, an entry stands for what it was found with, at the same depth or
+            nearer the root, whatever its probability now; ``"shared"`` then changes about 3 % of the moves, and is the
+            fastest. Boards too large for a word (see `mergefall.game2048.packed`) are searched without.
+        order: of the root moves, in which they are searched; ties go to the first. Below the root it is up, down, left,
+            right.
+        threads: search the root moves of a decision side by side; the values stay the same. Episodes played in the
+            compiled loop take one thread.
+        time_limit: seconds a decision; the search deepens move by move until they are up.
+        leaf: ``"state"`` adds one tile to each leaf, averaged over.
+        rewards: whether the score of the moves counts; None: only with heuristic None.
+
+    Source: with ``nneonneo`` and ``"distinct"`` this is github.com/nneonneo/2048-ai move by move, in single precision,
+    given its order (0, 2, 3, 1); the tile-order document's d5 is ``tile-order`` to depth 3.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> make("2048/expectimax", heuristic=None, depth=None).values([[1, 1], [2, 0]]).round(3)
+        array([18.458, 33.204, 38.528, 30.94 ])
+    """
 
     def __init__(
         self,
         heuristic: Any = "nneonneo",
         depth: Any = 3,
         cutoff: float | None = None,
-        table: Any = True,
+        table: bool | str = True,
         order: Any = None,
         threads: int = 1,
         time_limit: float | None = None,
@@ -179,13 +224,46 @@ class Expectimax(Search2048):
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
-        super().__init__(heuristic, depth, leaf, rewards, order, rows, cols)
-        self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else float(cutoff)
-        self.table = table
-        self.threads = threads
-        self.time_limit = time_limit
+        super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
+        self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else cutoff
+        if not 0 <= self.cutoff < 1:
+            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
+        if table not in (True, False, "shared"):
+            raise ValueError(f"table={table!r}; expected True, False or 'shared'")
+        if not (isinstance(threads, int) and threads >= 1) or (threads > 1 and table == "shared"):
+            raise ValueError(f"threads={threads!r}, table={table!r}; expected 1 thread or more, and 1 to share a table")
+        if threads > 1 and time_limit is not None:
+            raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
+        self.table, self.threads = table, threads
 
     def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        _, decide = expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None)
-        ctx = self.context(rows, cols, kind, 23 if self.table else 0, self.cutoff)
-        return decide, (ctx, self.rule, self.table is True)
+        _, decide = self._kernels(kind)
+        return decide, self._settings(kind, rows, cols)
+
+    def _kernels(self, kind: str) -> tuple[Any, Any]:
+        return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None)
+
+    def _settings(self, kind: str, rows: int, cols: int) -> Any:
+        ctx, blank = self.context(kind, rows, cols, TABLE_BITS if self.table else 0, self.cutoff)
+        return ctx, blank, self.rule, self.table is True, self._order
+
+    def _decide(self, decider: Any, kind: str, ranks: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        if self.threads == 1:
+            return super()._decide(decider, kind, ranks, memory, values)
+        root_move, _ = self._kernels(kind)
+        settings = self._once(self._settings_each, kind, *ranks.shape)
+        with ThreadPoolExecutor(self.threads) as pool:
+            found = pool.map(lambda action: root_move(ranks.reshape(-1), action, settings[action]), range(4))
+            values[:] = list(found)
+
+    def _settings_each(self, kind: str, rows: int, cols: int) -> Any:
+        """Settings for each root move, with scratch and a table of its own."""
+        return [self._settings(kind, rows, cols) for _ in range(4)]
+
+
+def greedy(heuristic: Any = None, order: Any = None, rows: int | None = None, cols: int | None = None) -> Expectimax:
+    """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
+
+    Options: heuristic (see 2048/expectimax), order (of ties), rows, cols.
+    """
+    return Expectimax(heuristic, depth=1, order=order, rows=rows, cols=cols, table=False)

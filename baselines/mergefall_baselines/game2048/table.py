@@ -1,7 +1,8 @@
 """The transposition table of a search: open addressing, emptied by raising a number.
 
-Entry 0 is the header: its tag holds the current generation. An entry counts only if it bears that generation, so a
-table need not be cleared between searches.
+Entry 0 is the header: its tag holds the current generation, its key how many bits of the hash are in use. An entry
+counts only if it bears the current generation, so a table need not be cleared between searches; and a small search
+keeps to a small part of it, which the processor's caches hold.
 """
 
 from __future__ import annotations
@@ -15,21 +16,33 @@ PROBES = 16
 LAST_GENERATION = 1 << 23
 
 
+def entry_type(real: type[np.floating]) -> np.dtype[np.void]:
+    """One entry: a board, its value, and generation << 8 | own moves left."""
+    return np.dtype([("key", np.uint64), ("value", real), ("tag", np.uint32)], align=True)
+
+
 def new_table(bits: int, real: type[np.floating]) -> NDArray[np.void]:
-    """A table of 2**bits entries whose values have the type `real`; `bits` 0 makes one that stores nothing."""
-    dtype = np.dtype([("key", np.uint64), ("value", real), ("tag", np.uint32)], align=True)
-    return np.zeros((1 << bits) + (PROBES if bits else 0), dtype=dtype)
+    """A table of 2**bits entries with values of type `real`; `bits` 0 makes one that stores nothing."""
+    return np.zeros((1 << bits) + (PROBES if bits else 0), dtype=entry_type(real))
 
 
 @kernel
-def forget(entries):
-    """Empty the table."""
+def forget(entries, left):
+    """Empty the table for a search of `left` own moves.
+
+    Counted on positions late in the game, under a cut-off of 10⁻⁴, a search of 3 moves stores up to 700 afterstates, of
+    5 moves 19 000, of 7 and more 180 000: in the part used here they fill a quarter.
+    """
     generation = (np.int64(entries[0].tag) >> 8) + 1
     if generation > LAST_GENERATION:
         for i in range(entries.size):
             entries[i].tag = 0
         generation = 1
     entries[0].tag = generation << 8
+    bits = min(6 + 2 * left, 62)
+    while bits and (1 << bits) + PROBES > entries.size:
+        bits -= 1
+    entries[0].key = bits
 
 
 @kernel
@@ -37,11 +50,10 @@ def find(entries, key):
     """Index of the entry that holds `key`, or that `key` would go to; 0 if there is no table."""
     if entries.size == 1:
         return 0
-    generation = np.int64(entries[0].tag) >> 8
-    mixed = key * U(0x9E3779B97F4A7C15)
-    home = 1 + np.int64((mixed ^ (mixed >> U(32))) & U(entries.size - PROBES - 1))
+    generation = entries[0].tag >> 8
+    home = 1 + np.int64(((key ^ (key >> U(32))) * U(0x9E3779B97F4A7C15)) >> (U(64) - entries[0].key))
     for index in range(home, home + PROBES - 1):
-        if np.int64(entries[index].tag) >> 8 != generation or entries[index].key == key:
+        if entries[index].tag >> 8 != generation or entries[index].key == key:
             return index
     return home
 
@@ -58,4 +70,4 @@ def keep(entries, index, key, value, left):
     if index > 0:
         entries[index].key = key
         entries[index].value = value
-        entries[index].tag = (np.int64(entries[0].tag) >> 8 << 8) | left
+        entries[index].tag = (entries[0].tag >> 8 << 8) | left

@@ -8,11 +8,22 @@ from typing import Any
 from mergefall.game2048.heuristics.base import Heuristic, read_options
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
 from mergefall.game2048.heuristics.nneonneo import Nneonneo
+from mergefall.game2048.heuristics.plot import plot_terms
+from mergefall.game2048.heuristics.prairie_fire import PrairieFire
 from mergefall.game2048.heuristics.tile_order import TileOrder
 
-HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), Nneonneo())}
+HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), PrairieFire(), Nneonneo())}
 
-__all__ = ["HEURISTICS", "Heuristic", "MonotoneSmooth", "Nneonneo", "TileOrder", "heuristic"]
+__all__ = [
+    "HEURISTICS",
+    "Heuristic",
+    "MonotoneSmooth",
+    "Nneonneo",
+    "PrairieFire",
+    "TileOrder",
+    "heuristic",
+    "plot_terms",
+]
 
 
 def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
@@ -25,12 +36,14 @@ def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
         -12
         >>> heuristic("snake")
         Traceback (most recent call last):
-        ValueError: no heuristic 'snake'; there are tile-order, monotone-smooth, nneonneo
+        ValueError: no heuristic 'snake'; there are tile-order, monotone-smooth, prairie-fire, nneonneo
     """
     if isinstance(spec, Heuristic):
         return spec
+    if not isinstance(spec, str | Mapping):
+        raise ValueError(f"heuristic {spec!r}; a heuristic is a name or a mapping of its name and weights")
     options = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = options.pop("name", None)
-    if name not in HEURISTICS:
+    if not isinstance(name, str) or name not in HEURISTICS:
         raise ValueError(f"no heuristic {name!r}; there are {', '.join(HEURISTICS)}")
     return read_options(type(HEURISTICS[name]), options)

@@ -87,7 +87,7 @@ def fill_tables(lines, logs):
         logs[empty] = np.log(np.float64(max(empty, 1)))
 
 
-@kernel
+@kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
     lines, logs = tables
     turned = transpose(board)

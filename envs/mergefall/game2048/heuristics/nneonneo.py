@@ -81,7 +81,7 @@ def fill_line_values(table, weights):
         table[line] = value
 
 
-@kernel
+@kernel(forceinline=True)
 def value_of_packed(board, to_move, table, weights):
     """The value in single precision, bit for bit the original's: rows and columns are summed apart."""
     turned = transpose(board)
@@ -110,6 +110,9 @@ class Nneonneo(Heuristic):
     name: ClassVar[str] = "nneonneo"
     term_names: ClassVar[tuple[str, ...]] = ("base", "empty", "merges", "monotonicity", "sum")
     dead: ClassVar[float] = 0.0
+    real: ClassVar[type[np.floating]] = np.float32
+    floored: ClassVar[bool] = True
+    line_additive: ClassVar[bool] = True
     terms_kernel = staticmethod(terms_of_cells)
     cells_kernel = staticmethod(value_of_cells)
     packed_kernel = staticmethod(value_of_packed)

@@ -31,8 +31,8 @@ MATRICES = np.array(
 
 @kernel
 def tile(rank):
-    """The value of a tile, 0 for an empty cell; a float, so that no rank overflows."""
-    return 2.0 ** np.float64(rank) if rank else 0.0
+    """The value of a tile as a float, so that no sum overflows; 0 for an empty cell."""
+    return np.float64(np.int64(1) << np.int64(rank)) if rank else 0.0
 
 
 @kernel
@@ -149,7 +149,7 @@ def mirror(board):
     return (board & U(0x00FF00FF00FF00FF)) << U(8) | (board >> U(8) & U(0x00FF00FF00FF00FF))
 
 
-@kernel
+@kernel(forceinline=True)
 def larger(board, rank):
     """A bit for each cell above a rank."""
     bytes_ = U(0x0F0F0F0F0F0F0F0F)
@@ -158,7 +158,7 @@ def larger(board, rank):
     return ((board & bytes_) + lift & high) | ((board >> U(4) & bytes_) + lift & high) >> U(1)
 
 
-@kernel
+@kernel(forceinline=True)
 def good_end(above, third, fourth, strict):
     """Whether a falling row that ends so is good below the rows `above`: nothing there was due before its cells.
 
@@ -170,7 +170,7 @@ def good_end(above, third, fourth, strict):
     return not strict and passed_over & (passed_over - U(1)) == U(0) and larger(above, third) == U(0)
 
 
-@kernel
+@kernel(forceinline=True)
 def good_rows_of_packed(board, mirrored, counts, strict):
     """The number of consecutive good rows from the bottom, 0 to 3; a good row falls along the snake."""
     nibble = U(15)
@@ -187,7 +187,7 @@ def good_rows_of_packed(board, mirrored, counts, strict):
     return 3 if good_end(board & LINE, board >> U(24) & nibble, board >> U(28) & nibble, strict) else 2
 
 
-@kernel
+@kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
     counts, orders = tables
     turned, mirrored = transpose(board), mirror(board)

@@ -1,0 +1,241 @@
+"""2048 on small boards, solved exactly by dynamic programming over every position a game can come to.
+
+The random start is two tiles on different cells. `solve` lists the reachable afterstates, layer by layer of the tiles'
+sum, then values them from the last layer back; everything else is a look-up in what it returns. Sizes and times on one
+core of 2.5 GHz: 2×3 at once, 2×4 six seconds, 3×3 (388 921 077 states) some two minutes and 1 GiB of memory.
+
+Source: the Bellman equation; sizes of 2×2 to 3×3 as in Yamashita, Kaneko & Nakayashiki (2022).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from mergefall.game2048 import reference
+from mergefall.game2048.packed import line_table
+from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
+from rich.progress import track
+
+from mergefall_baselines.game2048.solver_kernels import (
+    Table,
+    canonical,
+    evaluate_layer,
+    evaluate_states,
+    forms_of,
+    half_sum,
+    slid,
+    spawned,
+)
+
+SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
+FORMAT, VERSION = "mergefall-2048-solution", 1
+
+
+def solve(
+    rows: int, cols: int, objective: str | int = "score", policy: str = "optimal", progress: bool = False
+) -> Solution:
+    """Value every position of a small board exactly, to the end of the game and undiscounted.
+
+    Args:
+        rows, cols: one of 2×2, 2×3, 3×2, 2×4, 4×2 and 3×3.
+        objective: ``"score"``, or a tile (4, 8, 16 …) whose probability of ever being made is sought.
+        policy: ``"optimal"``, or ``"random"`` for moves drawn uniformly from the legal ones.
+        progress: show progress bars on stderr.
+
+    Raises:
+        ValueError: another size, objective or policy.
+
+    Example:
+        >>> round(solve(2, 2).start_value, 6)
+        66.964149
+        >>> round(solve(2, 2, objective=32).start_value, 6)
+        0.082887
+    """
+    check_size(rows, cols)
+    goal = check_objective(objective)
+    if policy not in ("optimal", "random"):
+        raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
+    space = _reachable(rows, cols, progress)
+    lines = line_table(cols), line_table(rows)
+    table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal, policy == "random")
+    layers = range(space.bounds.size - 2, 0, -1)
+    for layer in _track(layers, f"2048 {rows}×{cols}: valuing positions", progress):
+        evaluate_layer(layer, table)
+    return Solution(rows, cols, objective, policy, space.counts, table)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The exact value of every position of a small board that a game from the random start can come to.
+
+    ``counts`` holds ``starts``, ``states`` (player to move), ``terminal`` states among them and ``afterstates``, with
+    symmetric ones counted, and ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch
+    [n, rows, cols]; a board that no game comes to raises a ValueError that shows it.
+    """
+
+    rows: int
+    cols: int
+    objective: str | int
+    policy: str
+    counts: Mapping[str, int]
+    table: Table = field(repr=False)
+
+    @cached_property
+    def start_value(self) -> float:
+        """Expected value over the random start: mean score, or the probability of making the tile."""
+        boards, chances = _starts(self.rows, self.cols)
+        return float(self.value(boards) @ chances)
+
+    def value(self, ranks: ArrayLike) -> Any:
+        """Value of a board with the player to move, a float64 (batch: float64[n]).
+
+        Example:
+            >>> round(float(solve(2, 2).value([[2, 3], [1, 0]])), 6)
+            51.295858
+        """
+        return self._look_up(ranks)[0]
+
+    def action_values(self, ranks: ArrayLike) -> NDArray[np.float64]:
+        """Value of each action, its own score included, float64[4] (batch: [n, 4]); -inf where illegal.
+
+        Example:
+            >>> solve(2, 2).action_values([[2, 3], [1, 0]]).round(3)
+            array([  -inf, 51.296,  4.809,   -inf])
+        """
+        return self._look_up(ranks)[1]
+
+    def _look_up(self, ranks: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
+        ranks = np.asarray(ranks)
+        if ranks.shape[-2:] != (self.rows, self.cols) or ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
+            expected = f"integer ranks ({self.rows}, {self.cols}), or a batch (n, {self.rows}, {self.cols})"
+            raise ValueError(f"boards of shape {ranks.shape} and dtype {ranks.dtype}; expected {expected}")
+        boards = ranks.reshape(-1, self.rows, self.cols)
+        values, by_action = evaluate_states(pack_boards(np.clip(boards, 0, 15)), self.table)
+        unknown = np.isnan(by_action).any(axis=1) | (boards < 0).any(axis=(1, 2)) | (boards > 15).any(axis=(1, 2))
+        if unknown.any():
+            board = boards[unknown.argmax()]
+            text = reference.to_text(tuple(map(tuple, board.tolist()))) if (board >= 0).all() else str(board.tolist())
+            raise ValueError(f"board {text} is not in the table; expected one that a game from two new tiles comes to")
+        return (values, by_action) if ranks.ndim == 3 else (values[0], by_action[0])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a file (``.npz`` without pickles), whole or not at all."""
+        path = Path(path)
+        header = {"format": FORMAT, "version": VERSION, "rows": self.rows, "cols": self.cols}
+        header |= {"objective": self.objective, "policy": self.policy, "counts": dict(self.counts)}
+        arrays = {"keys": self.table.keys, "values": self.table.values, "bounds": self.table.bounds}
+        header["sha256"] = _digest(header, arrays)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("wb") as file:
+                np.savez(file, header=np.array(json.dumps(header)), **arrays)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Solution:
+        """Read a table that `save` wrote; raises ValueError for anything else, damaged files included."""
+        with Path(path).open("rb") as file:
+            try:
+                with np.load(file, allow_pickle=False) as content:
+                    header = json.loads(str(content["header"]))
+                    arrays = {name: content[name] for name in ("keys", "values", "bounds")}
+                digest = header.pop("sha256")
+                form = header["format"], header["version"]
+            except Exception as error:  # a damaged archive fails in many ways, none of them better than this message
+                raise ValueError(
+                    f"{path} is damaged or no solution of 2048; expected a file by Solution.save"
+                ) from error
+        if form != (FORMAT, VERSION):
+            raise ValueError(f"{path} has format {form}; expected {(FORMAT, VERSION)}")
+        if digest != _digest(header, arrays):
+            raise ValueError(f"{path} is damaged: its content does not match its checksum")
+        rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
+        rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
+        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")
+        return cls(rows, cols, objective, policy, header["counts"], table)
+
+
+class _Space(NamedTuple):
+    """All reachable afterstates: packed, in layers; and the counts of `Solution`."""
+
+    keys: NDArray[np.uint64]
+    bounds: NDArray[np.int64]
+    counts: dict[str, int]
+
+
+@lru_cache(maxsize=2)  # shared by the objectives of one board
+def _reachable(rows: int, cols: int, progress: bool) -> _Space:
+    starts = [canonical(board, rows, cols)[0] for board in pack_boards(_starts(rows, cols)[0])]
+    by_layer: dict[int, list[Any]] = {}
+    for board in starts:
+        by_layer.setdefault(int(half_sum(board)), []).append(board)
+    counts = dict.fromkeys(("states", "terminal", "afterstates", "states_up_to_symmetry"), 0)
+    lines = line_table(cols), line_table(rows)
+    layers = [np.zeros(0, np.uint64)] * 2
+    last = 2 ** (rows * cols + 1) - 2  # no board is fuller than 4, 8, 16 …, one tile of each
+    for layer in _track(range(2, last + 1), f"2048 {rows}×{cols}: listing positions", progress):
+        new = [spawned(layers[layer - rank], rank, rows, cols) for rank in (1, 2)]
+        states = np.unique(np.concatenate([np.array(by_layer.get(layer, []), np.uint64), *new]))
+        after, total, terminal = slid(states, *lines, rows, cols)
+        layers.append(np.unique(after))
+        counts["states"] += total
+        counts["terminal"] += terminal
+        counts["afterstates"] += forms_of(layers[-1], rows, cols)
+        counts["states_up_to_symmetry"] += states.size
+    bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
+    return _Space(np.concatenate(layers), bounds, {"starts": len(starts), **counts})
+
+
+def pack_boards(ranks: NDArray[Any]) -> NDArray[np.uint64]:
+    """Ranks up to 15 of a batch [n, rows, cols], boards up to 4×4, as packed boards uint64[n]."""
+    _, rows, cols = ranks.shape
+    shifts = 16 * np.arange(rows)[:, None] + 4 * np.arange(cols)
+    return (ranks.astype(np.uint64) << shifts.astype(np.uint64)).sum(axis=(1, 2), dtype=np.uint64)
+
+
+def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    """All different random starts uint8[n, rows, cols] and their probabilities float64[n]."""
+    chances: dict[reference.Board, float] = {}
+    for one, p in reference.outcomes(((0,) * cols,) * rows):
+        for two, q in reference.outcomes(one):
+            chances[two] = chances.get(two, 0.0) + p * q
+    return np.array(list(chances), dtype=np.uint8), np.array(list(chances.values()))
+
+
+def check_size(rows: int, cols: int) -> None:
+    """Raise ValueError for a board that is too large to be solved."""
+    if (rows, cols) not in SIZES:
+        sizes = ", ".join(f"{r}×{c}" for r, c in SIZES)
+        raise ValueError(f"cannot solve 2048 on {rows}×{cols}: too many positions; expected one of {sizes}")
+
+
+def check_objective(objective: str | int) -> int:
+    """The rank of the tile that is the objective, 0 for the score; raises ValueError for anything else."""
+    if objective == "score":
+        return 0
+    if not isinstance(objective, int) or objective < 4 or objective & (objective - 1):
+        raise ValueError(f"objective={objective!r}; expected 'score' or a tile: 4, 8, 16 …")
+    return objective.bit_length() - 1
+
+
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _track(layers: range, text: str, progress: bool) -> Iterable[int]:
+    return track(layers, text, console=Console(stderr=True), disable=not progress)

@@ -1,0 +1,236 @@
+"""The compiled half of the exact solver: packed boards up to symmetry, and the Bellman equation over them.
+
+What is stored is *afterstates* (the board after a slide, before the new tile), one of each set of symmetric forms:
+they are fewer than the states, and a move is valued by one look-up. They lie in layers by half the sum of their tiles:
+a slide keeps the sum and a new tile adds 2 or 4, so layer k depends on layers k + 1 and k + 2 alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from mergefall.game2048.packed import area, empties, moves, transpose
+from mergefall.kernels import kernel
+
+U = np.uint64
+ILLEGAL = -np.inf
+MISSING = np.nan  # an afterstate that no game from the random start comes to
+ROUNDING = 1e-12  # sums of other orders differ by less, relative to their size
+
+
+class Table(NamedTuple):
+    """The value of every stored afterstate, and the rules under which it was computed.
+
+    ``keys`` uint64[n] are packed afterstates, ascending within a layer; layer k is ``bounds[k]:bounds[k + 1]``
+    (``bounds`` int64); ``values`` float64[n]. ``goal`` is the rank whose probability is sought, 0 where the score is;
+    ``average`` says that moves are drawn at random instead of chosen.
+    """
+
+    keys: Any
+    values: Any
+    bounds: Any
+    row_lines: Any
+    column_lines: Any
+    rows: int
+    cols: int
+    goal: int
+    average: bool
+
+
+@kernel
+def mirror(board, cols):
+    """Reverse every row.
+
+    0 1 2 .      2 1 0 .
+    4 5 6 .  →   6 5 4 .
+    """
+    board = (board & U(0x0F0F0F0F0F0F0F0F)) << U(4) | board >> U(4) & U(0x0F0F0F0F0F0F0F0F)
+    board = (board & U(0x00FF00FF00FF00FF)) << U(8) | board >> U(8) & U(0x00FF00FF00FF00FF)
+    return board >> U(4 * (4 - cols))
+
+
+@kernel
+def flip(board, rows):
+    """Reverse the order of the rows.
+
+    0 1 2 .      4 5 6 .
+    4 5 6 .  →   0 1 2 .
+    """
+    board = board << U(48) | (board & U(0xFFFF0000)) << U(16) | board >> U(16) & U(0xFFFF0000) | board >> U(48)
+    return board >> U(16 * (4 - rows))
+
+
+@kernel
+def canonical(board, rows, cols):
+    """(the least of a board's symmetric forms, how many different forms there are: a divisor of 8, or of 4)."""
+    least, same, forms = board, 0, 0
+    for turn in range(2 if rows == cols else 1):
+        form = transpose(board) if turn else board
+        for _ in range(2):
+            form = flip(form, rows)
+            for _ in range(2):
+                form = mirror(form, cols)
+                least = min(least, form)
+                same += form == board
+                forms += 1
+    return least, forms // same
+
+
+@kernel
+def half_sum(board):
+    """Half the sum of the tiles: the layer a board belongs to."""
+    half = 0
+    while board:
+        half += 1 << np.int64(board & U(15)) >> 1
+        board >>= U(4)
+    return half
+
+
+@kernel
+def reached(board, goal):
+    """Whether some tile has at least the rank `goal`."""
+    while board:
+        if board & U(15) >= goal:
+            return True
+        board >>= U(4)
+    return False
+
+
+@kernel
+def spawned(afterstates, rank, rows, cols):
+    """The states, up to symmetry, after a tile of `rank` on each empty cell of each afterstate; with repetitions."""
+    states = np.empty(afterstates.size * rows * cols, np.uint64)
+    count = 0
+    for board in afterstates:
+        free = empties(board) & area(rows, cols)
+        while free:
+            cell = free & (~free + U(1))
+            free ^= cell
+            states[count], _ = canonical(board | cell * U(rank), rows, cols)
+            count += 1
+    return states[:count]
+
+
+@kernel
+def slid(states, row_lines, column_lines, rows, cols):
+    """The afterstates, up to symmetry, of all legal moves in different states.
+
+    Returns them with repetitions, then the number of states and of terminal states among them, symmetric ones counted.
+    """
+    afterstates = np.empty(states.size * 4, np.uint64)
+    count, total, terminal = 0, 0, 0
+    for board in states:
+        before = count
+        up, right, down, left, _, _ = moves(board, row_lines, column_lines)
+        for after in (up, right, down, left):
+            if after != board:
+                afterstates[count], _ = canonical(after, rows, cols)
+                count += 1
+        _, forms = canonical(board, rows, cols)
+        total += forms
+        if count == before:
+            terminal += forms
+    return afterstates[:count], total, terminal
+
+
+@kernel
+def forms_of(boards, rows, cols):
+    """How many boards these stand for when symmetric ones are counted."""
+    total = 0
+    for board in boards:
+        total += canonical(board, rows, cols)[1]
+    return total
+
+
+@kernel(inline="always")  # this and `worth`: a call with these arguments costs as much as the look-up
+def find(board, layer, table):
+    """Index of an afterstate by bisection within its layer; -1 if it is not stored."""
+    keys, bounds = table.keys, table.bounds
+    if layer + 1 >= bounds.size:
+        return -1
+    key, _ = canonical(board, table.rows, table.cols)
+    low, high = bounds[layer], bounds[layer + 1]
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and keys[low] == key else -1
+
+
+@kernel(inline="always")
+def worth(board, after, gain, layer, table):
+    """Value of the move from `board` to `after`: the score of its merges, if that counts, and what follows."""
+    if after == board:
+        return ILLEGAL
+    index = find(after, layer, table)
+    if index < 0:
+        return MISSING
+    return table.values[index] + (0.0 if table.goal else np.float64(gain))
+
+
+@kernel
+def action_values(board, layer, table):
+    """Value of each action in a state of a layer, as four floats: -inf if illegal, NaN if not stored."""
+    up, right, down, left, along, across = moves(board, table.row_lines, table.column_lines)
+    return (
+        worth(board, up, along, layer, table),
+        worth(board, right, across, layer, table),
+        worth(board, down, along, layer, table),
+        worth(board, left, across, layer, table),
+    )
+
+
+@kernel
+def state_value(board, layer, table):
+    """Value of a state: its best move's, or the mean of its legal moves'; 1 at a goal, 0 at any other end."""
+    if table.goal and reached(board, table.goal):
+        return 1.0
+    best, total, legal = ILLEGAL, 0.0, 0
+    for value in action_values(board, layer, table):
+        if value != ILLEGAL:
+            best = max(best, value)
+            total += value
+            legal += 1
+    if legal == 0:
+        return 0.0
+    return total / legal if table.average else best
+
+
+@kernel
+def evaluate_layer(layer, table):
+    """Fill in the values of a layer's afterstates from those of the two layers above it."""
+    cells = area(table.rows, table.cols)
+    for i in range(table.bounds[layer], table.bounds[layer + 1]):
+        free = empties(table.keys[i]) & cells
+        total, count = 0.0, 0
+        while free:
+            cell = free & (~free + U(1))
+            free ^= cell
+            total += 0.9 * state_value(table.keys[i] | cell, layer + 1, table)
+            total += 0.1 * state_value(table.keys[i] | cell << U(1), layer + 2, table)
+            count += 1
+        table.values[i] = total / count
+
+
+@kernel
+def decision_values(board, table, values):
+    """Fill values[4] with the action values of a packed state; equal but for rounding becomes equal."""
+    values[0], values[1], values[2], values[3] = action_values(board, half_sum(board), table)
+    best = values.max()
+    for action in range(4):
+        if values[action] >= best - ROUNDING * best:
+            values[action] = best
+
+
+@kernel
+def evaluate_states(boards, table):
+    """Of packed states uint64[n]: their values float64[n] and action values float64[n, 4]."""
+    values, by_action = np.empty(boards.size), np.empty((boards.size, 4))
+    for i in range(boards.size):
+        values[i] = state_value(boards[i], half_sum(boards[i]), table)
+        decision_values(boards[i], table, by_action[i])
+    return values, by_action

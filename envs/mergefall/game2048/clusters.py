@@ -1,0 +1,250 @@
+"""What burns together: the groups of equal cells on a 2048 board, and what a move does to them.
+
+Prairie fire (a cluster note of an edX project, 2017) sets a cell alight and lets the fire spread to neighbours of equal
+rank; it reports the group that burnt, and what it met at the edge. Plain Python, in the words of the note; the compiled
+terms of the `prairie-fire` heuristic are tested against it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP, Board, move
+
+Shape = Literal["line", "angled", "branched", "round"]
+Cell = tuple[int, int]
+STEPS = {UP: (-1, 0), RIGHT: (0, 1), DOWN: (1, 0), LEFT: (0, -1)}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A group of equal cells that hang together, empty cells included.
+
+    Attributes:
+        rank: log2 of its tiles, 0 for empty cells.
+        cells: flat indices, ascending.
+        box: (min row, max row, min column, max column).
+        neighbours: (rank, direction from the cluster) -> number of cells; directions are numbered as the actions, empty
+            cells have rank 0, and a cell met from two directions counts once in each.
+        shape: `round` (holds a 2×2 block), else `line`, `angled` (a path, or a ring, with turns), `branched`.
+        turns: cells of a `line` or `angled` cluster whose two neighbours in it are not opposite.
+        monotone: the number of rows and columns through the cluster in which the tiles on its two sides are one
+            smaller, one larger.
+    """
+
+    rank: int
+    cells: tuple[int, ...]
+    box: tuple[int, int, int, int]
+    neighbours: Mapping[tuple[int, int], int] = field(hash=False)
+    shape: Shape
+    turns: int
+    monotone: int
+
+
+@dataclass(frozen=True)
+class Fracture:
+    """How broken up a board is.
+
+    Attributes:
+        groups: number of clusters, empty ones included.
+        tile_groups: number of clusters of tiles.
+        tiles: number of tiles.
+        ratio: tiles / tile_groups; None on an empty board.
+        sizes: rank -> sizes of its clusters, ascending; empty cells have rank 0.
+    """
+
+    groups: int
+    tile_groups: int
+    tiles: int
+    ratio: float | None
+    sizes: Mapping[int, tuple[int, ...]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class MoveComparison:
+    """What a move did to the clusters of tiles; a tile made by a merge is new.
+
+    Attributes:
+        legal: whether the board changed.
+        score: the sum of merged tiles.
+        after: the board after the move, before a new tile.
+        fracture: (before, after).
+        joined: clusters after the move that hold tiles of several clusters before it, or an old tile and a new one.
+        split: clusters before the move whose unmerged tiles now lie in several clusters.
+        new: clusters after the move that are made of new tiles only.
+    """
+
+    legal: bool
+    score: int
+    after: Board
+    fracture: tuple[Fracture, Fracture]
+    joined: tuple[Cluster, ...]
+    split: tuple[Cluster, ...]
+    new: tuple[Cluster, ...]
+
+
+def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
+    """All clusters of a board (rows, cols) of ranks, by rank, then by first cell; ValueError for anything else.
+
+    Example:
+        >>> [(c.rank, c.cells, c.shape) for c in clusters([[1, 1, 2], [0, 1, 2]])]
+        [(0, (3,), 'line'), (1, (0, 1, 4), 'angled'), (2, (2, 5), 'line')]
+    """
+    board = _board(ranks)
+    rows, cols = len(board), len(board[0])
+    found, burnt = [], set()
+    for start in ((r, c) for r in range(rows) for c in range(cols)):
+        if start not in burnt:
+            group = _burn(board, start)
+            burnt |= group
+            found.append(_describe(board, group))
+    return tuple(sorted(found, key=lambda cluster: (cluster.rank, cluster.cells)))
+
+
+def fracture(ranks: ArrayLike) -> Fracture:
+    """Summary figures of a board (rows, cols): groups, tiles per group, sizes per rank.
+
+    Example:
+        >>> fracture([[1, 1, 2], [0, 1, 2]])
+        Fracture(groups=3, tile_groups=2, tiles=5, ratio=2.5, sizes={0: (1,), 1: (3,), 2: (2,)})
+    """
+    found = clusters(ranks)
+    sizes: dict[int, tuple[int, ...]] = {}
+    for cluster in found:
+        sizes[cluster.rank] = tuple(sorted((*sizes.get(cluster.rank, ()), len(cluster.cells))))
+    groups = sum(cluster.rank > 0 for cluster in found)
+    tiles = sum(sum(of_rank) for rank, of_rank in sizes.items() if rank)
+    return Fracture(len(found), groups, tiles, tiles / groups if groups else None, sizes)
+
+
+def compare_move(before: ArrayLike, action: int) -> MoveComparison:
+    """What a move (0 up, 1 right, 2 down, 3 left) does to the clusters of a board (rows, cols); new tiles left out.
+
+    Raises ValueError for a bad board or action. An illegal move changes nothing.
+
+    Example:
+        >>> compare_move([[1, 0, 1], [2, 1, 0]], 3).after
+        ((2, 0, 0), (2, 1, 0))
+        >>> [c.cells for c in compare_move([[1, 0, 1], [2, 1, 0]], 3).joined]
+        [(0, 3)]
+    """
+    board = _board(before)
+    if action not in range(len(ACTIONS)):
+        raise ValueError(f"action {action!r}; expected 0 up, 1 right, 2 down or 3 left")
+    after, score, legal = move(board, action)
+    old, new = clusters(board), clusters(after)
+    home = {cell: cluster for cluster in old for cell in cluster.cells}
+    sources = _sources(board, action)
+    joined, made, kept_in = [], [], {cluster.cells: 0 for cluster in old}
+    for cluster in new:
+        if cluster.rank == 0:
+            continue
+        kept = {home[sources[cell][0]].cells for cell in cluster.cells if len(sources[cell]) == 1}
+        has_new = any(len(sources[cell]) == 2 for cell in cluster.cells)
+        if not kept:
+            made.append(cluster)
+        elif len(kept) + has_new > 1:
+            joined.append(cluster)
+        for cells in kept:
+            kept_in[cells] += 1
+    split = tuple(cluster for cluster in old if kept_in[cluster.cells] > 1)
+    return MoveComparison(legal, score, after, (fracture(board), fracture(after)), tuple(joined), split, tuple(made))
+
+
+def _board(ranks: ArrayLike) -> Board:
+    board = np.asarray(ranks)
+    if board.ndim != 2 or not board.size:
+        raise ValueError(f"ranks of shape {board.shape}; expected one board (rows, cols)")
+    if board.dtype.kind not in "iu" or board.min() < 0:
+        raise ValueError(f"ranks of type {board.dtype} from {board.min()}; expected integers from 0 up")
+    return tuple(tuple(row) for row in board.tolist())
+
+
+def _around(board: Board, cell: Cell) -> Iterator[tuple[int, Cell]]:
+    """(direction, cell) of each neighbour on the board."""
+    for direction, (dr, dc) in STEPS.items():
+        r, c = cell[0] + dr, cell[1] + dc
+        if 0 <= r < len(board) and 0 <= c < len(board[0]):
+            yield direction, (r, c)
+
+
+def _burn(board: Board, start: Cell) -> set[Cell]:
+    """The cells that a fire set to `start` reaches."""
+    rank, burnt, edge = board[start[0]][start[1]], {start}, [start]
+    while edge:
+        for _, (r, c) in _around(board, edge.pop()):
+            if board[r][c] == rank and (r, c) not in burnt:
+                burnt.add((r, c))
+                edge.append((r, c))
+    return burnt
+
+
+def _describe(board: Board, group: set[Cell]) -> Cluster:
+    cols = len(board[0])
+    rows_of, cols_of = [r for r, _ in group], [c for _, c in group]
+    met = Counter(
+        (board[r][c], direction) for cell in group for direction, (r, c) in _around(board, cell) if (r, c) not in group
+    )
+    shape, turns = _shape(group)
+    any_row, any_col = next(iter(group))
+    return Cluster(
+        rank=board[any_row][any_col],
+        cells=tuple(sorted(r * cols + c for r, c in group)),
+        box=(min(rows_of), max(rows_of), min(cols_of), max(cols_of)),
+        neighbours=dict(sorted(met.items())),
+        shape=shape,
+        turns=turns,
+        monotone=_monotone(board, group),
+    )
+
+
+def _shape(group: set[Cell]) -> tuple[Shape, int]:
+    """(shape, turns) of a cluster."""
+    if any({(r, c), (r + 1, c), (r, c + 1), (r + 1, c + 1)} <= group for r, c in group):
+        return "round", 0
+    links = {(r, c): [d for d, (dr, dc) in STEPS.items() if (r + dr, c + dc) in group] for r, c in group}
+    if any(len(directions) > 2 for directions in links.values()):
+        return "branched", 0
+    turns = sum(len(directions) == 2 and (directions[0] + directions[1]) % 2 for directions in links.values())
+    return ("angled", turns) if turns else ("line", 0)
+
+
+def _monotone(board: Board, group: set[Cell]) -> int:
+    """Rows and columns through the group in which one side has a smaller tile and the other a larger one."""
+    count = 0
+    for lines, cells in ((board, group), (tuple(zip(*board, strict=True)), {(c, r) for r, c in group})):
+        for r in {r for r, _ in cells}:
+            inside = [c for row, c in cells if row == r]
+            before, after = min(inside) - 1, max(inside) + 1
+            if before >= 0 and after < len(lines[r]):
+                low, high = sorted((lines[r][before], lines[r][after]))
+                count += 0 < low < lines[r][inside[0]] < high
+    return count
+
+
+def _sources(board: Board, action: int) -> dict[int, tuple[int, ...]]:
+    """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it was before."""
+    rows, cols = len(board), len(board[0])
+    grid = np.arange(rows * cols).reshape(rows, cols)
+    lines = grid if action in (LEFT, RIGHT) else grid.T
+    result: dict[int, tuple[int, ...]] = {}
+    for line in lines:
+        cells = [int(cell) for cell in (line if action in (LEFT, UP) else line[::-1])]
+        stacks: list[list[int]] = []
+        for cell in cells:
+            rank = board[cell // cols][cell % cols]
+            if rank and stacks and len(stacks[-1]) == 1:
+                last = stacks[-1][0]
+                if board[last // cols][last % cols] == rank:
+                    stacks[-1].append(cell)
+                    continue
+            if rank:
+                stacks.append([cell])
+        result |= {cell: tuple(stack) for cell, stack in zip(cells, stacks, strict=False)}
+    return result

@@ -1,0 +1,117 @@
+"""The player over the exact solver: choices, compiled episodes, kept solutions."""
+
+import importlib.util
+
+import mergefall_baselines
+import numpy as np
+import pytest
+from mergefall_baselines.game2048 import optimal
+from mergefall_baselines.game2048.optimal import Optimal
+from mergefall_baselines.game2048.solver import Solution, solve
+from mergefall_baselines.player import play_in_env
+
+ENV = "mergefall/Game2048-v0"
+FRESH = [[1, 0], [0, 1]]
+needs_env = pytest.mark.skipif(not importlib.util.find_spec("mergefall.game2048.env"), reason="no environment yet")
+
+
+@pytest.fixture(autouse=True)
+def nothing_solved_before():
+    optimal._solution.cache_clear()
+
+
+def test_ties_go_to_the_lowest_action():
+    player = Optimal(rows=2, cols=2)
+    assert np.ptp(player.values(FRESH)) == 0
+    assert player.act(FRESH) == 0
+    assert player.act([[0, 1], [0, 2]]) == 3
+    assert player.act([FRESH, [[2, 3], [1, 0]]]).tolist() == [0, 1]
+
+
+def test_no_legal_move():
+    values = Optimal(rows=2, cols=2).values([[1, 2], [2, 1]])
+    assert values.tolist() == [-np.inf] * 4
+
+
+@pytest.mark.parametrize("objective", ["score", 64])
+@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (3, 2)])
+@needs_env
+def test_compiled_episodes_are_the_gym_loops(rows, cols, objective):
+    player, kwargs = Optimal(rows=rows, cols=cols, objective=objective), {"rows": rows, "cols": cols}
+    for seed in range(5):
+        fast, slow = player.play(ENV, seed, kwargs), play_in_env(player, ENV, seed, kwargs)
+        assert fast.actions.tolist() == slow.actions.tolist()
+        assert (fast.terminated, fast.figures) == (slow.terminated, slow.figures)
+
+
+@pytest.mark.parametrize("objective", ["score", 64])
+def test_the_mean_of_its_games_is_the_value(objective):
+    player = Optimal(rows=2, cols=3, objective=objective)
+    games = [player.play(ENV, seed, {"rows": 2, "cols": 3}).figures for seed in range(4000)]
+    results = np.array([game["score"] if objective == "score" else game["max_tile"] >= 64 for game in games])
+    error = results.std() / np.sqrt(len(results))
+    assert abs(results.mean() - solve(2, 3, objective).start_value) < 4 * error
+
+
+def test_sizes_come_from_the_environment():
+    if "2048/optimal" not in mergefall_baselines.players():
+        mergefall_baselines.register("2048/optimal", Optimal)
+    player = mergefall_baselines.make("2048/optimal", objective=16)
+    ready = player.with_rules({"rows": 2, "cols": 2, "goal": None})
+    assert ready.options == {"objective": 16, "rows": 2, "cols": 2}
+    assert ready.values(FRESH).max() == pytest.approx(solve(2, 2, 16).value(FRESH))
+    with pytest.raises(ValueError, match="cols=2, but the environment has cols=3"):
+        ready.with_rules({"rows": 2, "cols": 3})
+    assert player.act(FRESH) == 0  # from the observation, where no environment was named
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": 4, "cols": 4}, "cannot solve 2048 on 4×4"),
+        ({"objective": 12}, "objective=12; expected"),
+        ({"rows": 1, "cols": 4}, "rows=1"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        Optimal(**options)
+
+
+def test_boards_it_cannot_play():
+    with pytest.raises(ValueError, match="cannot solve 2048 on 4×4"):
+        Optimal().act(np.eye(4, dtype=int))
+    with pytest.raises(ValueError, match=r"board 128 128/. . is not in the table"):
+        Optimal().act([[7, 7], [0, 0]])
+
+
+def test_a_solution_is_kept_and_read_again(tmp_path, monkeypatch):
+    path = tmp_path / "optimal-2x2.npz"
+    values = Optimal(path=str(path)).values(FRESH)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    optimal._solution.cache_clear()
+    monkeypatch.setattr(optimal, "solve", None)
+    assert Optimal(path=str(path)).values(FRESH).tolist() == values.tolist()
+    with pytest.raises(ValueError, match=r"optimal-2x2.npz holds the solution \(2, 2, 'score', 'optimal'\); expected"):
+        Optimal(path=str(path), objective=16).values(FRESH)
+    path.write_bytes(path.read_bytes()[:-100])
+    optimal._solution.cache_clear()
+    with pytest.raises(ValueError, match=r"optimal-2x2.npz is damaged"):
+        Optimal(path=str(path)).values(FRESH)
+    with pytest.raises(ValueError, match="there is no folder"):
+        Optimal(path=str(tmp_path / "missing" / "table.npz")).values(FRESH)
+
+
+def test_an_interrupted_solve_leaves_nothing_and_can_be_run_again(tmp_path, monkeypatch):
+    path = tmp_path / "optimal-2x2.npz"
+
+    def interrupted(layer, table):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mergefall_baselines.game2048.solver.evaluate_layer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Optimal(path=str(path)).values(FRESH)
+    assert not list(tmp_path.iterdir())
+    Optimal(path=str(path)).values(FRESH)
+    assert Solution.load(path).start_value == solve(2, 2).start_value

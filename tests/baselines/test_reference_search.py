@@ -1,0 +1,61 @@
+"""The slow searches themselves: against exact values, and by hand."""
+
+import numpy as np
+import pytest
+from mergefall.game2048.reference import Board, from_text, move, outcomes
+from mergefall_baselines.game2048.solver import solve
+
+from .reference_search import ReferenceSearch
+
+BOARD = from_text("2 2 4/. 8 2")
+
+
+def tiles(board: Board, to_move: bool) -> float:
+    """A toy heuristic that tells cells, and who moves, apart."""
+    weighted = sum(i * rank for i, rank in enumerate((rank for row in board for rank in row), start=1))
+    return weighted + 0.5 * to_move
+
+
+def test_expectimax_to_the_end_is_the_exact_value():
+    search, solution = ReferenceSearch("expectimax", depth=None, rewards=True), solve(2, 2)
+    for board in ("2 ./. 2", "4 8/2 .", "2 4/4 2", "4 2/. 16"):
+        values = search.action_values(from_text(board))
+        np.testing.assert_allclose(values, solution.action_values(from_text(board)), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["expectimax", "minimax", "mixed"])
+def test_depth_one_is_the_afterstate(kind):
+    values = ReferenceSearch(kind, tiles, depth=1, rewards=True).action_values(BOARD)
+    factor = 2 if kind == "mixed" else 1
+    for action, value in enumerate(values):
+        after, gain, legal = move(BOARD, action)
+        assert value == (tiles(after, False) * factor + gain if legal else -np.inf)
+
+
+def test_one_more_tile():
+    left, state = 3, {"depth": 1, "leaf": "state", "dead": -7.0}
+    after = move(BOARD, left)[0]
+    chances = outcomes(after)  # one empty cell a row: rows 0 and 1, a 2 and a 4 each
+    values = [tiles(board, True) for board, _ in chances]
+    average = sum(p * value for (_, p), value in zip(chances, values, strict=True))
+    assert ReferenceSearch("expectimax", tiles, **state).action_values(BOARD)[left] == pytest.approx(average)
+    assert ReferenceSearch("minimax", tiles, **state).action_values(BOARD)[left] == min(values)
+    cells = [0.9 * values[0] + 0.1 * values[1], 0.9 * values[2] + 0.1 * values[3]]
+    own = 2 * tiles(after, False)
+    assert ReferenceSearch("mixed", tiles, **state).action_values(BOARD)[left] == pytest.approx(own + 4 * min(cells))
+
+
+def test_a_dead_end_is_worth_what_it_was_said_to_be():
+    right, board = 1, from_text("8 2/4 .")  # moved right, a 2 at the bottom ends the game and a 4 allows merges
+    search = ReferenceSearch("expectimax", tiles, depth=2, dead=-1000.0)
+    going_on = max(tiles(from_text(text), False) for text in ("8 2/8 .", "8 2/. 8"))
+    assert search.action_values(board)[right] == pytest.approx(0.9 * -1000 + 0.1 * going_on)
+    assert ReferenceSearch("minimax", tiles, depth=2, dead=-1000.0).action_values(board)[right] == -1000
+    floored = ReferenceSearch("minimax", tiles, depth=2, dead=1000.0, floored=True)
+    assert floored.action_values(board)[right] == 1000
+
+
+def test_a_cut_node_is_a_leaf():
+    whole, cut = (ReferenceSearch("expectimax", tiles, depth=3, cutoff=c).action_values(BOARD) for c in (0.0, 1.1))
+    assert cut == ReferenceSearch("expectimax", tiles, depth=1).action_values(BOARD)
+    assert whole != cut

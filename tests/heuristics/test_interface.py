@@ -1,0 +1,139 @@
+"""Making heuristics from options, and what happens with bad ones."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from mergefall.game2048 import HEURISTICS, clusters, compare_move, heuristic
+from mergefall.game2048.heuristics import MonotoneSmooth, PrairieFire, TileOrder
+from mergefall.game2048.heuristics.tile_order import GAME_OVER
+
+BOARD = np.array([[1, 2, 3, 4], [0, 1, 1, 0], [0, 0, 5, 0], [2, 2, 0, 6]])
+
+
+def test_names_terms_and_published_weights():
+    weights = {name: list(h.to_json().values())[1:] for name, h in HEURISTICS.items()}
+    assert weights == {
+        "tile-order": [1, 30, 40, 2, False],
+        "monotone-smooth": [1, 0.1, 2.5, 1, 1.5],
+        "prairie-fire": [1, -1, 1, *[0] * 10, []],
+        "nneonneo": [200000, 270, 700, -47, -11],
+    }
+    for name, h in HEURISTICS.items():
+        assert h.name == name
+        assert tuple(h.terms(BOARD)) == h.term_names
+
+
+def test_what_a_search_gives_a_dead_position():
+    dead = {name: h.dead for name, h in HEURISTICS.items()}
+    assert dead == {"tile-order": GAME_OVER, "monotone-smooth": -1e9, "prairie-fire": -1e9, "nneonneo": 0}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "nneonneo",
+        {"name": "tile-order", "order": 3, "strict": True},
+        {"name": "prairie-fire", "reward": 2, "stages": [[11, {"penalty": -2}]]},
+    ],
+)
+def test_round_trips(spec):
+    h = heuristic(spec)
+    assert heuristic(h) is h
+    for copy in (heuristic(json.loads(json.dumps(h.to_json()))), pickle.loads(pickle.dumps(h))):
+        assert copy == h
+        assert hash(copy) == hash(h)
+        assert copy(BOARD) == h(BOARD)
+
+
+def test_weights_are_arguments():
+    assert MonotoneSmooth(monotonicity=0, smoothness=0, empty=0, corner=0)(BOARD) == 6
+    assert TileOrder(average=0, merges=0, order=0)(BOARD) == 30 * 6
+    nothing = dict.fromkeys(("reward", "penalty", "bonus"), 0)
+    assert PrairieFire(**nothing, large=1)(BOARD) == BOARD.sum()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("snake", "no heuristic 'snake'; there are tile-order, monotone-smooth"),
+        ({"reward": 1}, "no heuristic None"),
+        ({"name": "nneonneo", "mono": 1}, "no weight 'mono'; it has base, empty"),
+        ({"name": "nneonneo", "sum": "11"}, "'sum' of nneonneo is '11'; expected a finite number"),
+        ({"name": "nneonneo", "sum": True}, "expected a finite number"),
+        ({"name": "tile-order", "order": float("nan")}, "expected a finite number"),
+        ({"name": "tile-order", "strict": 1}, "strict of tile-order is 1"),
+        ({"name": "prairie-fire", "stages": [[11, {"rewards": 1}]]}, "no weight 'rewards'"),
+        ({"name": "prairie-fire", "stages": [[11, {}], [9, {}]]}, "ascending ranks"),
+        ({"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
+        ({"name": "prairie-fire", "stages": [[True, {}]]}, "from rank True"),
+        ({"name": "prairie-fire", "stages": {"11": {}}}, "expected pairs .rank of the largest tile"),
+        (3, "a heuristic is a name or a mapping"),
+    ],
+)
+def test_bad_specs(spec, message):
+    with pytest.raises(ValueError, match=message):
+        heuristic(spec)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        ([1, 2], "shape .2,.; expected .rows, cols. or"),
+        (np.zeros((1, 4), int), "1×4; expected 2×2 to 6×6"),
+        (np.zeros((7, 4), int), "7×4"),
+        (np.zeros((4, 4)), "type float64; expected integers"),
+        (np.full((4, 4), -1), "from -1 to -1"),
+        (np.full((4, 4), 2048), "from 2048 to 2048; expected 0 to 62"),
+    ],
+)
+def test_bad_boards(ranks, message):
+    with pytest.raises(ValueError, match=message):
+        HEURISTICS["nneonneo"](ranks)
+    with pytest.raises(ValueError, match=message):
+        HEURISTICS["nneonneo"].terms(ranks)
+
+
+def test_tile_order_is_for_4x4_only():
+    with pytest.raises(ValueError, match="5×4; tile-order is defined on 4×4 only"):
+        HEURISTICS["tile-order"](np.zeros((5, 4), int))
+
+
+def test_clusters_and_moves_of_bad_input():
+    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+        clusters([1, 2, 3, 4])
+    with pytest.raises(ValueError, match="type float64"):
+        clusters(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="action 4; expected 0 up"):
+        compare_move(BOARD, 4)
+
+
+def test_a_move_joins_splits_and_makes_clusters():
+    # 2 . 2      left    4 . .
+    # 4 8 .      --->    4 8 .    the 4 that stayed is joined by a new one
+    # 8 2 .              8 2 .
+    change = compare_move([[1, 0, 1], [2, 3, 0], [3, 1, 0]], 3)
+    assert change.legal
+    assert change.score == 4
+    assert [c.cells for c in change.joined] == [(0, 3)]
+    assert not change.split
+    assert not change.new
+
+    torn = compare_move([[0, 3, 0], [1, 3, 2], [0, 3, 0]], 3)
+    assert torn.after == ((3, 0, 0), (1, 3, 2), (3, 0, 0))
+    assert [c.cells for c in torn.split] == [(1, 4, 7)]
+    assert (torn.fracture[0].tile_groups, torn.fracture[1].tile_groups) == (3, 5)
+
+    merged = compare_move([[3, 3], [0, 1]], 3)
+    assert [(c.rank, c.cells) for c in merged.new] == [(4, (0,))]
+
+    still = compare_move([[1, 2], [0, 0]], 0)
+    assert not still.legal
+    assert (still.joined, still.split, still.new) == ((), (), ())
+
+
+def test_a_move_on_the_far_side():
+    change = compare_move([[0, 1, 0, 1], [0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 0, 0]], 1)
+    assert change.after[0] == (0, 0, 0, 2)
+    assert [c.cells for c in change.joined] == [(3, 7)]

@@ -1,0 +1,166 @@
+"""The command ``mergefall``, in this process and, where processes matter, in one of its own."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from mergefall_training.cli import main
+from mergefall_training.records import read_records
+
+SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
+
+
+def run(capsys, *arguments):
+    """Output, errors and exit status of the command."""
+    status = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        status = end.code
+    captured = capsys.readouterr()
+    return captured.out, captured.err, status
+
+
+def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    arguments = ["2048/random", "--episodes", 5, *SMALL, "--seed", 3, "--workers", 1, "--out", out]
+    printed, _, status = run(capsys, "evaluate", *arguments)
+    assert status == 0
+    for text in ("2048/random", "rows=2 cols=3", "N=5", "seeds 3-7", "ms/move"):
+        assert text in printed
+    assert [episode.seed for episode in read_records(out)[1]] == [3, 4, 5, 6, 7]
+
+
+def test_options_reach_the_player(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    arguments = ["--option", "heuristic=nneonneo", "--episodes", 2, *SMALL, "--workers", 1, "--out", out]
+    _, _, status = run(capsys, "evaluate", "2048/greedy", *arguments)
+    assert status == 0
+    assert read_records(out)[0].options == {"heuristic": "nneonneo"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["evaluate", "2048/nobody"], "2048/nobody"),
+        (["evaluate", "2048/random", "--option", "depth"], "NAME=VALUE"),
+        (["evaluate", "2048/random", "--option", "a=1", "--option", "a=2"], "twice"),
+        (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),
+        (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
+        (["evaluate", "2048/random", "--episodes", "0"], "episodes=0"),
+        (["compare", "quickest"], "quickest"),
+        (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
+        (["watch", "2048/random", "--fps", "0"], "--fps"),
+        (["watch", "nothing.jsonl"], "nothing.jsonl"),
+        (["evaluate", "2048/random", "--out", "."], "folder"),
+    ],
+)
+def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):
+    _, errors, status = run(capsys, *arguments)
+    assert status == 2
+    assert complaint in errors
+    assert errors.startswith("mergefall: ")
+    assert errors.count("\n") == 1
+
+
+def test_other_errors_are_not_swallowed(monkeypatch):
+    def broken(self):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("mergefall_training.cli.Players.run", broken)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["players"])
+
+
+def test_players_and_envs_are_listed_with_their_options(capsys):
+    printed, _, _ = run(capsys, "players")
+    assert "2048/random" in printed
+    assert "heuristic=" in printed
+    printed, _, _ = run(capsys, "envs")
+    assert "mergefall/Game2048-v0" in printed
+    assert "rows=4" in printed
+
+
+def test_compare_writes_a_folder(capsys, tmp_path):
+    suite = tmp_path / "one.yaml"
+    suite.write_text(
+        "games: [{name: one, env: mergefall/Game2048-v0, env_kwargs: {rows: 2, cols: 2}, episodes: 4, "
+        "players: [{player: 2048/random}]}]"
+    )
+    printed, _, status = run(capsys, "compare", suite, "--out", tmp_path / "out", "--workers", 1)
+    assert status == 0
+    assert "one: mergefall/Game2048-v0" in printed
+    assert (tmp_path / "out" / "results.json").exists()
+
+
+def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 3, "--workers", 1, "--out", out)
+    episode = read_records(out)[1][2]
+    figures = f"score {episode.score}, max tile {episode.max_tile}, moves {episode.length}"
+    assert figures in run(capsys, "watch", "2048/greedy", *SMALL, "--seed", 2)[0]
+    assert figures in run(capsys, "watch", out, "--seed", 2)[0]
+    _, errors, status = run(capsys, "watch", out, "--seed", 3)
+    assert status == 2
+    assert "no game from seed 3" in errors
+
+
+def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
+    length = read_records(out)[1][0].length
+    out.write_text(out.read_text().replace(f'"length": {length}', f'"length": {length + 1}'))
+    _, errors, status = run(capsys, "watch", out)
+    assert status == 2
+    assert f"the recorded one with {read_records(out)[1][0].score} after {length + 1}" in errors
+
+
+# imageio's reader of films, used only here, leaves its pipes open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("ending", ["gif", "mp4"])
+def test_watch_films_a_game(capsys, tmp_path, ending):
+    imageio = pytest.importorskip("imageio.v2")
+    film = tmp_path / "films" / f"game.{ending}"
+    printed, _, status = run(capsys, "watch", "2048/random", *SMALL, "--video", film, "--fps", 10)
+    assert status == 0
+    assert str(film) in printed
+    assert [path.name for path in film.parent.iterdir()] == [film.name]
+    moves = int(printed.partition("moves ")[2].partition(";")[0])
+    frames = imageio.mimread(film, memtest=False)
+    assert len(frames) > 1
+    if ending == "mp4":
+        assert len(frames) == moves + 1
+
+
+def test_play_needs_a_keyboard(capsys, monkeypatch):
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        _, errors, status = run(capsys, "play")
+    assert status == 2
+    assert "keyboard" in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_play_in_a_terminal_moves_by_keys_and_ends_by_q():
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "mergefall_training", "play", "--seed", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True, env=environment) as game:
+        os.write(ours, b"\x1b[A\x1b[Dwasdx\x1b[B\x1b[Cq")
+        printed, _ = game.communicate(timeout=120)
+    assert game.returncode == 0
+    assert "score" in printed
+
+
+def test_help_does_not_wait_for_players_or_plots():
+    code = (
+        "import sys\nfrom mergefall_training.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numba', 'matplotlib', 'mergefall'} & sys.modules.keys()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert "evaluate" in printed.stdout
+    assert printed.stdout.endswith("[]\n")

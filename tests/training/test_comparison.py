@@ -1,0 +1,166 @@
+"""Suites, comparisons and what they write."""
+
+import csv
+import io
+import json
+import math
+import sys
+
+import pytest
+from mergefall_training.comparison import compare
+from mergefall_training.suites import load_suite, suite_names
+from rich.console import Console
+
+SUITE = """
+description: Two players on two small boards.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 3}
+    seed: 5
+    episodes: 12
+    players:
+      - player: 2048/random
+      - {player: 2048/greedy, label: "greedy (reward)", episodes: 8}
+  - name: capped
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 2}
+    max_episode_steps: 4
+    episodes: 1
+    players: [{player: 2048/random}]
+"""
+
+
+def write_suite(folder, old="", new=""):
+    assert old in SUITE
+    path = folder / "pair.yaml"
+    path.write_text(SUITE.replace(old, new, 1))
+    return path
+
+
+def run(path, out):
+    console = Console(file=io.StringIO(), width=140)
+    results = compare(path, out, workers=1, progress=False, console=console)
+    return results, console.file.getvalue()
+
+
+def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
+    (small, capped), printed = run(write_suite(tmp_path), tmp_path / "out")
+    assert [(row.entry.label, row.summary.episodes) for row in small.rows] in (
+        [("greedy (reward)", 8), ("random", 12)],
+        [("random", 12), ("greedy (reward)", 8)],
+    )
+    assert small.rows[0].summary.mean.value >= small.rows[1].summary.mean.value
+    for row in small.rows:
+        assert row.evaluation.episodes[0].seed == 5
+    for text in ("small", "rows=2 cols=3", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move"):
+        assert text in printed
+    assert "cap 4 moves" in printed
+    assert capped.rows[0].summary.capped == 1
+
+
+def test_the_files_hold_the_same_figures(tmp_path):
+    out = tmp_path / "out"
+    results, _ = run(write_suite(tmp_path), out)
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    content = json.loads((out / "results.json").read_text())
+    assert (content["format"], content["version"], content["suite"]) == ("mergefall comparison", 1, "pair")
+    assert [game["name"] for game in content["games"]] == ["small", "capped"]
+    flat = [(game, player) for game in content["games"] for player in game["players"]]
+    for line, (game, player), row in zip(rows, flat, [row for result in results for row in result.rows], strict=True):
+        assert (line["game"], line["label"]) == (game["name"], player["label"])
+        assert float(line["mean"]) == player["mean"]["value"] == row.summary.mean.value
+        assert int(line["episodes"]) == player["episodes"]
+        assert json.loads(line["env_kwargs"]) == game["env_kwargs"]
+    assert float(rows[0]["tile_16"]) == results[0].rows[0].evaluation.tile_rate(16).value
+    assert rows[-1]["mean_low"] == "nan"  # one episode gives no interval
+    assert math.isnan(results[1].rows[0].summary.mean.low)
+    assert flat[-1][1]["mean"]["low"] is None
+
+
+def test_a_second_run_reads_what_the_first_has_played(tmp_path):
+    path, out = write_suite(tmp_path), tmp_path / "out"
+    first, _ = run(path, out)
+    written = (out / "small" / "greedy_reward.jsonl").read_bytes()
+    second, _ = run(path, out)
+    assert [row.evaluation for row in second[0].rows] == [row.evaluation for row in first[0].rows]
+    assert (out / "small" / "greedy_reward.jsonl").read_bytes() == written
+    assert not list(out.rglob("*.part"))
+
+
+def test_plots_are_pictures(tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    run(write_suite(tmp_path), tmp_path / "out")
+    for game in ("small", "capped"):
+        for name in ("scores", "tiles", "speed"):
+            pixels = image.imread(tmp_path / "out" / game / f"{name}.png")
+            assert min(pixels.shape[:2]) > 200
+            assert pixels.std() > 0.02  # something is drawn
+
+
+def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "mergefall_training.plots", raising=False)
+    monkeypatch.delattr("mergefall_training.plots", raising=False)
+    _, printed = run(write_suite(tmp_path), tmp_path / "out")
+    assert "mergefall[render]" in printed
+    assert (tmp_path / "out" / "results.csv").exists()
+    assert not list((tmp_path / "out").rglob("*.png"))
+
+
+def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_suite(tmp_path)
+    run(path, None)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- suites -----------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_of_a_suite(tmp_path):
+    suite = load_suite(write_suite(tmp_path))
+    assert suite.name == "pair"
+    small, capped = suite.games
+    assert [(e.label, e.file_name, e.episodes) for e in small.players] == [
+        ("random", "random", 12),
+        ("greedy (reward)", "greedy_reward", 8),
+    ]
+    assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("seed: 5", "sead: 5", "unknown key 'sead'"),
+        ("seed: 5", "seed: five", "seed is 'five'"),
+        ("episodes: 12", "", "lacks 'episodes'"),
+        ("episodes: 8", "episodes: 0", "episodes is 0"),
+        ("2048/greedy", "2048/greedier", "2048/greedier"),
+        ("2048/greedy,", "2048/greedy, options: {depht: 1},", "depht"),
+        ("players: [{player: 2048/random}]", "players: []", "at least one"),
+        ('"greedy (reward)"', "random", "all different"),
+        ("name: capped", "name: small", "all different"),
+        ("name: small", "name: ../small", "names a folder"),
+        ("name: small", "name: 2048", "expected str"),
+        ("games:", "games: [", "while parsing"),
+        ("games:", "games: none\nmore:", "unknown key 'more'"),
+    ],
+)
+def test_a_faulty_suite_says_where_and_what(tmp_path, old, new, complaint):
+    path = write_suite(tmp_path, old, new)
+    with pytest.raises(ValueError, match=r"suite .*pair\.yaml") as error:
+        load_suite(path)
+    assert complaint in str(error.value)
+
+
+def test_an_unknown_suite_is_told_the_known_ones():
+    with pytest.raises(ValueError, match="quick"):
+        load_suite("quickest")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_the_suites_that_come_with_the_package_are_sound(name):
+    suite = load_suite(name)
+    assert suite.description
+    assert sum(entry.episodes for game in suite.games for entry in game.players) > 0

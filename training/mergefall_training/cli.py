@@ -1,0 +1,226 @@
+"""The command ``mergefall``: what it can do, as typed dataclasses; each one's `run` does it.
+
+Everything heavy is imported where it is used, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+Options = tyro.conf.UseAppendAction[list[str]]
+PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play many games with one player and print what they show."""
+
+    player: PlayerName
+    """A player's name, as `mergefall players` lists them."""
+    episodes: int = 100
+    """How many games."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves after which a game is cut off."""
+    seed: int = 0
+    """The first game's seed; game k is played from seed + k."""
+    workers: int | None = None
+    """Processes that play side by side; one per core unless told."""
+    executor: Literal["processes", "ray"] = "processes"
+    """Where they run: on this machine, or on a Ray cluster (RAY_ADDRESS; else one is started here)."""
+    out: Path | None = None
+    """File to which each game is appended as it ends; the same command on it resumes a run that was stopped."""
+
+    def run(self) -> None:
+        from mergefall_baselines import make
+
+        from mergefall_training.comparison import GameResult, Row, print_result, wide_console
+        from mergefall_training.evaluation import evaluate
+        from mergefall_training.suites import Entry, Game
+
+        evaluation = evaluate(
+            make(self.player, **parse_options(self.option)),
+            self.env or env_of(self.player),
+            self.episodes,
+            self.seed,
+            parse_options(self.env_option),
+            self.workers,
+            self.out,
+            max_episode_steps=self.max_episode_steps,
+            executor=self.executor,
+        )
+        header = evaluation.header
+        entry = Entry(header.player, header.options, header.title, self.episodes)
+        game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
+        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), wide_console())
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Play a suite: several players on the same seeds, with a table, files and plots."""
+
+    suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
+    """`quick`, `documented`, or a YAML file of one's own."""
+    out: Path | None = None
+    """Folder for episodes, results and plots; results/SUITE unless told. The same command on it resumes."""
+    workers: int | None = None
+    """Processes that play side by side; one per core unless told."""
+    executor: Literal["processes", "ray"] = "processes"
+    """Where they run: on this machine, or on a Ray cluster (RAY_ADDRESS; else one is started here)."""
+
+    def run(self) -> None:
+        from mergefall_training.comparison import compare
+
+        compare(self.suite, self.out or Path("results", Path(self.suite).stem), self.workers, executor=self.executor)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Watch a player play one game, in the terminal, in a window, or as a video file."""
+
+    player: PlayerName
+    """A player's name, or a file that `mergefall evaluate --out` wrote: its player then plays its game again."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves after which the game is cut off."""
+    seed: int = 0
+    """The game's seed."""
+    render_mode: Literal["ansi", "human"] = "ansi"
+    """In the terminal, or in a window."""
+    fps: float = 8
+    """Moves shown per second."""
+    video: Path | None = None
+    """Write a film instead: a .mp4 or .gif file."""
+
+    def run(self) -> None:
+        from mergefall_training.watching import Show
+
+        if self.fps <= 0:
+            raise ValueError(f"--fps {self.fps}: expected more than 0")
+        if self.player.endswith(".jsonl"):
+            if self.option or self.env or self.env_option or self.max_episode_steps:
+                raise ValueError(f"{self.player} says who plays what; leave out options, environment and cap")
+            show = Show.recorded(Path(self.player), self.seed)
+        else:
+            env, kwargs = self.env or env_of(self.player), parse_options(self.env_option)
+            show = Show.of(self.player, parse_options(self.option), env, kwargs, self.max_episode_steps, self.seed)
+        if self.video is not None:
+            show.film(self.video, self.fps)
+        elif self.render_mode == "human":
+            show.in_window(self.fps)
+        else:
+            show.in_terminal(self.fps)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Play a game yourself, with the arrow keys or W A S D; Q ends it."""
+
+    env: Annotated[str, tyro.conf.Positional] = "mergefall/Game2048-v0"
+    """The environment's id."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    seed: int | None = None
+    """The game's seed; a new game each time unless told."""
+    render_mode: Literal["ansi", "human"] = "ansi"
+    """In the terminal, or in a window."""
+
+    def run(self) -> None:
+        from mergefall_training.watching import play_in_terminal, play_in_window
+
+        play = play_in_terminal if self.render_mode == "ansi" else play_in_window
+        play(self.env, parse_options(self.env_option), self.seed)
+
+
+@dataclass(frozen=True)
+class Players:
+    """List the players, with their options and the defaults of these."""
+
+    def run(self) -> None:
+        from mergefall_training.listing import players_table, show
+
+        show(players_table())
+
+
+@dataclass(frozen=True)
+class Envs:
+    """List the environments, with their arguments and the defaults of these."""
+
+    def run(self) -> None:
+        from mergefall_training.listing import envs_table, show
+
+        show(envs_table())
+
+
+Command = Evaluate | Compare | Watch | Play | Players | Envs
+GAMES = {"2048": "mergefall/Game2048-v0"}
+
+
+def env_of(player: str) -> str:
+    """The environment that a player plays unless another is asked for.
+
+    >>> env_of("2048/expectimax")
+    'mergefall/Game2048-v0'
+    """
+    game = player.partition("/")[0]
+    if game not in GAMES:
+        raise ValueError(f"which environment does {player!r} play? Name it with --env")
+    return GAMES[game]
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Options given as NAME=VALUE, values read as YAML.
+
+    >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1.0e-4", "weights={empty: 270}", "table=false"])
+    {'heuristic': 'nneonneo', 'depth': 3, 'cutoff': 0.0001, 'weights': {'empty': 270}, 'table': False}
+    """
+    import yaml
+
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"option {pair!r}: expected NAME=VALUE")
+        if name in options:
+            raise ValueError(f"option {name!r} is given twice")
+        try:
+            options[name] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"option {pair!r}: the value is no YAML: {reason}") from error
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
+    command = tyro.cli(Command, args=arguments, prog="mergefall", description="2048 and Tetris: play, watch, compare.")
+    from gymnasium.error import DependencyNotInstalled
+
+    try:
+        command.run()
+    except (ValueError, DependencyNotInstalled) as error:
+        print(f"mergefall: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as interrupt:
+        print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Comparison: every player of a suite on the same seeds, side by side, in the terminal, in files and in pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall_baselines import make
+from rich.console import Console
+from rich.table import Table
+
+from mergefall_training.evaluation import Evaluation, Summary, evaluate
+from mergefall_training.statistics import Interval
+from mergefall_training.suites import Entry, Game, Suite, load_suite
+from mergefall_training.workers import process_pool
+
+FORMAT = "mergefall comparison"
+VERSION = 1
+TILE_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One player's line in the comparison of a game."""
+
+    entry: Entry
+    evaluation: Evaluation
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class GameResult:
+    """All players of one game, the highest mean score first."""
+
+    game: Game
+    rows: list[Row]
+
+    @property
+    def conditions(self) -> str:
+        """What every figure must carry: environment, cap and seeds (each player's first N of them)."""
+        header = self.rows[0].evaluation.header
+        kwargs = " ".join(f"{name}={value}" for name, value in header.env_kwargs.items() if value is not None)
+        cap = f"cap {header.max_episode_steps} moves" if header.max_episode_steps else "no cap"
+        counts = sorted({row.summary.episodes for row in self.rows})
+        n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
+        last = max(row.summary.last_seed for row in self.rows)
+        return f"{header.env_id} ({kwargs}), {cap}, {n}, seeds {self.game.seed}-{last}"
+
+    @property
+    def all_tiles(self) -> list[int]:
+        """Tiles that any player reached, smallest first; empty where the game has none."""
+        return sorted({tile for row in self.rows for tile in row.summary.tiles})
+
+    @property
+    def telling_tiles(self) -> list[int]:
+        """The tiles worth a column: the largest ones that some games reached and some did not."""
+        missed = [t for t in self.all_tiles if any(row.evaluation.tile_rate(t).value < 1 for row in self.rows)]
+        return missed[-TILE_COLUMNS:]
+
+
+def compare(
+    suite: str | os.PathLike[str] | Suite,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    *,
+    executor: str = "processes",
+    progress: bool = True,
+    console: Console | None = None,
+) -> list[GameResult]:
+    """Play a suite and print one table per game; ``suite`` is a name, a YAML file or a `Suite`.
+
+    With ``out``, a folder, episodes go to ``<game>/<label>.jsonl`` as they end (the same call resumes a stopped run),
+    and ``results.csv``, ``results.json`` and plots follow. Plots need the extra ``render``; without it that is said.
+    """
+    if not isinstance(suite, Suite):
+        suite = load_suite(suite)
+    console = console or wide_console()
+    folder = None if out is None else Path(out)
+    results = []
+    parallel = executor == "processes" and (workers or os.cpu_count() or 1) > 1
+    with process_pool(workers or os.cpu_count() or 1) if parallel else nullcontext(executor) as shared:
+        for game in suite.games:
+            rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
+            result = GameResult(game, sorted(rows, key=lambda row: -row.summary.mean.value))
+            print_result(result, console)
+            results.append(result)
+    if folder is not None:
+        _write(folder, suite, results, console)
+    return results
+
+
+def _play(game: Game, entry: Entry, folder: Path | None, workers: int | None, executor: Any, progress: bool) -> Row:
+    evaluation = evaluate(
+        make(entry.player, **entry.options),
+        game.env,
+        entry.episodes,
+        game.seed,
+        game.env_kwargs,
+        workers,
+        folder / game.name / f"{entry.file_name}.jsonl" if folder else None,
+        max_episode_steps=game.max_episode_steps,
+        executor=executor,
+        progress=progress,
+    )
+    return Row(entry, evaluation, evaluation.summary())
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def wide_console() -> Console:
+    """Standard output, wide enough for a table where it is a file or a pipe and has no width of its own."""
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def print_result(result: GameResult, console: Console) -> None:
+    """Print a game's table with what its figures rest on."""
+    console.print(f"[bold]{result.game.name}[/bold]: {result.conditions}", highlight=False, soft_wrap=True)
+    console.print(_table(result))
+    note = (
+        "Below each estimate its 95% interval: bootstrap for scores, Wilson's for shares of games that reached a tile."
+    )
+    console.print(f"[dim]{note}[/dim]", highlight=False, soft_wrap=True)
+
+
+def _table(result: GameResult) -> Table:
+    """One line per player, each estimate above its interval."""
+    view = Table(padding=(0, 1, 0, 0), box=None)
+    view.add_column("player", overflow="fold", min_width=16)
+    for name in ("N", "mean", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles), "moves", "ms/move"):
+        view.add_column(name, justify="right", no_wrap=True)
+    capped = any(row.summary.capped for row in result.rows)
+    if capped:
+        view.add_column("capped", justify="right")
+    for row in result.rows:
+        summary = row.summary
+        cells = [row.entry.label, str(summary.episodes)]
+        cells += [_cell(score, short) for score in (summary.mean, summary.median, summary.iqm)]
+        cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
+        cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
+        view.add_row(*cells, *([str(summary.capped)] if capped else []))
+    return view
+
+
+def _cell(interval: Interval, number: Callable[[float], str]) -> str:
+    if math.isnan(interval.low):
+        return f"{number(interval.value)}\n[dim]-[/dim]"
+    return f"{number(interval.value)}\n[dim]{number(interval.low)}-{number(interval.high)}[/dim]"
+
+
+def short(number: float) -> str:
+    """A number to three digits.
+
+    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678)]
+    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M']
+    """
+    for unit, size in (("M", 1e6), ("k", 1e3), ("", 1.0)):
+        if abs(number) >= 0.9995 * size or not unit:
+            scaled = number / size
+            digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+            return f"{scaled:.{digits}f}{unit}"
+    raise AssertionError("the last unit takes every number")
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent.
+
+    >>> percent(0.126)
+    '13%'
+    """
+    return f"{share:.0%}"
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _write(folder: Path, suite: Suite, results: list[GameResult], console: Console) -> None:
+    _write_whole(folder / "results.csv", _csv(results).encode())
+    _write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
+    written = ["results.csv", "results.json"]
+    try:
+        from mergefall_training import plots
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("matplotlib"):
+            raise
+        console.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
+    else:
+        for result in results:
+            for name, png in plots.draw(result).items():
+                _write_whole(folder / result.game.name / f"{name}.png", png)
+                written.append(f"{result.game.name}/{name}.png")
+    console.print(f"written to {folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is either the old one or the new one at every moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def _csv(results: list[GameResult]) -> str:
+    rows = [_flat(result, row) for result in results for row in result.rows]
+    # Games differ in their tiles: a column that a game does not have stays empty there.
+    columns = list(dict.fromkeys(name for cells in rows for name in cells))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flat(result: GameResult, row: Row) -> dict[str, Any]:
+    """A row as one level of names and values; an interval becomes three of them."""
+    header, summary = row.evaluation.header, row.summary
+    cells = {
+        "game": result.game.name,
+        "label": row.entry.label,
+        "player": header.player,
+        "options": json.dumps(header.options),
+        "env": header.env_id,
+        "env_kwargs": json.dumps(header.env_kwargs),
+        "max_episode_steps": header.max_episode_steps,
+    }
+    figures = {name: value for name, value in vars(summary).items() if name != "tiles"}
+    figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in result.all_tiles}
+    for name, value in figures.items():
+        if isinstance(value, Interval):
+            cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        else:
+            cells[name] = value
+    return cells
+
+
+def _json(suite: Suite, results: list[GameResult]) -> dict[str, Any]:
+    games = []
+    for result in results:
+        header = result.rows[0].evaluation.header
+        players = [
+            {
+                "label": row.entry.label,
+                "player": row.evaluation.header.player,
+                "options": row.evaluation.header.options,
+                **_without_nan(asdict(row.summary)),
+            }
+            for row in result.rows
+        ]
+        games.append(
+            {
+                "name": result.game.name,
+                "env": header.env_id,
+                "env_kwargs": header.env_kwargs,
+                "max_episode_steps": header.max_episode_steps,
+                "players": players,
+            }
+        )
+    return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name, "games": games}
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with None for NaN, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,178 @@
+"""Evaluation: play many whole games in parallel, record each as it ends, and say what they show.
+
+Episode k of an evaluation is the episode from ``reset(seed=seed + k)``, wherever and in whatever order it is played;
+so any number of workers, and a run that was killed and resumed, give the same episodes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall_baselines import Player, make
+from mergefall_baselines.player import Predictor
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mergefall_training.records import Episode, Game2048Episode, Header, RecordFile
+from mergefall_training.statistics import Interval, bootstrap, interquartile_mean, wilson
+from mergefall_training.workers import Task, play_all, task
+
+SEEDS = 1_000_000  # Training takes its seeds from here on: no agent is evaluated on episodes it was trained on.
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the episodes show: scores with 95 % bootstrap intervals, tile rates with Wilson's, and the cost of a move.
+
+    ``tiles`` maps each tile value from 8 up to the largest one seen to the share of games that reached it (2048 only);
+    ``capped`` counts the games that a cap ended.
+    """
+
+    episodes: int
+    first_seed: int
+    last_seed: int
+    capped: int
+    mean: Interval
+    median: Interval
+    iqm: Interval
+    tiles: dict[int, Interval]
+    moves_per_game: float
+    ms_per_move: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Finished episodes of one player in one environment, sorted by seed; ``header`` says who played what."""
+
+    header: Header
+    episodes: list[Episode]
+
+    @property
+    def scores(self) -> NDArray[np.int64]:
+        """Final scores, int64[episodes]."""
+        return np.array([episode.score for episode in self.episodes], dtype=np.int64)
+
+    @property
+    def max_tiles(self) -> NDArray[np.int64]:
+        """Largest tile of each game, int64[episodes]; empty where the game has no tiles."""
+        return np.array([e.max_tile for e in self.episodes if isinstance(e, Game2048Episode)], dtype=np.int64)
+
+    def tile_rate(self, tile: int) -> Interval:
+        """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
+        return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
+
+    def summary(self) -> Summary:
+        """The figures that tables and plots print."""
+        lengths = sum(episode.length for episode in self.episodes)
+        largest = int(self.max_tiles.max(initial=0))
+        return Summary(
+            episodes=len(self.episodes),
+            first_seed=self.episodes[0].seed,
+            last_seed=self.episodes[-1].seed,
+            capped=sum(not episode.terminated for episode in self.episodes),
+            mean=bootstrap(np.mean, self.scores),
+            median=bootstrap(np.median, self.scores),
+            iqm=bootstrap(interquartile_mean, self.scores),
+            tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
+            moves_per_game=lengths / len(self.episodes),
+            ms_per_move=1000 * sum(episode.seconds for episode in self.episodes) / lengths,
+        )
+
+
+def evaluate(
+    player: str | Predictor,
+    env_id: str,
+    episodes: int,
+    seed: int = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    max_episode_steps: int | None = None,
+    executor: str | ProcessPoolExecutor = "processes",
+    progress: bool = True,
+) -> Evaluation:
+    """Play ``episodes`` games from seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
+
+    ``player`` is a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``. ``max_episode_steps``
+    caps games. ``workers`` processes play side by side (None: one per core; 1: this process); ``executor="ray"`` plays
+    on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations.
+
+    ``out`` is a JSON-lines file to which each episode is appended as it ends. The same call on a file that holds some
+    of the episodes plays the others; a file of another run is a ValueError.
+
+    >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
+    2
+    """
+    if isinstance(player, str):
+        player = make(player)
+    if episodes < 1 or seed < 0 or seed + episodes > SEEDS:
+        raise ValueError(f"episodes={episodes} from seed={seed}: expected at least one, with seeds in [0, {SEEDS})")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers={workers}; expected at least 1, or None for one per core")
+    job = task(player, env_id, env_kwargs, max_episode_steps)
+    header = _header(player, job)
+    wanted = range(seed, seed + episodes)
+    with _recording(out, header) as records:
+        done = {s: e for s, e in records.episodes.items() if s in wanted} if records else {}
+        missing = [s for s in wanted if s not in done]
+        finished = play_all(job, missing, workers or os.cpu_count() or 1, executor)
+        try:
+            with closing(finished), _progress(header.title, done, episodes, progress) as show:
+                for episode in finished:
+                    if records:
+                        records.append(episode)
+                    done[episode.seed] = episode
+                    show(episode)
+        except KeyboardInterrupt as interrupt:
+            if records:
+                kept = sum(s in wanted for s in records.episodes)
+                interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
+            raise
+    return Evaluation(header, [done[s] for s in wanted])
+
+
+def _header(player: Predictor, job: Task) -> Header:
+    name = getattr(player, "name", Player.name)
+    options = dict(getattr(player, "options", {}))
+    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+
+
+def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:
+    if out is None:
+        return nullcontext()
+    if header.player == Player.name:
+        # Two models of one class would pass for each other when a run resumes.
+        raise ValueError(f"a file of episodes must say who played: set `player.name = ...` first, or leave out {out}")
+    return RecordFile(out, header)
+
+
+@contextmanager
+def _progress(
+    title: str, done: Mapping[int, Episode], total: int, enabled: bool
+) -> Iterator[Callable[[Episode], None]]:
+    """A progress bar on stderr with the mean score so far; it yields what takes each finished episode."""
+    score, count = sum(episode.score for episode in done.values()), len(done)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    columns += (TextColumn("mean {task.fields[mean]}"), TimeElapsedColumn(), TimeRemainingColumn())
+
+    def mean() -> str:
+        return f"{score / count:,.0f}" if count else "-"
+
+    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
+        row = bar.add_task(title, total=total, completed=count, mean=mean())
+
+        def show(episode: Episode) -> None:
+            nonlocal score, count
+            score, count = score + episode.score, count + 1
+            bar.update(row, completed=count, mean=mean())
+
+        yield show

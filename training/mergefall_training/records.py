@@ -1,0 +1,177 @@
+"""Records of finished episodes: a JSON-lines file that survives being killed.
+
+The first line says who played what; then one line per episode, appended when it ends. Lines end in a newline, so a
+line without one was torn by a kill and is cut off when the run resumes. Any other damage is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+FORMAT = "mergefall episodes"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One finished episode; ``seconds`` is its wall time, ``terminated`` is False where a cap ended it."""
+
+    seed: int
+    score: int
+    length: int
+    terminated: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Game2048Episode(Episode):
+    """One finished game of 2048; ``max_tile`` is the largest tile's value on the last board."""
+
+    max_tile: int
+
+
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, Episode)
+
+
+def episode_from(record: Mapping[str, Any]) -> Episode:
+    """The episode that a plain record describes; its fields tell the game.
+
+    >>> episode_from({"seed": 0, "score": 12, "length": 9, "terminated": True, "seconds": 0.1, "max_tile": 8}).max_tile
+    8
+    """
+    given = {name: type(value).__name__ for name, value in record.items()}
+    for kind in _KINDS:
+        if given == {field.name: field.type for field in fields(kind)}:
+            return kind(**record)
+    expected = {field.name: field.type for field in fields(Game2048Episode)}
+    raise ValueError(f"no episode has the fields {given}; a game of 2048 has {expected}")
+
+
+@dataclass(frozen=True)
+class Header:
+    """Who played what, and by which version: episodes are of one run only if all of this is equal."""
+
+    player: str
+    options: dict[str, Any]
+    env_id: str
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+    package: str
+
+    @property
+    def title(self) -> str:
+        """The player and its options in one line, as the command line spells them."""
+        return " ".join([self.player, *(f"{name}={value}" for name, value in self.options.items())])
+
+    def line(self) -> str:
+        """The header as a file's first line; options that JSON cannot hold are a ValueError."""
+        try:
+            return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
+
+
+def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
+    """A file's header and its episodes, sorted by seed; a torn last line is left out, the file left as it is."""
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
+    header, episodes, _ = _parse(Path(path))
+    if header is None:
+        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
+    return header, sorted(episodes.values(), key=lambda episode: episode.seed)
+
+
+class RecordFile:
+    """A file open for appending: ``episodes`` (by seed) are on it already, `append` adds one and flushes it.
+
+    A file of another run (player, options, env, kwargs, cap, version) or a damaged one is a ValueError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
+        self.path = Path(path)
+        line = header.line()
+        if self.path.is_dir():
+            raise ValueError(f"{path} is a folder; expected the name of a file for the episodes")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+        found, self.episodes, whole = _parse(self.path, torn_header=line.encode())
+        if found is not None:
+            _check_same_run(self.path, found, header.line())
+        os.truncate(self.path, whole)
+        self._file = self.path.open("ab")
+        if found is None:
+            self._write(line)
+
+    def append(self, episode: Episode) -> None:
+        """Add a finished episode; it is on file when this returns."""
+        self._write(json.dumps(asdict(episode)))
+        self.episodes[episode.seed] = episode
+
+    def _write(self, line: str) -> None:
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[int, Episode], int]:
+    """Header (None: no whole line yet), episodes by seed, and the length in bytes of the lines that are whole.
+
+    A first line without its newline is only ours to cut off if it is the beginning of ``torn_header``.
+    """
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole == 0:
+        if not torn_header.startswith(content):
+            raise ValueError(f"{path} is not a file of episodes: it begins with {content[:40]!r}")
+        return None, {}, 0
+    header: Header | None = None
+    episodes: dict[int, Episode] = {}
+    for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"expected an object, found {record!r}")
+            if header is None:
+                header = _header_from(record)
+                continue
+            episode = episode_from(record)
+            if episode.seed in episodes:
+                raise ValueError(f"seed {episode.seed} is on file twice")
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+        episodes[episode.seed] = episode
+    return header, episodes, whole
+
+
+def _header_from(record: dict[str, Any]) -> Header:
+    form, version = record.pop("format", None), record.pop("version", None)
+    if form != FORMAT:
+        raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
+    if version != VERSION:
+        raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
+    expected = {field.name for field in fields(Header)}
+    if record.keys() != expected:
+        raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
+    return Header(**record)
+
+
+def _check_same_run(path: Path, found: Header, line: str) -> None:
+    # Compared as JSON reads it back, where a tuple has become a list.
+    asked = _header_from(json.loads(line))
+    differences = [
+        f"{field.name} is {getattr(found, field.name)!r} there, {getattr(asked, field.name)!r} here"
+        for field in fields(Header)
+        if getattr(found, field.name) != getattr(asked, field.name)
+    ]
+    if differences:
+        raise ValueError(f"{path} holds episodes of another run: {'; '.join(differences)}. Choose another file.")
