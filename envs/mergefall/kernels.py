@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import carray, types
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
@@ -134,8 +134,7 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     return dispatcher
 
 
-@intrinsic
-def _pointer(typing_context, address, dtype):
+def _pointer_to(typing_context: Any, address: Any, dtype: Any) -> Any:
     """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
     value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
     signature = types.CPointer(value)(address, dtype)
@@ -144,6 +143,9 @@ def _pointer(typing_context, address, dtype):
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return signature, codegen
+
+
+_pointer: Any = intrinsic(_pointer_to)
 
 
 @kernel
@@ -158,7 +160,7 @@ def borrow(address, dtype, count):
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
-        for i, element in enumerate(kind.types):
+        for i, element in enumerate(kind):  # pyright: ignore[reportArgumentType]
             part = _without_owner(context, builder, element, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     elif isinstance(kind, types.Array):
@@ -169,8 +171,7 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@intrinsic
-def unowned(typing_context: Any, arrays: Any) -> Any:
+def _unowned(typing_context: Any, arrays: Any) -> Any:
     """An array, or a tuple of arrays and other things, without what counts references to its memory.
 
     For loops that hand arrays to other kernels: each counting is an atomic operation, and a few of them take longer
@@ -181,6 +182,9 @@ def unowned(typing_context: Any, arrays: Any) -> Any:
         return _without_owner(context, builder, signature.args[0], args[0])
 
     return arrays(arrays), codegen
+
+
+unowned: Any = intrinsic(_unowned)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:

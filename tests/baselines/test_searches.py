@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, reference
-from mergefall_baselines import make, play_in_env
+from mergefall_baselines import make
+
 from .reference_search import ReferenceSearch
 
 ENV = "mergefall/Game2048-v0"

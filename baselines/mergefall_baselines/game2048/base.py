@@ -45,7 +45,7 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
     @kernel(variant=decide.variant)
     def play_on(state, actions, memory, values, order, settings):
         """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
-        rows, cols, goal = board.shape_of(state)
+        rows, cols, _ = board.shape_of(state)
         cells = board.flat_cells(state, rows, cols)
         for played in range(actions.size):
             if bounded and not fits(cells, rows, cols, MARGIN):
@@ -129,7 +129,7 @@ class Player2048(Player):
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
         kwargs = dict(env_kwargs or {})
         rows, cols, goal = kwargs.get("rows", 4), kwargs.get("cols", 4), kwargs.get("goal")
-        player = self.with_rules({"rows": rows, "cols": cols})
+        player: Any = self.with_rules({"rows": rows, "cols": cols})
         state = board.new_states(1, rows, cols, goal.bit_length() - 1 if goal else 0)[0]
         state[board.STREAM] = board.stream_from_seed(seed)
         board.start(state)
