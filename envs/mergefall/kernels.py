@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
@@ -160,7 +160,11 @@ def borrow(address, dtype, count):
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
+<<<<<<< HEAD
         for i, element in enumerate(kind):  # pyright: ignore[reportArgumentType]
+=======
+        for i, element in enumerate(cast(Any, kind).types):
+>>>>>>> env
             part = _without_owner(context, builder, element, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     elif isinstance(kind, types.Array):

@@ -2,7 +2,7 @@
 
 An engine is a set of kernels: ``from_cells(blank, cells, cols) -> board``, ``key(board)`` for tables,
 ``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate that
-equals its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with one bit for each empty cell,
+equals its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with a bit for each empty cell,
 lowest first in row-major order, ``with_tile(board, bit, rank)``, ``cell_of(bit)`` and, made for a heuristic,
 ``evaluate(board, to_move, ctx)``.
 """

@@ -16,6 +16,7 @@ from mergefall.game2048 import square
 from mergefall.kernels import kernel, unowned
 
 U = np.uint64
+RUN = 256  # games that a thread takes at a time
 
 
 class Seen(NamedTuple):
@@ -95,6 +96,8 @@ def _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated,
 
 @kernel
 def step(
+    first,
+    end,
     states,
     actions,
     fresh,
@@ -112,15 +115,15 @@ def step(
     max_tiles,
     legal,
 ):
-    """Step n games uint64[n, words] by actions int64[n]; those marked in `fresh` bool[n] begin anew instead.
+    """Step games `first` to `end` - 1 of states uint64[n, words]; those marked in `fresh` bool[n] begin anew instead.
 
-    After these come the fields of `Rules` and of `Seen`, one by one: Numba's parallel loops lose what is written into
+    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one: Numba's parallel loops lose what is written into
     the arrays of a tuple.
     """
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))
     masks, scores, max_tiles, legal = unowned((masks, scores, max_tiles, legal))
-    for i in range(len(states)):
+    for i in range(first, end):
         seen = _play(i, states, actions[i], fresh[i], pool, lines)
         _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
         _show(i, states, seen, cells, masks, scores, max_tiles, legal)
@@ -128,6 +131,8 @@ def step(
 
 @kernel(parallel=True)
 def step_parallel(
+    first,
+    end,
     states,
     actions,
     fresh,
@@ -145,11 +150,28 @@ def step_parallel(
     max_tiles,
     legal,
 ):
-    """What `step` does, by all threads."""
-    for i in prange(len(states)):
-        seen = _play(i, states, actions[i], fresh[i], pool, lines)
-        _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
-        _show(i, states, seen, cells, masks, scores, max_tiles, legal)
+    """What `step` does, by all threads, each taking a run of games at a time."""
+    for k in prange((end - first + RUN - 1) // RUN):
+        step(
+            first + k * RUN,
+            min(first + (k + 1) * RUN, end),
+            states,
+            actions,
+            fresh,
+            pool,
+            lines,
+            log2,
+            illegal_limit,
+            max_steps,
+            cells,
+            rewards,
+            terminated,
+            truncated,
+            masks,
+            scores,
+            max_tiles,
+            legal,
+        )
 
 
 @kernel

@@ -193,7 +193,8 @@ def start_from(state, ranks):
     state[SCORE] = 0
     state[ILLEGAL] = 0
     state[STEPS] = 0
-    cells[:] = ranks
+    for i in range(cells.size):
+        cells[i] = ranks[i]
     return status(cells, rows, cols, goal)
 
 
@@ -205,8 +206,9 @@ def begin(state, pool):
     """
     if pool.shape[0] > 0:
         ranks = pool[np.int64(((draw(state) >> U(32)) * U(pool.shape[0])) >> U(32))]
-        if ranks.any():
-            return start_from(state, ranks)
+        for i in range(ranks.size):
+            if ranks[i]:
+                return start_from(state, ranks)
     return start(state)
 
 
@@ -241,5 +243,7 @@ def afterstates(state, boards, gains):
     """Write the boards the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
     rows, cols, _ = shape_of(state)
     for action in range(4):
-        boards[action] = flat_cells(state, rows, cols)
+        cells = flat_cells(state, rows, cols)
+        for i in range(cells.size):
+            boards[action, i] = cells[i]
         gains[action] = move_cells(boards[action], rows, cols, action)

@@ -124,7 +124,7 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         many = self.num_envs >= PARALLEL_FROM and numba.get_num_threads() > 1
         seen = batch.Seen.empty(self._states)
         play = batch.step_parallel if many else batch.step
-        play(self._states, actions, fresh, self._pool, *self._rules, *seen)
+        play(0, self.num_envs, self._states, actions, fresh, self._pool, *self._rules, *seen)
         self._ended = seen.terminated | seen.truncated
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
