@@ -160,11 +160,7 @@ def borrow(address, dtype, count):
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
-<<<<<<< HEAD
-        for i, element in enumerate(kind):  # pyright: ignore[reportArgumentType]
-=======
         for i, element in enumerate(cast(Any, kind).types):
->>>>>>> env
             part = _without_owner(context, builder, element, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     elif isinstance(kind, types.Array):
