@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
-from numba import carray, types
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
@@ -127,15 +127,14 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
-    dispatcher = numba.njit(nogil=True, **options)(function)
+    dispatcher: Any = numba.njit(nogil=True, **options)(function)
     dispatcher.variant = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
         dispatcher._cache = _KernelCache(function, dispatcher.variant)
     return dispatcher
 
 
-@intrinsic
-def _pointer(typing_context, address, dtype):
+def _pointer_to(typing_context: Any, address: Any, dtype: Any) -> Any:
     """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
     value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
     signature = types.CPointer(value)(address, dtype)
@@ -146,6 +145,9 @@ def _pointer(typing_context, address, dtype):
     return signature, codegen
 
 
+_pointer: Any = intrinsic(_pointer_to)
+
+
 @kernel
 def borrow(address, dtype, count):
     """A one-dimensional array over memory that the caller keeps alive, from its address as uint64.
@@ -154,6 +156,35 @@ def borrow(address, dtype, count):
     time of a deep search).
     """
     return carray(_pointer(address, dtype), (count,))
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        for i, element in enumerate(cast(Any, kind).types):
+            part = _without_owner(context, builder, element, builder.extract_value(value, i))
+            value = builder.insert_value(value, part, i)
+    elif isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = array.meminfo.type(None)
+        array.parent = array.parent.type(None)
+        value = array._getvalue()
+    return value
+
+
+def _unowned(typing_context: Any, arrays: Any) -> Any:
+    """An array, or a tuple of arrays and other things, without what counts references to its memory.
+
+    For loops that hand arrays to other kernels: each counting is an atomic operation, and a few of them take longer
+    than a step of a game. The caller's own arrays keep the memory alive.
+    """
+
+    def codegen(context, builder, signature, args):
+        return _without_owner(context, builder, signature.args[0], args[0])
+
+    return arrays(arrays), codegen
+
+
+unowned: Any = intrinsic(_unowned)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:

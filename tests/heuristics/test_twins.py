@@ -1,5 +1,7 @@
 """One heuristic, several forms: batches, packed boards, other sizes and turned boards must agree."""
 
+from itertools import groupby, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,23 +99,13 @@ def test_eight_symmetries_on_any_size(name, rows, cols):
 
 def nneonneo_of_line(line):
     """The line's parts in the words of the formula."""
-    ranks = [int(rank) for rank in line]
+    ranks = line.tolist()
     tiles = [rank for rank in ranks if rank]
-    runs = "".join(chr(rank) for rank in tiles)
-    merges = sum(len(run) for run in _runs(runs) if len(run) > 1)
-    falls = sum(max(a**4 - b**4, 0) for a, b in zip(ranks, ranks[1:], strict=False))
-    rises = sum(max(b**4 - a**4, 0) for a, b in zip(ranks, ranks[1:], strict=False))
+    runs = [len(list(run)) for _, run in groupby(tiles)]
+    steps = [b**4 - a**4 for a, b in pairwise(ranks)]
+    falls, rises = -sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+    merges = sum(run for run in runs if run > 1)
     return np.array([1, len(ranks) - len(tiles), merges, min(falls, rises), sum(rank**3.5 for rank in ranks)])
-
-
-def _runs(text):
-    runs = []
-    for letter in text:
-        if runs and runs[-1][0] == letter:
-            runs[-1] += letter
-        else:
-            runs.append(letter)
-    return runs
 
 
 @pytest.mark.parametrize(("rows", "cols"), SIZES)
@@ -145,20 +137,20 @@ def prairie_terms(board):
     ranks = {c.rank for c in found}
     of_rank = {rank: [c for c in found if c.rank == rank] for rank in ranks}
     top = int(board.max())
-    pairs = [(a, b) for line in (*board, *board.T) for a, b in zip(line, line[1:], strict=False) if a and b]
+    pairs = [(a, b) for line in (*board, *board.T) for a, b in pairwise(line) if a and b]
     blocks = [board[r : r + 2, c : c + 2] for r in range(board.shape[0] - 1) for c in range(board.shape[1] - 1)]
     home = {cell: c for c in tiles for cell in c.cells}
     grid = np.arange(board.size).reshape(board.shape)
     touching = {
         frozenset((home[a].cells, home[b].cells))
         for line in (*grid, *grid.T)
-        for a, b in zip(line.tolist(), line[1:].tolist(), strict=False)
+        for a, b in pairwise(line.tolist())
         if a in home and b in home and abs(home[a].rank - home[b].rank) == 1
     }
     gaps = 0
     for line in (*board, *board.T):
         at = np.flatnonzero(line)
-        gaps += sum(line[a] == line[b] and b - a > 1 for a, b in zip(at, at[1:], strict=False))
+        gaps += sum(line[a] == line[b] and b - a > 1 for a, b in pairwise(at))
     bonus = {8: 10, 9: 20, 10: 50, 11: 100, 12: 200, 13: 400}.get(top, 800 if top > 13 else 0)
     return {
         "reward": sum(1.5 ** max(len(c.cells) for c in group) for group in of_rank.values()),

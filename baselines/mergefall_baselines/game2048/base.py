@@ -45,7 +45,7 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
     @kernel(variant=decide.variant)
     def play_on(state, actions, memory, values, order, settings):
         """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
-        rows, cols, goal = board.shape_of(state)
+        rows, cols, _ = board.shape_of(state)
         cells = board.flat_cells(state, rows, cols)
         for played in range(actions.size):
             if bounded and not fits(cells, rows, cols, MARGIN):
@@ -72,17 +72,26 @@ class Player2048(Player):
         if sorted(self._order.tolist()) != [0, 1, 2, 3]:
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
         self._held: list[NDArray[Any]] = []  # what kernels know by address
-        self._deciders: dict[tuple[str, int, int], tuple[Any, Any]] = {}
+        self._made: dict[Any, tuple[Any, Any]] = {}
 
     def decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        """The decision kernel for boards held as ``packed``, ``small`` or ``wide``, and its settings."""
-        key = (kind, rows, cols)
-        if key not in self._deciders:
-            self._deciders[key] = self._make_decider(kind, rows, cols)
-        return self._deciders[key]
+        """The kernel that values all moves on boards held as ``packed``, ``small`` or ``wide``, and its settings."""
+        return self._once(self._make_decider, kind, rows, cols)
+
+    def chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        """The same for a kernel that need value only the move to choose right; others get a lower value."""
+        return self._once(self._make_chooser, kind, rows, cols)
+
+    def _once(self, maker: Any, *key: Any) -> tuple[Any, Any]:
+        if (maker.__name__, key) not in self._made:
+            self._made[maker.__name__, key] = maker(*key)
+        return self._made[maker.__name__, key]
 
     def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
         raise NotImplementedError
+
+    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        return self.decider(kind, rows, cols)
 
     def start(self, seed: int) -> Any:
         return None
@@ -99,7 +108,7 @@ class Player2048(Player):
 
     def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
         boards, single = self._boards(observation)
-        values = self._values(boards, self._memory(state, len(boards)))
+        values = self._values(self.decider, boards, self._memory(state, len(boards)))
         return values[0] if single else values
 
     def predict(
@@ -107,7 +116,7 @@ class Player2048(Player):
     ) -> tuple[NDArray[np.int64], Any]:
         boards, single = self._boards(observation)
         memory = self._memory(state, len(boards))
-        values = self._values(boards, memory)
+        values = self._values(self.chooser, boards, memory)
         actions = np.array([pick(row, self._order) for row in values], dtype=np.int64)
         remembered = None if self.start(0) is None else memory
         return (actions.reshape(()) if single else actions), remembered
@@ -120,7 +129,7 @@ class Player2048(Player):
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
         kwargs = dict(env_kwargs or {})
         rows, cols, goal = kwargs.get("rows", 4), kwargs.get("cols", 4), kwargs.get("goal")
-        player = self.with_rules({"rows": rows, "cols": cols})
+        player: Any = self.with_rules({"rows": rows, "cols": cols})
         state = board.new_states(1, rows, cols, goal.bit_length() - 1 if goal else 0)[0]
         state[board.STREAM] = board.stream_from_seed(seed)
         board.start(state)
@@ -135,7 +144,7 @@ class Player2048(Player):
         kinds = [self._narrow_kind(rows, cols), "wide"]
         played: list[NDArray[np.uint8]] = []
         while limit is None or limit > 0:
-            decide, settings = self.decider(kinds[0], rows, cols)
+            decide, settings = self.chooser(kinds[0], rows, cols)
             actions = np.empty(CHUNK if limit is None else min(CHUNK, limit), dtype=np.uint8)
             loop = _episode_kernel(decide, kinds[0] != "wide")
             count, end = divmod(loop(state, actions, memory, values, self._order, settings), 4)
@@ -147,20 +156,24 @@ class Player2048(Player):
                 kinds.pop(0)  # the sum of the tiles only grows: a game that left the packed boards never returns
         return np.concatenate(played), False
 
-    def _values(self, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def _values(self, decider: Any, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
         """float64[n, 4] for boards uint8[n, rows, cols]; moves the streams in `memory` on."""
         values = np.empty((len(boards), 4))
         rows, cols = boards.shape[1:]
         for i, ranks in enumerate(boards):
-            cells = ranks.reshape(-1)
-            kind = self._narrow_kind(rows, cols) if fits(cells, rows, cols, MARGIN) else "wide"
-            self._decide(kind, ranks, memory[i : i + 1], values[i])
+            kind = self._narrow_kind(rows, cols) if fits(ranks.reshape(-1), rows, cols, MARGIN) else "wide"
+            self._decide(decider, kind, ranks, memory[i : i + 1], values[i])
         return values
 
     def _decide(
-        self, kind: str, ranks: NDArray[np.uint8], memory: NDArray[np.uint64], values: NDArray[np.float64]
+        self,
+        decider: Any,
+        kind: str,
+        ranks: NDArray[np.uint8],
+        memory: NDArray[np.uint64],
+        values: NDArray[np.float64],
     ) -> None:
-        decide, settings = self.decider(kind, *ranks.shape)
+        decide, settings = decider(kind, *ranks.shape)
         decide(ranks.reshape(-1), memory, values, settings)
 
     @staticmethod

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
+from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.engines import Engine, engine, read
 from mergefall_baselines.game2048.leaves import best_leaves
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
+
+TABLE_BITS = 21
 
 
 @cache
@@ -176,14 +180,42 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
 
 
 class Expectimax(Search2048):
-    """Expectimax: the best move when each new tile is averaged over."""
+    """Expectimax: the best move when each new tile is averaged over.
+
+    Denotes max over moves of the mean over cells and tiles of …, to `depth` own moves; the leaf is the last afterstate.
+
+    Args:
+        heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts.
+        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` 3 with
+            6 empty cells or fewer, 2 with up to 11, else 1; None searches to the end of the game.
+        cutoff: an afterstate met with a lower probability is a leaf; None is 1e-4 with ``"distinct"``, else 0.
+        table: True keeps values of afterstates for each root move, ``"shared"`` for all four, False none. Without
+            cut-off this changes no value. With one, an entry stands for what it was found with, at the same depth or
+            nearer the root, whatever its probability now; ``"shared"`` then changes about 3 % of the moves, and is the
+            fastest. Boards too large for a word (see `mergefall.game2048.packed`) are searched without.
+        order: of the root moves, in which they are searched; ties go to the first. Below the root it is up, down, left,
+            right.
+        threads: search the root moves of a decision side by side; the values stay the same. Episodes played in the
+            compiled loop take one thread.
+        time_limit: seconds a decision; the search deepens move by move until they are up.
+        leaf: ``"state"`` adds one tile to each leaf, averaged over.
+        rewards: whether the score of the moves counts; None: only with heuristic None.
+
+    Source: with ``nneonneo`` and ``"distinct"`` this is github.com/nneonneo/2048-ai move by move, in single precision,
+    given its order (0, 2, 3, 1); the tile-order document's d5 is ``tile-order`` to depth 3.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> make("2048/expectimax", heuristic=None, depth=None).values([[1, 1], [2, 0]]).round(3)
+        array([18.458, 33.204, 38.528, 30.94 ])
+    """
 
     def __init__(
         self,
         heuristic: Any = "nneonneo",
         depth: Any = 3,
         cutoff: float | None = None,
-        table: Any = True,
+        table: bool | str = True,
         order: Any = None,
         threads: int = 1,
         time_limit: float | None = None,
@@ -192,13 +224,46 @@ class Expectimax(Search2048):
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
-        super().__init__(heuristic, depth, leaf, rewards, order, rows, cols)
-        self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else float(cutoff)
-        self.table = table
-        self.threads = threads
-        self.time_limit = time_limit
+        super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
+        self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else cutoff
+        if not 0 <= self.cutoff < 1:
+            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
+        if table not in (True, False, "shared"):
+            raise ValueError(f"table={table!r}; expected True, False or 'shared'")
+        if not (isinstance(threads, int) and threads >= 1) or (threads > 1 and table == "shared"):
+            raise ValueError(f"threads={threads!r}, table={table!r}; expected 1 thread or more, and 1 to share a table")
+        if threads > 1 and time_limit is not None:
+            raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
+        self.table, self.threads = table, threads
 
     def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        _, decide = expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None)
-        ctx, blank = self.context(kind, rows, cols, 21 if self.table else 0, self.cutoff)
-        return decide, (ctx, blank, self.rule, self.table is True, self._order)
+        _, decide = self._kernels(kind)
+        return decide, self._settings(kind, rows, cols)
+
+    def _kernels(self, kind: str) -> tuple[Any, Any]:
+        return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None)
+
+    def _settings(self, kind: str, rows: int, cols: int) -> Any:
+        ctx, blank = self.context(kind, rows, cols, TABLE_BITS if self.table else 0, self.cutoff)
+        return ctx, blank, self.rule, self.table is True, self._order
+
+    def _decide(self, decider: Any, kind: str, ranks: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        if self.threads == 1:
+            return super()._decide(decider, kind, ranks, memory, values)
+        root_move, _ = self._kernels(kind)
+        settings = self._once(self._settings_each, kind, *ranks.shape)
+        with ThreadPoolExecutor(self.threads) as pool:
+            found = pool.map(lambda action: root_move(ranks.reshape(-1), action, settings[action]), range(4))
+            values[:] = list(found)
+
+    def _settings_each(self, kind: str, rows: int, cols: int) -> Any:
+        """Settings for each root move, with scratch and a table of its own."""
+        return [self._settings(kind, rows, cols) for _ in range(4)]
+
+
+def greedy(heuristic: Any = None, order: Any = None, rows: int | None = None, cols: int | None = None) -> Expectimax:
+    """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
+
+    Options: heuristic (see 2048/expectimax), order (of ties), rows, cols.
+    """
+    return Expectimax(heuristic, depth=1, order=order, rows=rows, cols=cols, table=False)

@@ -25,9 +25,7 @@ REAL = np.float32
 @kernel
 def line_sum(board, values):
     """Sum of the values of the four rows of a packed board."""
-    return (
-        values[board & LINE] + values[board >> U(16) & LINE] + values[board >> U(32) & LINE] + values[board >> U(48)]
-    )
+    return values[board & LINE] + values[board >> U(16) & LINE] + values[board >> U(32) & LINE] + values[board >> U(48)]
 
 
 @kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.game2048.base import MARGIN, Player2048
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.table import new_table
+from mergefall_baselines.player import Trajectory, play_in_env
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
 RULES = {None: 0, "distinct": -1, "empties": -2}
@@ -44,7 +47,9 @@ class Search2048(Player2048):
 
     Options: heuristic (a name, a mapping with a name and weights, or None for exact search), depth (own moves, the
     root move included; ``distinct``, ``empties`` or None, to the end), leaf (``afterstate``, or ``state`` with one more
-    tile), rewards (whether the score of the moves counts; False with a heuristic, True without), order, rows, cols.
+    tile), rewards (whether the score of the moves counts; False with a heuristic, True without), order (in which root
+    moves are searched; ties go to the first), time_limit (seconds a decision: the search deepens move by move, up to
+    `depth` if that is a number, until they are up; no two runs need agree), rows, cols (the environment's).
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Search2048(Player2048):
         leaf: str = "afterstate",
         rewards: bool | None = None,
         order: Any = None,
+        time_limit: float | None = None,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
@@ -64,9 +70,45 @@ class Search2048(Player2048):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.rule = RULES[depth] if depth is None or isinstance(depth, str) else int(depth)
+        if time_limit is not None and not time_limit > 0:
+            raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
+        self.time_limit = time_limit
         self.state_leaves = leaf == "state"
+        self._records: dict[int, NDArray[np.void]] = {}
         self.rewards = self.heuristic is None if rewards is None else bool(rewards)
         self.real = self.heuristic.real if self.heuristic else np.float64
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        if self.time_limit is None:
+            return super().play(env_id, seed, env_kwargs, max_episode_steps)
+        return play_in_env(self.with_rules(env_kwargs or {}), env_id, seed, env_kwargs, max_episode_steps)
+
+    def _decide(self, decider: Any, kind: str, ranks: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        if self.time_limit is None:
+            super()._decide(decider, kind, ranks, memory, values)
+        else:
+            decide, settings = decider(kind, *ranks.shape)
+            self._deepen(decide, settings, ranks.reshape(-1), memory, values)
+
+    def _deepen(self, decide: Any, settings: Any, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        """Search 1, 2, 3 … moves deep until the time is up; what the last complete search found is the result."""
+        record = self._records[int(settings[0])]
+        record["stop"] = 0
+        decide(cells, memory, values, (*settings[:2], 1, *settings[3:]))
+        if np.isfinite(values).sum() < 2:
+            return
+        timer = threading.Timer(self.time_limit or 0.0, record.__setitem__, ("stop", 1))
+        timer.start()
+        deeper = np.empty_like(values)
+        for depth in range(2, (self.rule if self.rule > 0 else MARGIN) + 1):
+            decide(cells, memory, deeper, (*settings[:2], depth, *settings[3:]))
+            if record["stop"][0]:
+                break
+            values[:] = deeper
+        timer.cancel()
+        timer.join()
 
     def context(self, kind: str, rows: int, cols: int, table_bits: int = 0, cutoff: float = 0.0) -> tuple[Any, Any]:
         """The address of a search's context, which this player keeps alive, and an empty board. One for each thread."""
@@ -91,4 +133,5 @@ class Search2048(Player2048):
         record["entries"], record["entry_count"] = address(entries), entries.size
         record["cutoff"], record["rewards"] = self.real(cutoff), self.rewards
         record["state_leaves"] = self.state_leaves
-        return np.uint64(address(record)), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)
+        self._records[record.ctypes.data] = record
+        return np.uint64(record.ctypes.data), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)

@@ -1,16 +1,36 @@
 """2048: rules, environments, heuristics."""
 
 from mergefall.game2048.clusters import Cluster, Fracture, MoveComparison, clusters, compare_move, fracture
-from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.game2048.env import Game2048Env
+from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, plot_terms
+from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
+from mergefall.game2048.render import draw
+from mergefall.game2048.rules import from_text, legal_actions, move, outcomes, spawn, to_text
+from mergefall.game2048.vector_env import Game2048VectorEnv
 
 __all__ = [
+    "ACTIONS",
+    "DOWN",
     "HEURISTICS",
+    "LEFT",
+    "RIGHT",
+    "UP",
     "Cluster",
     "Fracture",
+    "Game2048Env",
+    "Game2048VectorEnv",
     "Heuristic",
     "MoveComparison",
     "clusters",
     "compare_move",
+    "draw",
     "fracture",
+    "from_text",
     "heuristic",
+    "legal_actions",
+    "move",
+    "outcomes",
+    "plot_terms",
+    "spawn",
+    "to_text",
 ]

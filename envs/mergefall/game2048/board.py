@@ -50,13 +50,19 @@ def stream_from_seed(seed: int | None) -> np.uint64:
 
 
 @kernel
-def draw(state):
-    """64 random bits; moves the stream on (SplitMix64: Steele, Lea & Flood 2014)."""
-    state[STREAM] += U(0x9E3779B97F4A7C15)
-    z = state[STREAM]
-    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
+def next_bits(stream):
+    """(the stream moved on, 64 random bits): SplitMix64 (Steele, Lea & Flood 2014)."""
+    stream += U(0x9E3779B97F4A7C15)
+    z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
-    return z ^ (z >> U(31))
+    return stream, z ^ (z >> U(31))
+
+
+@kernel
+def draw(state):
+    """64 random bits; moves the state's stream on."""
+    state[STREAM], bits = next_bits(state[STREAM])
+    return bits
 
 
 @kernel
@@ -187,7 +193,8 @@ def start_from(state, ranks):
     state[SCORE] = 0
     state[ILLEGAL] = 0
     state[STEPS] = 0
-    cells[:] = ranks
+    for i in range(cells.size):
+        cells[i] = ranks[i]
     return status(cells, rows, cols, goal)
 
 
@@ -199,8 +206,9 @@ def begin(state, pool):
     """
     if pool.shape[0] > 0:
         ranks = pool[np.int64(((draw(state) >> U(32)) * U(pool.shape[0])) >> U(32))]
-        if ranks.any():
-            return start_from(state, ranks)
+        for i in range(ranks.size):
+            if ranks[i]:
+                return start_from(state, ranks)
     return start(state)
 
 
@@ -235,5 +243,7 @@ def afterstates(state, boards, gains):
     """Write the boards the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
     rows, cols, _ = shape_of(state)
     for action in range(4):
-        boards[action] = flat_cells(state, rows, cols)
+        cells = flat_cells(state, rows, cols)
+        for i in range(cells.size):
+            boards[action, i] = cells[i]
         gains[action] = move_cells(boards[action], rows, cols, action)

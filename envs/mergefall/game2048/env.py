@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
+from mergefall.game2048.render import Window, frame
 from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
 from mergefall.kernels import direct
 
@@ -125,9 +126,10 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     def _hold(self, words: NDArray[np.uint64]) -> None:
         """Take over a game's state, with the views and the compiled step through which it is reached fastest."""
         self._words = words
+        self._states = words[None]
         self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
         self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
-        self._advance = direct(square.step, words, 0, self._lines)
+        self._advance = direct(square.step, self._states, 0, 0, self._lines)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -156,7 +158,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             action = action_index(action)  # raises, with the reason
         if not 0 <= action < 4:
             action_index(action)
-        seen = self._advance(self._words, action, self._lines)
+        seen = self._advance(self._states, 0, action, self._lines)
         new_mask, legal, over = _SEEN[seen & 63]
         gain = seen >> GAIN_SHIFT
         if self.render_mode == "human":
@@ -198,9 +200,26 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         boards = np.empty((4, self._cells.size), dtype=np.uint8)
         gains = np.empty(4, dtype=np.int64)
         core.afterstates(self._words, boards, gains)
-        scores = np.maximum(gains, 0)
-        rewards = np.log2(1 + scores) if self._log2 else scores.astype(np.float64)
-        return boards.reshape(4, *self._cells.shape), rewards, gains >= 0
+        return boards.reshape(4, *self._cells.shape), self.settings.rewards(gains), gains >= 0
+
+    def render(self) -> Any:
+        """The board as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); shown in a window for `"human"`."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
+            return None
+        score = int(self._words[core.SCORE])
+        if self.render_mode != "human":
+            return frame(self._cells, score, self.render_mode)
+        if self._window is None:
+            self._window = Window(self.metadata["render_fps"])
+        self._window.show(self._cells, score)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
         """Keys for `gymnasium.utils.play`: the arrows, and W, D, S, A."""
@@ -209,7 +228,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the views and the window, which are made anew."""
-        left_out = ("_cells", "_numbers", "_advance", "_window")
+        left_out = ("_states", "_cells", "_numbers", "_advance", "_window")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -29,15 +29,16 @@ LOW_BITS = U(0x1111111111111111)
 
 
 @kernel
-def fill_line_table(table, length):
-    """Fill a table of line entries uint64[65536] for lines of `length` cells (2 to 4)."""
-    cells = np.zeros(4, dtype=np.uint8)
+def fill_line_table(table, cells):
+    """Fill a table of line entries uint64[65536] for lines as long as the scratch `cells` uint8[length] (2 to 4)."""
+    length = cells.size
     for line in range(1 << (4 * length)):
         entry = U(0)
         for back in range(2):
             for i in range(length):
                 cells[i] = line >> (4 * i) & 15
-            score = slide(cells, length - 1, -1, length) if back else slide(cells, 0, 1, length)
+            start, stride = back * (length - 1), 1 - 2 * back
+            score = slide(cells, start, stride, length)
             for i in range(length):
                 entry |= U(min(cells[i], 15)) << U(16 * back + 4 * i)  # rank 16 never arises where `fits` holds
             if score >= 0:
@@ -51,7 +52,7 @@ def fill_line_table(table, length):
 def line_table(length: int) -> NDArray[np.uint64]:
     """The line table for boards whose lines have `length` cells, uint64[65536], read-only."""
     table = np.zeros(1 << 16, dtype=np.uint64)
-    fill_line_table(table, length)
+    fill_line_table(table, np.zeros(length, dtype=np.uint8))
     table.flags.writeable = False
     return table
 

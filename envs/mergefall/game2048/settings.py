@@ -110,6 +110,11 @@ class Settings:
         states[:, core.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
         return states
 
+    def rewards(self, gains: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What moves of the given scores pay, -1 standing for an illegal one."""
+        scores = np.maximum(gains, 0)
+        return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
+
     def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint8] | None:
         """The cells uint8[rows·cols] that `reset` options ask to start from; None for two random tiles."""
         unknown = sorted(set(options or ()) - {"board"})

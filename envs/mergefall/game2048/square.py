@@ -17,11 +17,12 @@ from mergefall.game2048.packed import GAIN, LINE, LOW_BITS, empties, line_table,
 from mergefall.kernels import kernel
 
 U = np.uint64
-CELLS, SCORE, ILLEGAL, STEPS, SHAPE = core.CELLS, core.SCORE, core.ILLEGAL, core.STEPS, core.SHAPE
+STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)  # as in board.py
 SHAPE_MASK, SHAPE_4X4 = U(0xFFFF), U(4 | 4 << 8)
 BYTES = U(0x0101010101010101)
 NIBBLE_PER_BYTE = U(0x0F0F0F0F0F0F0F0F)
 TOP_BIT_PER_BYTE = U(0x8080808080808080)
+RANK_15 = U(0x7171717171717171)  # added to bytes below 128, it sets the top bit of those from 15 up
 HAS_RIGHT = U(0x0111011101110111)  # the lowest bit of each cell that has a neighbour to its right
 HAS_BELOW = U(0x0000111111111111)
 _NO_LINES = np.zeros(0, dtype=np.uint64)
@@ -53,11 +54,18 @@ def widen(half):
 
 
 @kernel
+def choose(condition, a, b):
+    """`a` where `condition` is 1, `b` where it is 0, without a branch."""
+    mask = U(0) - condition
+    return (a & mask) | (b & ~mask)
+
+
+@kernel(inline="always")
 def slide(board, action, lines):
     """(the board after an action, score): four look-ups; the board comes back unchanged where the action is illegal."""
-    upright = action in (core.UP, core.DOWN)
-    shift = U(16) if action in (core.RIGHT, core.DOWN) else U(0)
-    rows = transpose(board) if upright else board
+    upright = U(action in (core.UP, core.DOWN))
+    shift = U(action in (core.RIGHT, core.DOWN)) << U(4)
+    rows = choose(upright, transpose(board), board)
     e0 = lines[rows & LINE]
     e1 = lines[rows >> U(16) & LINE]
     e2 = lines[rows >> U(32) & LINE]
@@ -69,7 +77,7 @@ def slide(board, action, lines):
         | (e3 >> shift & LINE) << U(48)
     )
     gain = (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
-    return (transpose(slid) if upright else slid), np.int64(gain)
+    return choose(upright, transpose(slid), slid), np.int64(gain)
 
 
 @kernel
@@ -117,11 +125,11 @@ def add_tile(board, bits):
     even = (limit - (counts & NIBBLE_PER_BYTE)) >> U(7) & BYTES
     odd = (limit - (counts >> U(4) & NIBBLE_PER_BYTE)) >> U(7) & BYTES
     cell = ((even + odd) * BYTES) >> U(56)
-    rank = U(2) if (bits & U(0xFFFFFFFF)) < core.FOUR_IN_2_32 else U(1)
-    return board | rank << (cell << U(2))
+    rank = U(1) + U((bits & U(0xFFFFFFFF)) < core.FOUR_IN_2_32)
+    return board | rank << (cell << U(2) & U(63))
 
 
-@kernel
+@kernel(inline="always")
 def status(board, goal):
     """What `board.status` returns, of a packed 4×4 board."""
     top = top_rank(board)
@@ -135,23 +143,38 @@ def lines_for(rows: int, cols: int) -> NDArray[np.uint64]:
     return line_table(4) if rows == cols == 4 else _NO_LINES
 
 
-@kernel
-def step(state, action, lines):
-    """What `board.step` does, fast on 4×4; `lines` is what `lines_for` gives for the state's size."""
-    if state[SHAPE] & SHAPE_MASK != SHAPE_4X4:
-        return core.step(state, action)
-    upper, lower = state[CELLS], state[CELLS + 1]
-    if ((upper + U(0x71) * BYTES) | (lower + U(0x71) * BYTES)) & TOP_BIT_PER_BYTE:  # a byte of 15 or more
-        return core.step(state, action)
-    goal = np.int64(state[SHAPE] >> U(16))
-    board = squeeze(upper) | squeeze(lower) << U(32)
+@kernel(inline="always")
+def advance(board, action, bits, lines):
+    """Slide a packed board and, if that changed it, add the tile that 64 random bits decide on.
+
+    Returns the board, the score and whether the action was legal (1 or 0).
+    """
     after, gain = slide(board, action, lines)
-    state[STEPS] += U(1)
-    if after == board:
-        state[ILLEGAL] += U(1)
-        return status(board, goal)
-    after = add_tile(after, core.draw(state))
-    state[CELLS], state[CELLS + 1] = widen(after & U(0xFFFFFFFF)), widen(after >> U(32))
-    state[ILLEGAL] = U(0)
-    state[SCORE] += U(gain)
-    return status(after, goal) | 1 << core.LEGAL_BIT | gain << core.GAIN_SHIFT
+    legal = U(after != board)
+    return choose(legal, add_tile(after, bits), board), gain, legal
+
+
+@kernel(inline="always")
+def step(states, i, action, lines):
+    """What `board.step` does, on row `i` of states uint64[n, words], fast on 4×4; `lines` is from `lines_for`.
+
+    Inlined, and without a view of the row: that would count references, which takes as long as the step itself.
+    """
+    small, upper, lower = states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4, U(0), U(0)
+    if small:
+        upper, lower = states[i, CELLS], states[i, CELLS + 1]
+        small = ((upper + RANK_15) | (lower + RANK_15)) & TOP_BIT_PER_BYTE == 0
+    if small:
+        stream, bits = core.next_bits(states[i, STREAM])
+        board = squeeze(upper) | squeeze(lower) << U(32)
+        board, gain, legal = advance(board, action, bits, lines)
+        states[i, STREAM] = choose(legal, stream, states[i, STREAM])
+        states[i, SCORE] += U(gain)
+        states[i, ILLEGAL] = choose(legal, U(0), states[i, ILLEGAL] + U(1))
+        states[i, STEPS] += U(1)
+        states[i, CELLS], states[i, CELLS + 1] = widen(board & U(0xFFFFFFFF)), widen(board >> U(32))
+        goal = np.int64(states[i, SHAPE] >> U(16))
+        seen = status(board, goal) | np.int64(legal) << core.LEGAL_BIT | gain << core.GAIN_SHIFT
+    else:
+        seen = core.step(states[i], action)
+    return seen

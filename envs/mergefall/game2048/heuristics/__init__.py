@@ -8,12 +8,22 @@ from typing import Any
 from mergefall.game2048.heuristics.base import Heuristic, read_options
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
 from mergefall.game2048.heuristics.nneonneo import Nneonneo
+from mergefall.game2048.heuristics.plot import plot_terms
 from mergefall.game2048.heuristics.prairie_fire import PrairieFire
 from mergefall.game2048.heuristics.tile_order import TileOrder
 
 HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), PrairieFire(), Nneonneo())}
 
-__all__ = ["HEURISTICS", "Heuristic", "MonotoneSmooth", "Nneonneo", "PrairieFire", "TileOrder", "heuristic"]
+__all__ = [
+    "HEURISTICS",
+    "Heuristic",
+    "MonotoneSmooth",
+    "Nneonneo",
+    "PrairieFire",
+    "TileOrder",
+    "heuristic",
+    "plot_terms",
+]
 
 
 def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:

@@ -79,8 +79,11 @@ class PrairieFire(Heuristic):
 
     def weight_vector(self) -> NDArray[np.float64]:
         """For each stage, the base being the first, the rank it begins at and the weights: float64[14·(1 + stages)]."""
-        ranks = [0, *(rank for rank, _ in self.stages)]
-        return np.array([[rank, *(getattr(self.at(rank), term) for term in TERMS)] for rank in ranks], float).ravel()
+        vector: list[float] = []
+        for rank in (0, *(rank for rank, _ in self.stages)):
+            now = self.at(rank)
+            vector += [rank, *(getattr(now, term) for term in TERMS)]
+        return np.array(vector, dtype=np.float64)
 
     def tables(self) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
         """What burns in each set of cells, int64[65536], and what lies on each line, uint16[65536]; for any weights."""

@@ -1,0 +1,110 @@
+"""Players that need no search: random moves, and random games."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mergefall.game2048 import board
+from mergefall.kernels import kernel
+
+from mergefall_baselines.game2048.base import Player2048
+
+U = np.uint64
+
+
+@kernel
+def draw_action(stream, mask):
+    """One of the actions whose bits are set in `mask`, each as likely."""
+    count, rest = 0, mask
+    while rest:
+        rest &= rest - 1
+        count += 1
+    skip = np.int64(((board.draw(stream) >> U(32)) * U(count)) >> U(32))
+    for action in range(4):
+        if mask >> action & 1:
+            if skip == 0:
+                return action
+            skip -= 1
+    return -1
+
+
+@kernel
+def value_equally(cells, memory, values, settings):
+    """Every legal move is worth 0."""
+    rows, cols = settings
+    mask = board.legal_mask(cells, rows, cols)
+    for action in range(4):
+        values[action] = 0.0 if mask >> action & 1 else -np.inf
+
+
+@kernel
+def choose_any(cells, memory, values, settings):
+    """One legal move, drawn, is worth 1."""
+    value_equally(cells, memory, values, settings)
+    rows, cols = settings
+    mask = board.legal_mask(cells, rows, cols)
+    if mask:
+        values[draw_action(memory, mask)] = 1.0
+
+
+@kernel
+def value_by_games(cells, memory, values, settings):
+    """Each legal move is worth the mean score of games that begin with it and go on at random."""
+    rows, cols, games, shape = settings
+    mask = board.legal_mask(cells, rows, cols)
+    state = np.zeros(board.CELLS + (cells.size + 7) // 8, dtype=np.uint64)
+    for action in range(4):
+        values[action] = -np.inf
+        if not mask >> action & 1:
+            continue
+        total = 0.0
+        for _ in range(games):
+            state[board.STREAM] = board.draw(memory)
+            state[board.SCORE] = U(0)
+            state[board.SHAPE] = U(shape)
+            board.flat_cells(state, rows, cols)[:] = cells
+            result = board.step(state, action)
+            while not result >> board.OVER_BIT & 1:
+                result = board.step(state, draw_action(state, result & board.ALL_ACTIONS))
+            total += state[board.SCORE]
+        values[action] = total / games
+
+
+class Random(Player2048):
+    """Random: every legal move is as likely."""
+
+    def __init__(self, rows: int | None = None, cols: int | None = None) -> None:
+        super().__init__(rows, cols)
+
+    def start(self, seed: int) -> Any:
+        return np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)  # not the environment's stream
+
+    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        return value_equally, (rows, cols)
+
+    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        return choose_any, (rows, cols)
+
+
+class Rollout(Random):
+    """Rollout: the move after which random games score best, in the mean over `games` for each move.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/rollout", games=50)
+        >>> int(player.act([[5, 5], [0, 1]], player.start(seed=0)))
+        1
+    """
+
+    def __init__(self, games: int = 50, rows: int | None = None, cols: int | None = None) -> None:
+        super().__init__(rows, cols)
+        if not (isinstance(games, int) and games >= 1):
+            raise ValueError(f"games={games!r}; expected an integer from 1 up")
+        self.games = games
+
+    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        return value_by_games, (rows, cols, self.games, rows | cols << 8)
+
+    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        return self.decider(kind, rows, cols)
