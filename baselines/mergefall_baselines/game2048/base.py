@@ -42,7 +42,7 @@ def pick(values, order):
 def _episode_kernel(decide: Any, bounded: bool) -> Any:
     """The compiled episode loop of one decision kernel."""
 
-    @kernel(variant=decide.variant)
+    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
     def play_on(state, actions, memory, values, order, settings):
         """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
         rows, cols, _ = board.shape_of(state)
