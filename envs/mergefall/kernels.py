@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba import carray, types
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
@@ -137,8 +137,7 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     return dispatcher
 
 
-@intrinsic
-def _pointer(typing_context, address, dtype):
+def _pointer_to(typing_context: Any, address: Any, dtype: Any) -> Any:
     """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
     value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
     signature = types.CPointer(value)(address, dtype)
@@ -147,6 +146,9 @@ def _pointer(typing_context, address, dtype):
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return signature, codegen
+
+
+_pointer: Any = intrinsic(_pointer_to)
 
 
 @kernel

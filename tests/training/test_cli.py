@@ -164,3 +164,15 @@ def test_help_does_not_wait_for_players_or_plots():
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert "evaluate" in printed.stdout
     assert printed.stdout.endswith("[]\n")
+
+
+def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
+    def interrupted(self):
+        interrupt = KeyboardInterrupt()
+        interrupt.add_note("3 of 40 episodes are in games.jsonl; the same call plays the rest")
+        raise interrupt
+
+    monkeypatch.setattr("mergefall_training.cli.Evaluate.run", interrupted)
+    _, errors, status = run(capsys, "evaluate", "2048/random")
+    assert status == 130
+    assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"

@@ -45,7 +45,8 @@ class Evaluate:
     def run(self) -> None:
         from mergefall_baselines import make
 
-        from mergefall_training.comparison import GameResult, Row, print_result, wide_console
+        from mergefall_training.comparison import GameResult, Row, print_result
+        from mergefall_training.console import console
         from mergefall_training.evaluation import evaluate
         from mergefall_training.suites import Entry, Game
 
@@ -63,7 +64,7 @@ class Evaluate:
         header = evaluation.header
         entry = Entry(header.player, header.options, header.title, self.episodes)
         game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
-        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), wide_console())
+        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), console())
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,10 @@ class Players:
     """List the players, with their options and the defaults of these."""
 
     def run(self) -> None:
-        from mergefall_training.listing import players_table, show
+        from mergefall_training.console import console
+        from mergefall_training.listing import players_table
 
-        show(players_table())
+        console().print(players_table())
 
 
 @dataclass(frozen=True)
@@ -163,9 +165,10 @@ class Envs:
     """List the environments, with their arguments and the defaults of these."""
 
     def run(self) -> None:
-        from mergefall_training.listing import envs_table, show
+        from mergefall_training.console import console
+        from mergefall_training.listing import envs_table
 
-        show(envs_table())
+        console().print(envs_table())
 
 
 Command = Evaluate | Compare | Watch | Play | Players | Envs

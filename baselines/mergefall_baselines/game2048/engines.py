@@ -1,9 +1,9 @@
 """What a search needs to know of a board, for each way of holding one; searches are written once over these.
 
 An engine is a set of kernels: ``from_cells(blank, cells, cols) -> board``, ``key(board)`` for tables,
-``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate equal to
-its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with one bit for each empty cell, lowest
-first in row-major order, ``with_tile(board, bit, rank)``, ``cell_of(bit)`` and, made for a heuristic,
+``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate that
+equals its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with a bit for each empty cell,
+lowest first in row-major order, ``with_tile(board, bit, rank)``, ``cell_of(bit)`` and, made for a heuristic,
 ``evaluate(board, to_move, ctx)``.
 """
 
@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048 import packed, wide
 from mergefall.kernels import borrow, kernel
-from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
 U = np.uint64
 LINES = 1 << 16
+trailing_zeros: Any = numbers.trailing_zeros  # of one word, in a kernel
 
 # What all nodes of a search share: numbers, and addresses of arrays that the player keeps alive. Nodes hand on the
 # address of one such record, `ctx`.

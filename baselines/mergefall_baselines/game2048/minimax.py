@@ -1,4 +1,4 @@
-"""Minimax with alpha-beta for 2048, and the mixed search between minimax and expectimax: best move against an adversary.
+"""Searches for 2048 against an adversary: minimax with alpha-beta, and the mixed search between it and expectimax.
 
 Both prune on bounds that change no value that decides, so the chosen move is that of the full search.
 """
@@ -194,7 +194,7 @@ class Minimax(Search2048):
 
 
 class Mixed(Minimax):
-    """Mixed search: the adversary picks the cell, chance the tile, and every node on the way counts, the deeper the more.
+    """Mixed search: the adversary picks the cell, chance the tile, and nodes on the way count, the deeper the more.
 
     Denotes V(root) with V(node, d) = 2^d · own value, plus, above the leaves, the best V(·, d + 1) over moves, or the
     worst over cells of 0.9 V(with a 2, d + 1) + 0.1 V(with a 4, d + 1); d counts moves and tiles from the root, whose

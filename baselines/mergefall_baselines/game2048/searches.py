@@ -89,7 +89,8 @@ class Search2048(Player2048):
         if self.time_limit is None:
             super()._decide(decider, kind, ranks, memory, values)
         else:
-            self._deepen(*decider(kind, *ranks.shape), ranks.reshape(-1), memory, values)
+            decide, settings = decider(kind, *ranks.shape)
+            self._deepen(decide, settings, ranks.reshape(-1), memory, values)
 
     def _deepen(self, decide: Any, settings: Any, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
         """Search 1, 2, 3 … moves deep until the time is up; what the last complete search found is the result."""

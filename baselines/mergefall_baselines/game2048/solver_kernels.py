@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.packed import area, empties, moves, transpose
+from mergefall.game2048.packed import area, empties, moves, pack, transpose
 from mergefall.kernels import kernel
 
 U = np.uint64
@@ -227,10 +227,15 @@ def decision_values(board, table, values):
 
 
 @kernel
-def evaluate_states(boards, table):
-    """Of packed states uint64[n]: their values float64[n] and action values float64[n, 4]."""
-    values, by_action = np.empty(boards.size), np.empty((boards.size, 4))
-    for i in range(boards.size):
-        values[i] = state_value(boards[i], half_sum(boards[i]), table)
-        decision_values(boards[i], table, by_action[i])
+def evaluate_boards(boards, table):
+    """Of flat states int64[n, rows·cols]: their values float64[n] and action values float64[n, 4].
+
+    A state with a rank that cannot be packed, above 15 or below 0, has NaN for its action values.
+    """
+    values, by_action = np.empty(len(boards)), np.full((len(boards), 4), MISSING)
+    for i in range(len(boards)):
+        if boards[i].min() >= 0 and boards[i].max() <= 15:
+            board = pack(boards[i], table.rows, table.cols)
+            values[i] = state_value(board, half_sum(board), table)
+            decision_values(board, table, by_action[i])
     return values, by_action

@@ -5,14 +5,17 @@ Immutable values like packed boards, so a search is written once for both. No ta
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
+from numba.cpython.unsafe import tuple as unsafe_tuple
 
 from mergefall.game2048.board import move_cells
 from mergefall.kernels import kernel
 
 U = np.uint64
 CELL = U(255)
+tuple_setitem: Any = unsafe_tuple.tuple_setitem  # a copy with one element exchanged, in a kernel
 
 
 @kernel

@@ -1,0 +1,39 @@
+# The two commands of the README are `make compare` and `make test`; both set everything up in .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+WORKERS ?= 2
+
+.PHONY: compare test setup bench perft strength lint exact-3x3 clean-cache
+
+compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
+	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
+
+test: setup  ## the whole test suite, notebooks included
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+lint: setup  ## style and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: setup  ## speed: ratios against other projects, measured in one run (they get an environment of their own)
+	$(BIN)/python tests/benchmarks/bench.py
+
+perft: setup  ## count move sequences against known counts
+	$(BIN)/python tests/perft/perft.py
+
+strength: setup  ## every documented player at its own depth, hundreds of games each; hours, resumes where it stopped
+	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
+
+exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
+	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/test_solver.py
+
+clean-cache:  ## drop compiled kernels
+	find envs baselines training tests -name '*.nb[ic]' -delete
