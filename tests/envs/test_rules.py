@@ -243,7 +243,13 @@ def test_spawn_draws_from_the_outcomes():
     ],
 )
 def test_bad_boards_are_named(board, message):
-    for function in (legal_actions, outcomes, to_text, lambda b: move(b, 0), lambda b: spawn(b, np.random.default_rng())):
+    for function in (
+        legal_actions,
+        outcomes,
+        to_text,
+        lambda b: move(b, 0),
+        lambda b: spawn(b, np.random.default_rng()),
+    ):
         with pytest.raises(ValueError, match=message):
             function(board)
 

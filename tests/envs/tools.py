@@ -8,6 +8,7 @@ import numpy as np
 from mergefall.game2048 import reference
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+slide_line = cache(reference.slide_line)
 SIZES = [(2, 2), (2, 3), (3, 2), (3, 3), (2, 6), (4, 4), (4, 5), (5, 3), (6, 6)]
 
 
@@ -20,7 +21,7 @@ def slide_lines(lines):
     """Lines uint8[n, length] slid towards their first cell by `reference.slide_line`: (lines, scores int64[n])."""
     code = (lines.astype(np.int64) << 6 * np.arange(lines.shape[1])).sum(axis=1)
     _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    slid = [reference.slide_line(tuple(line)) for line in lines[first].tolist()]
+    slid = [slide_line(tuple(line)) for line in lines[first].tolist()]
     after = np.array([line for line, _ in slid], dtype=np.uint8)[inverse]
     return after.reshape(lines.shape), np.array([score for _, score in slid], dtype=np.int64)[inverse]
 

@@ -13,38 +13,28 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from mergefall.game2048 import board as core
 from mergefall.game2048 import reference
-from mergefall.game2048.rules import from_text
+from mergefall.game2048.rules import move, outcomes
 from mergefall.kernels import kernel
 
 
 @kernel
 def count(cells, rows, cols, depth):
     """Sequences of `depth` moves and new tiles from flat cells uint8[rows·cols]; restores the cells."""
+    if depth == 0:
+        return 1
     total = 0
     before = cells.copy()
     for action in range(4):
         if core.move_cells(cells, rows, cols, action) >= 0:
-            total += count_tiles(cells, rows, cols, depth)
+            for i in range(cells.size):
+                if cells[i] == 0:
+                    for rank in range(1, 3):
+                        cells[i] = rank
+                        total += 1 if depth == 1 else count(cells, rows, cols, depth - 1)
+                    cells[i] = 0
         cells[:] = before
-    return total
-
-
-@kernel
-def count_tiles(cells, rows, cols, depth):
-    """Sequences that begin with a new tile on these cells, `depth` counting the move just made."""
-    total = 0
-    for i in range(cells.size):
-        if cells[i] == 0:
-            if depth == 1:
-                total += 2
-                continue
-            for rank in range(1, 3):
-                cells[i] = rank
-                total += count(cells, rows, cols, depth - 1)
-            cells[i] = 0
     return total
 
 
@@ -63,13 +53,11 @@ def slow_divide(board: reference.Board, depth: int) -> list[int]:
 
 def divide(text: str, depth: int) -> list[int]:
     """The count after each of the four actions, by the compiled rules."""
-    board = from_text(text)
-    counts = []
-    for action in range(4):
-        cells = board.ravel().copy()
-        legal = core.move_cells(cells, *board.shape, action) >= 0
-        counts.append(int(count_tiles(cells, *board.shape, depth)) if legal else 0)
-    return counts
+    moves = [move(text, action) for action in range(4)]
+    return [
+        sum(int(count(board.ravel(), *board.shape, depth - 1)) for board in outcomes(slid)[0]) if legal else 0
+        for slid, _, legal in moves
+    ]
 
 
 def check(path: Path) -> bool:
