@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -83,6 +83,68 @@ class Compare:
         from mergefall_training.comparison import compare
 
         compare(self.suite, self.out or Path("results", Path(self.suite).stem), self.workers, executor=self.executor)
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts."""
+
+    player: PlayerName
+    """A player's name, as `mergefall players` lists them."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated. The heuristic given here is the start."""
+    heuristic: str = "heuristic"
+    """The name of the option that holds what is tuned."""
+    weight: Options = field(default_factory=list)
+    """One of the weights to change, `stages.0.1.penalty` being one within another; may be repeated; all unless told."""
+    step: float = 0.5
+    """How much a weight is changed by, as a share of its size or of UNIT, whichever is larger."""
+    unit: float = 1.0
+    """The size below which a weight counts as small."""
+    passes: int = 10
+    """The most passes over all the weights in one climb."""
+    games: int = 100
+    """Games of a trial."""
+    slack: float = 1.0
+    """Per cent by which a change must win."""
+    restarts: int = 0
+    """Climbs from random weights after the first."""
+    spread: float = 1.0
+    """How far random weights lie from those given, as a share of their size or of UNIT, whichever is larger."""
+    trials: int | None = None
+    """The most trials of all climbs together; no limit unless told."""
+    finals: int = 1000
+    """Games that the start and the best climbs' ends then play on fresh seeds."""
+    seed: int = 0
+    """Where the random weights come from."""
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves after which a game is cut off."""
+    workers: int = 1
+    """Processes that play side by side."""
+    out: Path | None = None
+    """File to which each trial is appended as it ends; the same command on it resumes a run that was stopped."""
+
+    def run(self) -> None:
+        from mergefall_training.tuning import Settings, print_tuning, tune
+
+        settings = Settings(**{item.name: getattr(self, item.name) for item in fields(Settings)})
+        tuning = tune(
+            self.player,
+            parse_options(self.option),
+            self.env or env_of(self.player),
+            settings,
+            option=self.heuristic,
+            only=self.weight,
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            workers=self.workers,
+            out=self.out,
+        )
+        print_tuning(tuning)
 
 
 @dataclass(frozen=True)
@@ -168,7 +230,7 @@ class Envs:
         show(envs_table())
 
 
-Command = Evaluate | Compare | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Tune | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0"}
 
 

@@ -1,0 +1,358 @@
+"""Tuning: random-restart hill climbing over the weights of a player's heuristic, as the two-tetrad document did it.
+
+A *trial* plays games with one set of weights; its value is their mean score. The mean, not the mean of logarithms: it
+is what evaluations report, a game may well score 0, and a player's scores spread no less in logarithms.
+
+A climb takes one weight at a time and tries it up, then down, by ``step`` times its size or times ``unit``, whichever
+is larger: relative for large weights, yet able to leave 0 and to change a sign. A change is kept if its trial wins by
+more than ``slack`` %. A climb ends after ``passes`` over all the weights, or after one that kept nothing. The first
+climb begins at the weights given; each restart at these plus normal deviates, of ``spread`` times size or unit.
+
+All trials play the same games, seeds from 500 000 on, so that luck is common to what is compared. The best of many
+trials was also the luckiest: the ends of the best climbs, and the start, then play ``finals`` games each, seeds from
+750 000 on, and the best mean there is the result. Evaluations count their seeds from 0 and share none of these.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall_baselines import make
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mergefall_training.records import on_line, read_lines
+from mergefall_training.workers import play_all, process_pool, task
+
+FORMAT, VERSION = "mergefall tuning", 1
+TRIAL_SEED, FINAL_SEED, MOST_GAMES = 500_000, 750_000, 250_000
+FINALISTS = 5  # ends of climbs that play the finals, beside the start
+
+Weights = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search."""
+
+    step: float = 0.5
+    """A weight is changed by this share of itself, or of `unit` where that is larger."""
+    unit: float = 1.0
+    """The size below which a weight counts as small."""
+    passes: int = 10
+    """The most passes over the weights in one climb."""
+    games: int = 100
+    """Games of a trial."""
+    slack: float = 1.0
+    """Per cent by which a change must win."""
+    restarts: int = 0
+    """Climbs from random weights after the first one."""
+    spread: float = 1.0
+    """How far from the given weights the random ones lie, as a share of each, or of `unit` where that is larger."""
+    trials: int | None = None
+    """The most trials of all climbs together; no limit unless told."""
+    finals: int = 1000
+    """Games of each finalist."""
+    seed: int = 0
+    """Where the random weights come from."""
+
+    def __post_init__(self) -> None:
+        least = {"passes": 1, "games": 1, "slack": 0, "restarts": 0, "spread": 0, "finals": 1, "seed": 0, "trials": 1}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise ValueError(f"{name}={value!r}; expected at least {low}")
+        for name in ("step", "unit"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r}; expected more than 0")
+        if max(self.games, self.finals) > MOST_GAMES:
+            raise ValueError(f"games={self.games}, finals={self.finals}; expected at most {MOST_GAMES}")
+
+
+def climbs(
+    value: Callable[[Weights], float], start: Weights, settings: Settings
+) -> Generator[tuple[int, Weights, float]]:
+    """Climb and restart; yields (climb, weights, value) whenever a climb has new best weights.
+
+    >>> peak = lambda w: 10 - (w["x"] - 3) ** 2
+    >>> [(w["x"], v) for _, w, v in climbs(peak, {"x": 0.0}, Settings(step=1))]
+    [(0.0, 1.0), (1.0, 6.0), (2.0, 9.0)]
+    """
+    rng = np.random.default_rng(settings.seed)
+    for climb in range(1 + settings.restarts):
+        weights = {name: _plus(weight, settings, settings.spread * rng.normal()) for name, weight in start.items()}
+        weights = weights if climb else start
+        best = value(weights)
+        yield climb, weights, best
+        for _ in range(settings.passes):
+            before = best
+            for name in start:
+                for direction in (1, -1):
+                    changed = weights | {name: _plus(weights[name], settings, direction * settings.step)}
+                    found = value(changed)
+                    if found > best + settings.slack / 100 * abs(best):
+                        weights, best = changed, found
+                        yield climb, weights, best
+                        break
+            if best == before:
+                break
+
+
+def _plus(weight: float, settings: Settings, shares: float) -> float:
+    return float(f"{weight + shares * max(abs(weight), settings.unit):.6g}")
+
+
+def weights_of(spec: Any, path: str = "") -> Weights:
+    """The weights in a heuristic written as JSON: the numbers that have a name, by their paths.
+
+    >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
+    {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
+    """
+    found: Weights = {}
+    for name, value in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
+        if isinstance(value, Mapping | list | tuple):
+            found |= weights_of(value, f"{path}{name}.")
+        elif isinstance(spec, Mapping) and isinstance(value, int | float) and not isinstance(value, bool):
+            found[f"{path}{name}"] = float(value)
+    return found
+
+
+def with_weights(spec: Any, weights: Weights) -> Any:
+    """The heuristic written as JSON with other weights.
+
+    >>> with_weights({"name": "nneonneo", "sum": -11.0}, {"sum": -12.0})
+    {'name': 'nneonneo', 'sum': -12.0}
+    """
+    changed = copy.deepcopy(spec)
+    for path, weight in weights.items():
+        *parents, name = path.split(".")
+        owner = changed
+        for parent in parents:
+            owner = owner[int(parent) if isinstance(owner, list) else parent]
+        owner[name] = weight
+    return changed
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Games ``seed`` to ``seed + games − 1`` with ``weights``: mean score, its standard error, and seconds taken."""
+
+    weights: Weights
+    seed: int
+    games: int
+    mean: float
+    error: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was found: the best finalist, its heuristic as JSON, all finalists (best first) and all trials."""
+
+    heuristic: Any
+    best: Trial
+    finalists: list[Trial]
+    trials: list[Trial]
+
+
+class _SpentError(Exception):
+    """All trials are used up."""
+
+
+def tune(
+    player: str,
+    options: Mapping[str, Any],
+    env_id: str,
+    settings: Settings | None = None,
+    *,
+    option: str = "heuristic",
+    only: list[str] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+    workers: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Tuning:
+    """Tune the heuristic of the player ``make(player, **options)``, which it takes as ``option``; see the module.
+
+    ``only`` names the weights to change, in this order (all unless told), by their paths as in `weights_of`. ``out``
+    is a JSON-lines file to which each trial is appended as it ends; the same call on it goes on where a run was
+    stopped, and ends with the same result as an unbroken one. A file of another run is a ValueError.
+    """
+    settings = settings or Settings()
+    if workers < 1:
+        raise ValueError(f"workers={workers}; expected at least 1")
+    held: Any = getattr(make(player, **dict(options)), option, None)
+    if not hasattr(held, "to_json"):
+        raise ValueError(f"{player} has no weights in its option {option!r}; it holds {held!r}")
+    spec: Any = json.loads(json.dumps(held.to_json()))
+    start = weights_of(spec)
+    if unknown := sorted(set(only or []) - set(start)):
+        raise ValueError(f"there is no weight {unknown[0]!r}; there are {', '.join(start)}")
+    start = {name: start[name] for name in only or start}
+
+    def player_with(weights: Weights) -> Any:
+        changed = make(player, **{**options, option: with_weights(spec, weights)})
+        return changed.with_rules(job.env_kwargs)
+
+    job = task(make(player, **dict(options)), env_id, env_kwargs, max_episode_steps)
+    game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
+    header = {"player": player, "options": {**options, option: spec}, "option": option, "weights": list(start), **game}
+    header |= {"settings": asdict(settings), "package": __version__}
+    with (
+        _Record(out, header) as record,
+        process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
+        _progress(player, settings, len(start), progress) as show,
+    ):
+
+        def play(weights: Weights, seed: int, games: int) -> Trial:
+            begun = perf_counter()
+            now = replace(job, player=player_with(weights))
+            scores = [episode.score for episode in play_all(now, range(seed, seed + games), 1, executor)]
+            error = np.std(scores) / math.sqrt(games)
+            seconds = perf_counter() - begun
+            return Trial(weights, seed, games, float(np.mean(scores)), round(float(error), 1), round(seconds, 3))
+
+        tried: dict[tuple[float, ...], float] = {}
+
+        def value(weights: Weights) -> float:
+            key = tuple(weights.values())
+            if key not in tried:
+                if len(tried) == settings.trials:
+                    raise _SpentError
+                trial = record.next(weights, TRIAL_SEED, settings.games, play)
+                tried[key] = trial.mean
+                show(trial.mean)
+            return tried[key]
+
+        peaks: dict[int, tuple[float, Weights]] = {}
+        try:
+            for climb, weights, mean in climbs(value, start, settings):
+                peaks[climb] = mean, weights
+        except _SpentError:
+            pass
+        ends = sorted(peaks.values(), key=lambda peak: -peak[0])[:FINALISTS]
+        finalists = {tuple(weights.values()): weights for weights in [start, *(weights for _, weights in ends)]}
+        finals = [record.next(weights, FINAL_SEED, settings.finals, play) for weights in finalists.values()]
+        finals.sort(key=lambda trial: -trial.mean)
+        return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
+
+
+def print_tuning(tuning: Tuning) -> None:
+    """Print the finalists, and the best one's heuristic as a suite or the command line takes it."""
+    for trial in tuning.finalists:
+        last = trial.seed + trial.games - 1
+        start = " (the start)" if trial.weights == tuning.trials[0].weights else ""
+        print(f"mean score {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
+    print(f"best after {len(tuning.trials)} trials:")
+    print(json.dumps(tuning.heuristic))
+
+
+class _Record:
+    """The trials of a run, in order: those on file are taken from there, the others are played and appended."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any]) -> None:
+        self.passed: list[Trial] = []
+        self._known: list[Trial] = []
+        self._path = Path(path) if path is not None else None
+        if self._path is None:
+            return
+        if self._path.is_dir():
+            raise ValueError(f"{path} is a folder; expected the name of a file for the trials")
+        asked = {"format": FORMAT, "version": VERSION, **header}
+        try:
+            line = json.dumps(asked, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch()
+        lines, whole = read_lines(self._path, "trials", line.encode())
+        for number, record in enumerate(lines, start=1):
+            with on_line(self._path, number):
+                if number == 1:
+                    _check_header(record, json.loads(line))
+                else:
+                    self._known.append(_trial_from(record))
+        os.truncate(self._path, whole)
+        if not lines:
+            self._append(line)
+
+    def next(self, weights: Weights, seed: int, games: int, play: Callable[[Weights, int, int], Trial]) -> Trial:
+        number = len(self.passed)
+        if number < len(self._known):
+            trial = self._known[number]
+            if (trial.weights, trial.seed, trial.games) != (weights, seed, games):
+                raise ValueError(
+                    f"{self._path}, line {number + 2}: the search tries {weights} here, the file has {trial.weights}"
+                )
+        else:
+            trial = play(weights, seed, games)
+            if self._path:
+                self._append(json.dumps(asdict(trial)))
+        self.passed.append(trial)
+        return trial
+
+    def _append(self, line: str) -> None:
+        assert self._path is not None
+        with self._path.open("ab") as file:
+            file.write(line.encode() + b"\n")
+
+    def __enter__(self) -> _Record:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, KeyboardInterrupt) and self._path:
+            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
+
+
+def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for name in ("format", "version"):
+        if found.get(name) != asked[name]:
+            raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
+    differences = [
+        f"{name} is {found.get(name)!r} there, {asked.get(name)!r} here"
+        for name in sorted({*found, *asked})
+        if found.get(name) != asked.get(name)
+    ]
+    if differences:
+        raise ValueError(f"the file holds another run: {'; '.join(differences)}. Choose another file.")
+
+
+def _trial_from(record: Mapping[str, Any]) -> Trial:
+    expected = {field.name for field in fields(Trial)}
+    numbers = [value for name, value in record.items() if name != "weights"]
+    if record.keys() != expected or not isinstance(record["weights"], dict):
+        raise ValueError(f"a trial has the fields {sorted(expected)}; found {record}")
+    numbers += record["weights"].values()
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise ValueError(f"expected numbers in a trial; found {record}")
+    return Trial(**record)
+
+
+@contextmanager
+def _progress(title: str, settings: Settings, weights: int, enabled: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar on stderr with the best mean so far; it yields what takes each trial's mean."""
+    most = (1 + settings.restarts) * (1 + 2 * weights * settings.passes)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    columns += (TextColumn("best {task.fields[best]:,.0f}"), TimeElapsedColumn(), TimeRemainingColumn())
+    best = 0.0
+    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
+        row = bar.add_task(f"{title}: trials, at most", total=min(most, settings.trials or most), best=best)
+
+        def show(mean: float) -> None:
+            nonlocal best
+            best = max(best, mean)
+            bar.update(row, advance=1, best=best)
+
+        yield show
