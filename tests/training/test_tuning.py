@@ -4,7 +4,8 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from mergefall_training.tuning import TRIAL_SEED, Settings, climbs, tune, weights_of, with_weights
+from mergefall_training.climbing import Settings, climbs
+from mergefall_training.tuning import TRIAL_SEED, tune, weights_of, with_weights
 
 ENV = "mergefall/Game2048-v0"
 OPTIONS = {"heuristic": "monotone-smooth"}

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+
+from mergefall_training.climbing import Settings
 
 Options = tyro.conf.UseAppendAction[list[str]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
@@ -97,26 +99,7 @@ class Tune:
     """The name of the option that holds what is tuned."""
     weight: Options = field(default_factory=list)
     """One of the weights to change, `stages.0.1.penalty` being one within another; may be repeated; all unless told."""
-    step: float = 0.5
-    """How much a weight is changed by, as a share of its size or of UNIT, whichever is larger."""
-    unit: float = 1.0
-    """The size below which a weight counts as small."""
-    passes: int = 10
-    """The most passes over all the weights in one climb."""
-    games: int = 100
-    """Games of a trial."""
-    slack: float = 1.0
-    """Per cent by which a change must win."""
-    restarts: int = 0
-    """Climbs from random weights after the first."""
-    spread: float = 1.0
-    """How far random weights lie from those given, as a share of their size or of UNIT, whichever is larger."""
-    trials: int | None = None
-    """The most trials of all climbs together; no limit unless told."""
-    finals: int = 1000
-    """Games that the start and the best climbs' ends then play on fresh seeds."""
-    seed: int = 0
-    """Where the random weights come from."""
+    settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
     env: str | None = None
     """The environment's id; the player's game unless told."""
     env_option: Options = field(default_factory=list)
@@ -129,14 +112,13 @@ class Tune:
     """File to which each trial is appended as it ends; the same command on it resumes a run that was stopped."""
 
     def run(self) -> None:
-        from mergefall_training.tuning import Settings, print_tuning, tune
+        from mergefall_training.tuning import print_tuning, tune
 
-        settings = Settings(**{item.name: getattr(self, item.name) for item in fields(Settings)})
         tuning = tune(
             self.player,
             parse_options(self.option),
             self.env or env_of(self.player),
-            settings,
+            self.settings,
             option=self.heuristic,
             only=self.weight,
             env_kwargs=parse_options(self.env_option),
