@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 
 Weights = dict[str, float]
@@ -41,7 +42,8 @@ class Settings:
     seed: int = 0
     """Where the random weights come from."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises ValueError for a setting that makes no sense."""
         least = {"passes": 1, "games": 1, "slack": 0, "restarts": 0, "spread": 0, "finals": 1, "seed": 0, "trials": 1}
         for name, low in least.items():
             value = getattr(self, name)
@@ -63,6 +65,7 @@ def climbs(
     >>> [(w["x"], v) for _, w, v in climbs(peak, {"x": 0.0}, Settings(step=1))]
     [(0.0, 1.0), (1.0, 6.0), (2.0, 9.0)]
     """
+    settings.check()
     rng = random.Random(settings.seed)
     for climb in range(1 + settings.restarts):
         weights = {name: _plus(weight, settings, settings.spread * rng.gauss()) for name, weight in start.items()}
@@ -81,6 +84,33 @@ def climbs(
                         break
             if best == before:
                 break
+
+
+def ends(value: Callable[[Weights], float], start: Weights, settings: Settings) -> list[Weights]:
+    """Where the climbs ended, best first; no weights are valued twice, and the last climb ends when `trials` are spent.
+
+    >>> ends(lambda w: 10 - (w["x"] - 3) ** 2, {"x": 0.0}, Settings(step=1, trials=3))
+    [{'x': 2.0}]
+    """
+    values: dict[tuple[float, ...], float] = {}
+
+    def once(weights: Weights) -> float:
+        key = tuple(weights.values())
+        if key not in values:
+            if len(values) == settings.trials:
+                raise _SpentError
+            values[key] = value(weights)
+        return values[key]
+
+    peaks: dict[int, tuple[float, Weights]] = {}
+    with suppress(_SpentError):
+        for climb, weights, best in climbs(once, start, settings):
+            peaks[climb] = best, weights
+    return [weights for _, weights in sorted(peaks.values(), key=lambda peak: -peak[0])]
+
+
+class _SpentError(Exception):
+    """All trials are spent."""
 
 
 def _plus(weight: float, settings: Settings, shares: float) -> float:

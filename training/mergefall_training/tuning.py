@@ -14,7 +14,7 @@ import copy
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall_baselines import make
+from mergefall_baselines import Player, make
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mergefall_training.climbing import Settings, Weights, climbs
+from mergefall_training.climbing import Settings, Weights, ends
 from mergefall_training.records import on_line, read_lines
 from mergefall_training.workers import play_all, process_pool, task
 
@@ -79,6 +79,9 @@ class Trial:
     seconds: float
 
 
+Play = Callable[[Weights, int, int], Trial]  # of weights, the first seed and the number of games
+
+
 @dataclass(frozen=True)
 class Tuning:
     """What was found: the best finalist, its heuristic as JSON, all finalists (best first) and all trials."""
@@ -89,10 +92,6 @@ class Tuning:
     trials: list[Trial]
 
 
-class _SpentError(Exception):
-    """All trials are used up."""
-
-
 def tune(
     player: str,
     options: Mapping[str, Any],
@@ -100,7 +99,7 @@ def tune(
     settings: Settings | None = None,
     *,
     option: str = "heuristic",
-    only: list[str] | None = None,
+    only: Sequence[str] | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     max_episode_steps: int | None = None,
     workers: int = 1,
@@ -114,62 +113,56 @@ def tune(
     stopped, and ends with the same result as an unbroken one. A file of another run is a ValueError.
     """
     settings = settings or Settings()
+    settings.check()
     if workers < 1:
         raise ValueError(f"workers={workers}; expected at least 1")
-    held: Any = getattr(make(player, **dict(options)), option, None)
-    if not hasattr(held, "to_json"):
-        raise ValueError(f"{player} has no weights in its option {option!r}; it holds {held!r}")
-    spec: Any = json.loads(json.dumps(held.to_json()))
-    start = weights_of(spec)
-    if unknown := sorted(set(only or []) - set(start)):
-        raise ValueError(f"there is no weight {unknown[0]!r}; there are {', '.join(start)}")
-    start = {name: start[name] for name in only or start}
-
-    def player_with(weights: Weights) -> Any:
-        changed = make(player, **{**options, option: with_weights(spec, weights)})
-        return changed.with_rules(job.env_kwargs)
-
-    job = task(make(player, **dict(options)), env_id, env_kwargs, max_episode_steps)
+    begin = make(player, **dict(options))
+    spec = _spec_of(begin, option)
+    start = _chosen(weights_of(spec), only)
+    job = task(begin, env_id, env_kwargs, max_episode_steps)
     game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
     header = {"player": player, "options": {**options, option: spec}, "option": option, "weights": list(start), **game}
     header |= {"settings": asdict(settings), "package": __version__}
+
+    def play(weights: Weights, seed: int, games: int) -> Trial:
+        begun = perf_counter()
+        changed = make(player, **{**options, option: with_weights(spec, weights)}).with_rules(job.env_kwargs)
+        seeds = range(seed, seed + games)
+        scores = [episode.score for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
+        error = float(np.std(scores)) / math.sqrt(games)
+        return Trial(weights, seed, games, float(np.mean(scores)), round(error, 1), round(perf_counter() - begun, 3))
+
     with (
-        _Record(out, header) as record,
+        _Record(out, header, play) as record,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         _progress(player, settings, len(start), progress) as show,
     ):
 
-        def play(weights: Weights, seed: int, games: int) -> Trial:
-            begun = perf_counter()
-            now = replace(job, player=player_with(weights))
-            scores = [episode.score for episode in play_all(now, range(seed, seed + games), 1, executor)]
-            error = np.std(scores) / math.sqrt(games)
-            seconds = perf_counter() - begun
-            return Trial(weights, seed, games, float(np.mean(scores)), round(float(error), 1), round(seconds, 3))
-
-        tried: dict[tuple[float, ...], float] = {}
-
         def value(weights: Weights) -> float:
-            key = tuple(weights.values())
-            if key not in tried:
-                if len(tried) == settings.trials:
-                    raise _SpentError
-                trial = record.next(weights, TRIAL_SEED, settings.games, play)
-                tried[key] = trial.mean
-                show(trial.mean)
-            return tried[key]
+            trial = record.next(weights, TRIAL_SEED, settings.games)
+            show(trial.mean)
+            return trial.mean
 
-        peaks: dict[int, tuple[float, Weights]] = {}
-        try:
-            for climb, weights, mean in climbs(value, start, settings):
-                peaks[climb] = mean, weights
-        except _SpentError:
-            pass
-        ends = sorted(peaks.values(), key=lambda peak: -peak[0])[:FINALISTS]
-        finalists = {tuple(weights.values()): weights for weights in [start, *(weights for _, weights in ends)]}
-        finals = [record.next(weights, FINAL_SEED, settings.finals, play) for weights in finalists.values()]
-        finals.sort(key=lambda trial: -trial.mean)
-        return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
+        finalists = [start, *(weights for weights in ends(value, start, settings)[:FINALISTS] if weights != start)]
+        finals = [record.next(weights, FINAL_SEED, settings.finals) for weights in finalists]
+    finals.sort(key=lambda trial: -trial.mean)
+    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
+
+
+def _spec_of(player: Player, option: str) -> Any:
+    """The heuristic that a player holds, as JSON."""
+    held: Any = getattr(player, option, None)
+    if not hasattr(held, "to_json"):
+        raise ValueError(f"{player.name} has no weights in its option {option!r}; it holds {held!r}")
+    return json.loads(json.dumps(held.to_json()))
+
+
+def _chosen(weights: Weights, only: Sequence[str] | None) -> Weights:
+    """The weights to change, in the order asked for."""
+    for name in only or ():
+        if name not in weights:
+            raise ValueError(f"there is no weight {name!r}; there are {', '.join(weights)}")
+    return {name: weights[name] for name in only or weights}
 
 
 def print_tuning(tuning: Tuning) -> None:
@@ -185,7 +178,8 @@ def print_tuning(tuning: Tuning) -> None:
 class _Record:
     """The trials of a run, in order: those on file are taken from there, the others are played and appended."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], play: Play) -> None:
+        self._play = play
         self.passed: list[Trial] = []
         self._known: list[Trial] = []
         self._path = Path(path) if path is not None else None
@@ -211,7 +205,7 @@ class _Record:
         if not lines:
             self._append(line)
 
-    def next(self, weights: Weights, seed: int, games: int, play: Callable[[Weights, int, int], Trial]) -> Trial:
+    def next(self, weights: Weights, seed: int, games: int) -> Trial:
         number = len(self.passed)
         if number < len(self._known):
             trial = self._known[number]
@@ -220,7 +214,7 @@ class _Record:
                     f"{self._path}, line {number + 2}: the search tries {weights} here, the file has {trial.weights}"
                 )
         else:
-            trial = play(weights, seed, games)
+            trial = self._play(weights, seed, games)
             if self._path:
                 self._append(json.dumps(asdict(trial)))
         self.passed.append(trial)
