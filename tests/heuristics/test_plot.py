@@ -1,9 +1,9 @@
-"""Heuristics drawn: what is on the picture, not how it looks."""
+"""Boards, heuristics and clusters drawn: what is on the picture, not how it looks."""
 
 import io
 
 import pytest
-from mergefall.game2048 import HEURISTICS, heuristic, plot_terms
+from mergefall.game2048 import HEURISTICS, clusters, heuristic, plot_clusters, plot_move, plot_terms
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -27,3 +27,20 @@ def test_bars_are_weight_times_term_under_the_stage_that_holds(boards):
     terms = h.terms(board)
     assert widths == [terms["reward"], terms["bonus"], 2 * terms["large"]]
     assert sum(widths) == pytest.approx(h(board))
+
+
+def test_a_value_that_is_no_sum_is_said_to_be_none():
+    dead = [[1, 2, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 1]]
+    assert "not the sum" in plot_terms(HEURISTICS["tile-order"], dead).axes[1].get_title(loc="left")
+    assert "not the sum" not in plot_terms(HEURISTICS["nneonneo"], dead).axes[1].get_title(loc="left")
+
+
+def test_every_cluster_has_a_line(boards):
+    for board in (boards[25], [[1] * 6] * 2):
+        words = [text.get_text() for text in plot_clusters(board).axes[1].texts]
+        assert len(words) == 7 * (1 + len(clusters(board)))
+
+
+def test_a_move_is_drawn_with_what_it_did():
+    titles = [axes.get_title(loc="left") for axes in plot_move([[1, 1, 2], [2, 0, 1]], 3).axes]
+    assert titles == ["before: 4 clusters of tiles", "left, 4 points: 2 clusters of tiles"]

@@ -207,7 +207,7 @@ class Expectimax(Search2048):
     Example:
         >>> from mergefall_baselines import make
         >>> make("2048/expectimax", heuristic=None, depth=None).values([[1, 1], [2, 0]]).round(3)
-        array([18.458, 33.204, 38.528, 30.94 ])
+        array([  -inf, 64.908, 57.746, 64.908])
     """
 
     def __init__(

@@ -163,7 +163,7 @@ class Minimax(Search2048):
         >>> from mergefall_baselines import make
         >>> player = make("2048/minimax", heuristic="monotone-smooth", depth="empties")
         >>> int(player.act([[5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]))
-        3
+        1
     """
 
     _kernels = staticmethod(minimax_kernels)

@@ -2,7 +2,8 @@
 
 from mergefall.game2048.clusters import Cluster, Fracture, MoveComparison, clusters, compare_move, fracture
 from mergefall.game2048.env import Game2048Env
-from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, plot_terms
+from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.game2048.plot import draw_board, plot_clusters, plot_move, plot_terms
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.game2048.render import draw
 from mergefall.game2048.rules import from_text, legal_actions, move, outcomes, spawn, to_text
@@ -24,12 +25,15 @@ __all__ = [
     "clusters",
     "compare_move",
     "draw",
+    "draw_board",
     "fracture",
     "from_text",
     "heuristic",
     "legal_actions",
     "move",
     "outcomes",
+    "plot_clusters",
+    "plot_move",
     "plot_terms",
     "spawn",
     "to_text",

@@ -8,7 +8,6 @@ from typing import Any
 from mergefall.game2048.heuristics.base import Heuristic, read_options
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
 from mergefall.game2048.heuristics.nneonneo import Nneonneo
-from mergefall.game2048.heuristics.plot import plot_terms
 from mergefall.game2048.heuristics.prairie_fire import PrairieFire
 from mergefall.game2048.heuristics.tile_order import TileOrder
 
@@ -22,7 +21,6 @@ __all__ = [
     "PrairieFire",
     "TileOrder",
     "heuristic",
-    "plot_terms",
 ]
 
 

@@ -1,0 +1,249 @@
+"""2048 to look at: what a heuristic sees on a board, its clusters, and what a move does to them. Needs matplotlib."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mergefall.game2048.clusters import Cluster, clusters, compare_move
+from mergefall.game2048.heuristics.base import Heuristic
+from mergefall.game2048.reference import ACTIONS
+from mergefall.game2048.render import BOARD, DARK, EMPTY, LIGHT, tile_colours
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
+ARROWS = "↑→↓←"  # by action
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
+Colour = tuple[float, float, float]
+GREY: Colour = (0.86, 0.86, 0.86)
+
+
+def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: Sequence[str] | None = None) -> Figure:
+    """Draw boards, and beside each a bar for weight·term of each term that counts: the value is their sum.
+
+    All bars share one linear axis, so that a term which hardly counts looks it. Left out are terms of weight 0, and
+    nneonneo's base, which is the same on every board.
+
+    Args:
+        h: the heuristic.
+        boards: ranks (rows, cols) or (n, rows, cols), as `h` takes them.
+        to_move: as `h` takes it.
+        titles: one for each board.
+
+    Raises:
+        ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
+    """
+    batch = np.asarray(boards)
+    batch = batch[None] if batch.ndim == 2 else batch
+    values, parts = h(batch, to_move), _weighted(h, batch, to_move)
+    drawn = {name: part for name, part in parts.items() if name != "base"}
+    figure = _figure(8, 2.1 * len(batch))
+    axes = figure.subplots(len(batch), 2, width_ratios=(1, 2.2), squeeze=False)
+    everything = np.concatenate([[0.0], *drawn.values()])
+    low, high = everything.min(), everything.max()
+    for i, (left, right) in enumerate(axes):
+        draw_board(left, batch[i])
+        _draw_bars(right, {name: float(part[i]) for name, part in drawn.items()}, low, high)
+        note = "" if "base" not in parts else f"  (base {_number(parts['base'][i])} included)"
+        if not np.isclose(values[i], sum(part[i] for part in parts.values())):
+            note = "  (no move left: not the sum)"
+        right.set_title(f"{h.name}: {_number(values[i])}{note}", loc="left", fontsize=10, color=INK)
+        if titles:
+            left.set_title(titles[i], loc="left", fontsize=10, color=INK)
+    return figure
+
+
+def plot_clusters(ranks: ArrayLike) -> Figure:
+    """Draw a board (rows, cols) with a colour for each cluster, and beside it a table of what is known of each.
+
+    Neighbours are listed by direction: `→4×2` are two cells with a 4 to the right. Raises ValueError for a bad board,
+    ImportError without matplotlib.
+    """
+    found = clusters(ranks)
+    figure = _figure(9, max(2.8, 0.55 + 0.26 * len(found)))
+    left, right = figure.subplots(1, 2, width_ratios=(1, 2.1))
+    colours = _cluster_colours(found)
+    draw_board(left, ranks, {cell: colour for c, colour in zip(found, colours, strict=True) for cell in c.cells})
+    cols = np.shape(ranks)[1]
+    for letter, cluster in zip(LETTERS, found, strict=False):
+        row, col = divmod(cluster.cells[0], cols)
+        left.text(col + 0.12, row + 0.3, letter, fontsize=8, color=INK)
+    header = ("", "tile", "cells", "shape", "turns", "neighbours", "monotone")
+    places = (0.05, 0.19, 0.28, 0.33, 0.5, 0.55, 0.99)
+    aligned = ("left", "right", "right", "left", "right", "left", "right")
+    height = 1 / (len(found) + 1)
+    for i, line in enumerate([header, *map(_cluster_line, LETTERS, found)]):
+        y = 1 - (i + 0.5) * height
+        for place, align, cell in zip(places, aligned, line, strict=True):
+            weight = "bold" if i == 0 else "normal"
+            right.text(place, y, cell, ha=align, va="center", fontsize=8.5, color=INK, weight=weight)
+        if i:
+            right.plot(0.02, y, "s", color=colours[i - 1], markersize=9, clip_on=False)
+    right.set(xlim=(0, 1), ylim=(0, 1))
+    right.axis("off")
+    return figure
+
+
+def plot_move(before: ArrayLike, action: int) -> Figure:
+    """Draw a board before and after a move, without the new tile, and outline what it did to clusters.
+
+    Outlined are clusters that the move joined, those it split (on the board before), and those made of merged tiles
+    alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
+    """
+    from matplotlib.lines import Line2D
+
+    result = compare_move(before, action)
+    figure = _figure(6.2, 3.0)
+    left, right = figure.subplots(1, 2)
+    draw_board(left, before)
+    draw_board(right, result.after)
+    _outline(left, result.split, np.shape(before)[1], BAD)
+    _outline(right, result.joined, np.shape(before)[1], GOOD)
+    _outline(right, result.new, np.shape(before)[1], NEW)
+    groups = [fracture.tile_groups for fracture in result.fracture]
+    legal = f"{result.score} points" if result.legal else "illegal"
+    left.set_title(f"before: {_count(groups[0])}", loc="left", fontsize=10, color=INK)
+    right.set_title(f"{ACTIONS[action]}, {legal}: {_count(groups[1])}", loc="left", fontsize=10, color=INK)
+    marks = [Line2D([], [], color=colour, linewidth=3) for colour in (BAD, GOOD, NEW)]
+    figure.legend(
+        marks, ["split by the move", "joined", "merged, alone"], loc="outside lower center", ncols=3, frameon=False
+    )
+    return figure
+
+
+def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | None = None) -> None:
+    """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
+
+    `colours` maps the flat index of a cell to a colour other than its tile's; neighbours of one colour flow together.
+    """
+    from matplotlib.patches import FancyBboxPatch, Rectangle
+
+    board = np.asarray(ranks)
+    rows, cols = board.shape
+    colours = colours or {}
+    axes.add_patch(_round(FancyBboxPatch, 0, 0, cols, rows, _shade(BOARD), 0.1))
+    for (r, c), rank in np.ndenumerate(board):
+        back, front = tile_colours(int(rank)) if rank else (EMPTY, LIGHT)
+        own = colours.get(r * cols + c)
+        axes.add_patch(_round(FancyBboxPatch, c + 0.06, r + 0.06, 0.88, 0.88, own or _shade(back), 0.08))
+        for down, across in ((0, 1), (1, 0), (1, 1)):  # what lies between cells of one colour
+            block = [colours.get((r + i) * cols + c + j) for i in range(down + 1) for j in range(across + 1)]
+            if own and c + across < cols and all(colour == own for colour in block):
+                place = c + (0.5 if across else 0.06), r + (0.5 if down else 0.06)
+                wide, high = 1 if across else 0.88, 1 if down else 0.88
+                axes.add_patch(Rectangle(place, wide, high, facecolor=own, linewidth=0))
+        if rank:
+            _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, _shade(DARK if own else front))
+    axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")
+    axes.axis("off")
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("this drawing needs matplotlib; install it with: pip install 'mergefall[render]'") from error
+    figure = plt.figure(figsize=(width, height), layout="constrained", facecolor="white")
+    plt.close(figure)  # it lives on in the caller's hands: a notebook shows it once, a script leaks none
+    return figure
+
+
+def _shade(colour: tuple[int, int, int]) -> Colour:
+    return colour[0] / 255, colour[1] / 255, colour[2] / 255
+
+
+def _round(box: Any, x: float, y: float, width: float, height: float, colour: Colour, corner: float) -> Any:
+    return box((x, y), width, height, f"round,pad=0,rounding_size={corner}", facecolor=colour, linewidth=0)
+
+
+def _write(axes: Axes, text: str, x: float, y: float, colour: Colour) -> None:
+    """Digits centred on a tile, as large as fits, whatever the size of the axes: outlines, not text."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import PathPatch
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    outline = TextPath((0, 0), text, size=1, prop=FontProperties(weight="bold"))
+    box = outline.get_extents()
+    scale = min(0.36 / box.height, 0.7 / box.width)
+    middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+    place = Affine2D().translate(-middle[0], -middle[1]).scale(scale, -scale).translate(x, y)
+    axes.add_patch(PathPatch(outline.transformed(place), facecolor=colour, linewidth=0))
+
+
+def _weighted(h: Heuristic, batch: Any, to_move: bool) -> dict[str, Any]:
+    """weight·term float64[n] for each term with a weight."""
+    at = getattr(h, "at", None)  # prairie-fire's weights depend on the largest tile
+    used = [at(int(board.max())) if at else h for board in batch]
+    weights = {name: np.array([getattr(now, name) for now in used]) for name in h.term_names}
+    terms = h.terms(batch, to_move)
+    return {name: weight * terms[name] + 0.0 for name, weight in weights.items() if weight.any()}
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def _count(groups: int) -> str:
+    return f"{groups} cluster{'s' * (groups != 1)} of tiles"
+
+
+def _draw_bars(axes: Axes, parts: dict[str, float], low: float, high: float) -> None:
+    values = list(parts.values())
+    places = range(len(values))
+    axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
+    room = 0.28 * ((high - low) or 1.0)  # for the figures at the bars' ends
+    axes.set_xlim(low - room if low < 0 else 0, high + room)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    for place, value in zip(places, values, strict=True):
+        axes.annotate(
+            _number(value),
+            (value, place),
+            xytext=(4 if value >= 0 else -4, 0),
+            textcoords="offset points",
+            ha="left" if value >= 0 else "right",
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+    axes.set_yticks(places, list(parts), fontsize=9, color=INK)
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set_xticks([])
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _cluster_colours(found: Sequence[Cluster]) -> list[Colour]:
+    """Empty clusters grey; the others go round the colours in large steps, so that those next in order differ."""
+    coloured = [colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65) for i in range(len(found))]
+    return [colour if cluster.rank else GREY for cluster, colour in zip(found, coloured, strict=True)]
+
+
+def _cluster_line(letter: str, cluster: Cluster) -> tuple[str, ...]:
+    met = [
+        f"{ARROWS[direction]}{1 << rank if rank else 'empty'}{f'×{cells}' if cells > 1 else ''}"
+        for (rank, direction), cells in sorted(cluster.neighbours.items(), key=lambda item: (item[0][1], item[0][0]))
+    ]
+    tile = str(1 << cluster.rank) if cluster.rank else "empty"
+    sizes = str(len(cluster.cells)), cluster.shape, str(cluster.turns)
+    return letter, tile, *sizes, "  ".join(met), str(cluster.monotone)
+
+
+def _outline(axes: Axes, found: Iterable[Cluster], cols: int, colour: str) -> None:
+    """A line around each of the clusters."""
+    for cluster in found:
+        cells = {divmod(cell, cols) for cell in cluster.cells}
+        for r, c in cells:
+            sides = {(r - 1, c): "0010", (r + 1, c): "0111", (r, c - 1): "0001", (r, c + 1): "1011"}
+            for beyond, side in sides.items():
+                if beyond not in cells:
+                    x0, y0, x1, y1 = map(int, side)
+                    line = axes.plot([c + x0, c + x1], [r + y0, r + y1], color=colour, linewidth=3.5, clip_on=False)
+                    line[0].set_solid_capstyle("round")
