@@ -134,7 +134,7 @@ class Search2048(Player2048):
         record["cells"] = address(np.zeros(rows * cols, dtype=np.uint8))
         record["leaves"] = address(np.zeros(32, dtype=self.real))
         record["entries"], record["entry_count"] = address(entries), entries.size
-        record["cutoff"], record["rewards"] = self.real(cutoff), self.rewards
+        record["cutoff"] = self.real(cutoff)
         record["state_leaves"] = self.state_leaves
         self._records[record.ctypes.data] = record
         return np.uint64(record.ctypes.data), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)
