@@ -70,7 +70,7 @@ class Search2048(Player2048):
         if leaf not in ("afterstate", "state"):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
-        self.rule: int = RULES[depth] if named else depth
+        self.rule = RULES[depth] if named else int(depth)
         if time_limit is not None and not time_limit > 0:
             raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
         self.time_limit = time_limit
