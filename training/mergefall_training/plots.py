@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ def _number(value: float, _: object = None) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
+def _label_log(axis: Axis) -> None:
+    """Plain numbers along a logarithmic axis: powers of ten, and the more between them the shorter the axis is."""
+    low, high = axis.get_view_interval()
+    steps = (1,) if high > 300 * low else (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 7)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(_number))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _scores(result: GameResult) -> Figure:
     figure, axes = _figure(result, "final score, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     _players_axis(axes, result)
@@ -66,8 +76,7 @@ def _scores(result: GameResult) -> Figure:
         axes.plot([e.value for e in estimates], y, marker, color=colour, markersize=5, label=name)
     if min(row.summary.mean.value for row in result.rows) > 0:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(_number))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _label_log(axes.xaxis)
     axes.set_xlabel("score")
     axes.grid(axis="x", which="both", color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
@@ -113,10 +122,10 @@ def _speed(result: GameResult) -> Figure:
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
     axes.set_xscale("log")
+    _label_log(axes.xaxis)
     if means.min() > 0:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(_number))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        _label_log(axes.yaxis)
     axes.set_xlabel("ms per move (wall time of the game / moves)")
     axes.set_ylabel("mean score")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
