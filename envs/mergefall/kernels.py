@@ -117,6 +117,9 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
         variant: tells apart kernels made from one function inside a factory (a closure over other kernels).
         options: Numba's own, such as ``parallel``, ``nogil`` (True unless told) and ``fastmath`` (a set of flags).
 
+    A kernel that calls itself must do so with arguments of its own types, so without literals, which are a type apart:
+    Numba crashes on loading kernels from its cache that call each other in a circle.
+
     Example:
         >>> from mergefall.kernels import kernel
         >>> @kernel

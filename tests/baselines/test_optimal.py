@@ -1,10 +1,8 @@
 """The player over the exact solver: choices, compiled episodes, kept solutions."""
 
-import importlib.util
-
-import mergefall_baselines
 import numpy as np
 import pytest
+from mergefall_baselines import make
 from mergefall_baselines.game2048 import optimal
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.solver import Solution, solve
@@ -12,7 +10,6 @@ from mergefall_baselines.player import play_in_env
 
 ENV = "mergefall/Game2048-v0"
 FRESH = [[1, 0], [0, 1]]
-needs_env = pytest.mark.skipif(not importlib.util.find_spec("mergefall.game2048.env"), reason="no environment yet")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +32,6 @@ def test_no_legal_move():
 
 @pytest.mark.parametrize("objective", ["score", 64])
 @pytest.mark.parametrize(("rows", "cols"), [(2, 3), (3, 2)])
-@needs_env
 def test_compiled_episodes_are_the_gym_loops(rows, cols, objective):
     player, kwargs = Optimal(rows=rows, cols=cols, objective=objective), {"rows": rows, "cols": cols}
     for seed in range(5):
@@ -54,9 +50,7 @@ def test_the_mean_of_its_games_is_the_value(objective):
 
 
 def test_sizes_come_from_the_environment():
-    if "2048/optimal" not in mergefall_baselines.players():
-        mergefall_baselines.register("2048/optimal", Optimal)
-    player = mergefall_baselines.make("2048/optimal", objective=16)
+    player = make("2048/optimal", objective=16)
     ready = player.with_rules({"rows": 2, "cols": 2, "goal": None})
     assert ready.options == {"objective": 16, "rows": 2, "cols": 2}
     assert ready.values(FRESH).max() == pytest.approx(solve(2, 2, 16).value(FRESH))

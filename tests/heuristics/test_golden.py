@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, clusters, fracture
 from mergefall.game2048.heuristics import TileOrder
+from mergefall.game2048.heuristics.tile_order import MATRICES
 from mergefall.game2048.packed import pack
 
 ROUNDED = 1e-11  # golden figures have twelve decimals
@@ -24,6 +25,16 @@ def test_tile_order(golden, boards, strict):
     assert (terms["empty"] == figures(golden, "s000", "empty")).all()
     assert (terms["merges"] == figures(golden, "s000", "potential_merge")).all()
     assert (terms["order"] == figures(golden, "s000", "order_strict" if strict else "order_lenient")).all()
+
+
+def test_tile_order_as_its_program_later_was(golden, boards):
+    """Good rows without equal neighbours, and another corner; the golden data has the number of good rows."""
+    for strict, column in ((False, "index_lenient_later"), (True, "index_strict_later")):
+        matrices = MATRICES[figures(golden, "s000", column).astype(int)]
+        matrices[:, 3, 0] = 40000
+        tiles = np.where(boards > 0, 2.0**boards, 0.0)
+        terms = TileOrder(strict=strict, distinct=True, corner=40000).terms(boards)
+        assert (terms["order"] == (tiles * matrices).sum(axis=(1, 2))).all()
 
 
 def test_monotone_smooth(golden, boards):

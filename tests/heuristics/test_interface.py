@@ -15,7 +15,7 @@ BOARD = np.array([[1, 2, 3, 4], [0, 1, 1, 0], [0, 0, 5, 0], [2, 2, 0, 6]])
 def test_names_terms_and_published_weights():
     weights = {name: list(h.to_json().values())[1:] for name, h in HEURISTICS.items()}
     assert weights == {
-        "tile-order": [1, 30, 40, 2, False],
+        "tile-order": [1, 30, 40, 2, False, False, 30000],
         "monotone-smooth": [1, 0.1, 2.5, 1, 1.5],
         "prairie-fire": [1, -1, 1, *[0] * 10, []],
         "nneonneo": [200000, 270, 700, -47, -11],

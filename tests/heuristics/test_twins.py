@@ -14,6 +14,7 @@ ALL_TERMS = {term: 0.5 + i for i, term in enumerate(HEURISTICS["prairie-fire"].t
 SPECS = [
     *HEURISTICS,
     {"name": "tile-order", "strict": True, "merges": 12.5},
+    {"name": "tile-order", "distinct": True, "corner": 40000},
     {"name": "monotone-smooth", "smoothness": 1, "corner": 0},
     {"name": "prairie-fire"} | ALL_TERMS,
     {"name": "prairie-fire", "stages": [[5, {"penalty": -3}], [9, {"cliffs": 2, "low": 0.25}], [12, {"shape": 1}]]},

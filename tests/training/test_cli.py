@@ -51,6 +51,8 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
         (["evaluate", "2048/random", "--episodes", "0"], "episodes=0"),
         (["compare", "quickest"], "quickest"),
+        (["tune", "2048/random"], "no weights"),
+        (["tune", "2048/greedy", "--step", "0"], "step=0"),
         (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
         (["watch", "2048/random", "--fps", "0"], "--fps"),
         (["watch", "nothing.jsonl"], "nothing.jsonl"),
@@ -93,6 +95,16 @@ def test_compare_writes_a_folder(capsys, tmp_path):
     assert status == 0
     assert "one: mergefall/Game2048-v0" in printed
     assert (tmp_path / "out" / "results.json").exists()
+
+
+def test_tune_prints_weights_that_the_command_line_takes(capsys, tmp_path):
+    out = tmp_path / "trials.jsonl"
+    arguments = ["--option", "heuristic=prairie-fire", "--weight", "penalty", "--games", 2, "--finals", 2, "--out", out]
+    printed, _, status = run(capsys, "tune", "2048/greedy", *arguments, *SMALL, "--passes", 1)
+    assert status == 0
+    assert "N=2, seeds 750000-750001 (the start)" in printed
+    best = "heuristic=" + printed.splitlines()[-1]
+    assert run(capsys, "evaluate", "2048/greedy", "--option", best, *SMALL, "--episodes", 1, "--workers", 1)[2] == 0
 
 
 def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
@@ -164,3 +176,15 @@ def test_help_does_not_wait_for_players_or_plots():
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert "evaluate" in printed.stdout
     assert printed.stdout.endswith("[]\n")
+
+
+def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
+    def interrupted(self):
+        interrupt = KeyboardInterrupt()
+        interrupt.add_note("3 of 40 episodes are in games.jsonl; the same call plays the rest")
+        raise interrupt
+
+    monkeypatch.setattr("mergefall_training.cli.Evaluate.run", interrupted)
+    _, errors, status = run(capsys, "evaluate", "2048/random")
+    assert status == 130
+    assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"

@@ -39,9 +39,9 @@ def write_suite(folder, old="", new=""):
 
 
 def run(path, out):
-    console = Console(file=io.StringIO(), width=140)
-    results = compare(path, out, workers=1, progress=False, console=console)
-    return results, console.file.getvalue()
+    screen = Console(file=io.StringIO(), width=140)
+    results = compare(path, out, workers=1, progress=False, screen=screen)
+    return results, screen.file.getvalue()
 
 
 def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from mergefall_training.climbing import Settings
+
 Options = tyro.conf.UseAppendAction[list[str]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
 
@@ -45,7 +47,8 @@ class Evaluate:
     def run(self) -> None:
         from mergefall_baselines import make
 
-        from mergefall_training.comparison import GameResult, Row, print_result, wide_console
+        from mergefall_training.comparison import GameResult, Row, print_result
+        from mergefall_training.console import console
         from mergefall_training.evaluation import evaluate
         from mergefall_training.suites import Entry, Game
 
@@ -63,7 +66,7 @@ class Evaluate:
         header = evaluation.header
         entry = Entry(header.player, header.options, header.title, self.episodes)
         game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
-        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), wide_console())
+        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), console())
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,48 @@ class Compare:
         from mergefall_training.comparison import compare
 
         compare(self.suite, self.out or Path("results", Path(self.suite).stem), self.workers, executor=self.executor)
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts."""
+
+    player: PlayerName
+    """A player's name, as `mergefall players` lists them."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated. The heuristic given here is the start."""
+    heuristic: str = "heuristic"
+    """The name of the option that holds what is tuned."""
+    weight: Options = field(default_factory=list)
+    """One of the weights to change, `stages.0.1.penalty` being one within another; may be repeated; all unless told."""
+    settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves after which a game is cut off."""
+    workers: int = 1
+    """Processes that play side by side."""
+    out: Path | None = None
+    """File to which each trial is appended as it ends; the same command on it resumes a run that was stopped."""
+
+    def run(self) -> None:
+        from mergefall_training.tuning import print_tuning, tune
+
+        tuning = tune(
+            self.player,
+            parse_options(self.option),
+            self.env or env_of(self.player),
+            self.settings,
+            option=self.heuristic,
+            only=self.weight,
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            workers=self.workers,
+            out=self.out,
+        )
+        print_tuning(tuning)
 
 
 @dataclass(frozen=True)
@@ -153,9 +198,10 @@ class Players:
     """List the players, with their options and the defaults of these."""
 
     def run(self) -> None:
-        from mergefall_training.listing import players_table, show
+        from mergefall_training.console import console
+        from mergefall_training.listing import players_table
 
-        show(players_table())
+        console().print(players_table())
 
 
 @dataclass(frozen=True)
@@ -163,12 +209,13 @@ class Envs:
     """List the environments, with their arguments and the defaults of these."""
 
     def run(self) -> None:
-        from mergefall_training.listing import envs_table, show
+        from mergefall_training.console import console
+        from mergefall_training.listing import envs_table
 
-        show(envs_table())
+        console().print(envs_table())
 
 
-Command = Evaluate | Compare | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Tune | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0"}
 
 

@@ -19,6 +19,7 @@ from mergefall_baselines import make
 from rich.console import Console
 from rich.table import Table
 
+from mergefall_training.console import console
 from mergefall_training.evaluation import Evaluation, Summary, evaluate
 from mergefall_training.statistics import Interval
 from mergefall_training.suites import Entry, Game, Suite, load_suite
@@ -75,7 +76,7 @@ def compare(
     *,
     executor: str = "processes",
     progress: bool = True,
-    console: Console | None = None,
+    screen: Console | None = None,
 ) -> list[GameResult]:
     """Play a suite and print one table per game; ``suite`` is a name, a YAML file or a `Suite`.
 
@@ -84,7 +85,7 @@ def compare(
     """
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    console = console or wide_console()
+    screen = screen or console()
     folder = None if out is None else Path(out)
     results = []
     parallel = executor == "processes" and (workers or os.cpu_count() or 1) > 1
@@ -92,10 +93,10 @@ def compare(
         for game in suite.games:
             rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
             result = GameResult(game, sorted(rows, key=lambda row: -row.summary.mean.value))
-            print_result(result, console)
+            print_result(result, screen)
             results.append(result)
     if folder is not None:
-        _write(folder, suite, results, console)
+        _write(folder, suite, results, screen)
     return results
 
 
@@ -118,20 +119,14 @@ def _play(game: Game, entry: Entry, folder: Path | None, workers: int | None, ex
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
-def wide_console() -> Console:
-    """Standard output, wide enough for a table where it is a file or a pipe and has no width of its own."""
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
-
-
-def print_result(result: GameResult, console: Console) -> None:
+def print_result(result: GameResult, screen: Console) -> None:
     """Print a game's table with what its figures rest on."""
-    console.print(f"[bold]{result.game.name}[/bold]: {result.conditions}", highlight=False, soft_wrap=True)
-    console.print(_table(result))
+    screen.print(f"[bold]{result.game.name}[/bold]: {result.conditions}", highlight=False, soft_wrap=True)
+    screen.print(_table(result))
     note = (
         "Below each estimate its 95% interval: bootstrap for scores, Wilson's for shares of games that reached a tile."
     )
-    console.print(f"[dim]{note}[/dim]", highlight=False, soft_wrap=True)
+    screen.print(f"[dim]{note}[/dim]", highlight=False, soft_wrap=True)
 
 
 def _table(result: GameResult) -> Table:
@@ -185,7 +180,7 @@ def percent(share: float) -> str:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _write(folder: Path, suite: Suite, results: list[GameResult], console: Console) -> None:
+def _write(folder: Path, suite: Suite, results: list[GameResult], screen: Console) -> None:
     _write_whole(folder / "results.csv", _csv(results).encode())
     _write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
     written = ["results.csv", "results.json"]
@@ -194,13 +189,13 @@ def _write(folder: Path, suite: Suite, results: list[GameResult], console: Conso
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("matplotlib"):
             raise
-        console.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
+        screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
     else:
         for result in results:
             for name, png in plots.draw(result).items():
                 _write_whole(folder / result.game.name / f"{name}.png", png)
                 written.append(f"{result.game.name}/{name}.png")
-    console.print(f"written to {folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
+    screen.print(f"written to {folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -18,9 +18,9 @@ from mergefall import __version__
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mergefall_training.console import console
 from mergefall_training.records import Episode, Game2048Episode, Header, RecordFile
 from mergefall_training.statistics import Interval, bootstrap, interquartile_mean, wilson
 from mergefall_training.workers import Task, play_all, task
@@ -161,13 +161,13 @@ def _progress(
 ) -> Iterator[Callable[[Episode], None]]:
     """A progress bar on stderr with the mean score so far; it yields what takes each finished episode."""
     score, count = sum(episode.score for episode in done.values()), len(done)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
     columns += (TextColumn("mean {task.fields[mean]}"), TimeElapsedColumn(), TimeRemainingColumn())
 
     def mean() -> str:
         return f"{score / count:,.0f}" if count else "-"
 
-    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
+    with Progress(*columns, console=console(stderr=True), disable=not enabled) as bar:
         row = bar.add_task(title, total=total, completed=count, mean=mean())
 
         def show(episode: Episode) -> None:

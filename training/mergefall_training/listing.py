@@ -12,14 +12,7 @@ import mergefall  # noqa: F401  (registers the environments)
 from gymnasium.envs.registration import load_env_creator
 from mergefall_baselines import players
 from mergefall_baselines.registry import factory_of
-from rich.console import Console
 from rich.table import Table
-
-
-def show(table: Table) -> None:
-    """Print a table to standard output."""
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(table)
 
 
 def envs_table() -> Table:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from mergefall_training.comparison import GameResult
@@ -51,17 +50,15 @@ def _players_axis(axes: Axes, result: GameResult) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _number(value: float, _: object = None) -> str:
-    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def _label_log(axis: Axis) -> None:
-    """Plain numbers along a logarithmic axis: powers of ten, and the more between them the shorter the axis is."""
-    low, high = axis.get_view_interval()
-    steps = (1,) if high > 300 * low else (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 7)
-    axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(_number))
-    axis.set_minor_formatter(NullFormatter())
+def _score_axis(axes: Axes, name: Literal["x", "y"], scores: ArrayLike) -> None:
+    """Logarithmic where scores differ by an order of magnitude, with plain numbers along it."""
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    if 0 < 20 * np.min(scores) < np.max(scores):
+        axes.set(**{f"{name}scale": "log"})
+        # Set after the scale, which brings its own.
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _scores(result: GameResult) -> Figure:
@@ -74,11 +71,9 @@ def _scores(result: GameResult) -> Figure:
         y = np.arange(len(estimates)) + 0.22 * (number - 1)
         axes.hlines(y, [e.low for e in estimates], [e.high for e in estimates], colors=colour, linewidth=2, alpha=0.7)
         axes.plot([e.value for e in estimates], y, marker, color=colour, markersize=5, label=name)
-    if min(row.summary.mean.value for row in result.rows) > 0:
-        axes.set_xscale("log")
-        _label_log(axes.xaxis)
+    _score_axis(axes, "x", [row.summary.mean.value for row in result.rows])
     axes.set_xlabel("score")
-    axes.grid(axis="x", which="both", color="#dddddd", linewidth=0.6)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -122,10 +117,10 @@ def _speed(result: GameResult) -> Figure:
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
     axes.set_xscale("log")
-    _label_log(axes.xaxis)
-    if means.min() > 0:
-        axes.set_yscale("log")
-        _label_log(axes.yaxis)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if times.max() > 100 * times.min() else (1, 2, 3, 5, 7)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    _score_axis(axes, "y", means)
     axes.set_xlabel("ms per move (wall time of the game / moves)")
     axes.set_ylabel("mean score")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)

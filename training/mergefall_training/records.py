@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -123,33 +124,48 @@ class RecordFile:
         self._file.close()
 
 
-def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[int, Episode], int]:
-    """Header (None: no whole line yet), episodes by seed, and the length in bytes of the lines that are whole.
+def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:
+    """The objects on the whole lines of a JSON-lines file, and the length of these lines in bytes.
 
     A first line without its newline is only ours to cut off if it is the beginning of ``torn_header``.
     """
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    if whole == 0:
-        if not torn_header.startswith(content):
-            raise ValueError(f"{path} is not a file of episodes: it begins with {content[:40]!r}")
-        return None, {}, 0
-    header: Header | None = None
-    episodes: dict[int, Episode] = {}
+    if whole == 0 and not torn_header.startswith(content):
+        raise ValueError(f"{path} is not a file of {what}: it begins with {content[:40]!r}")
+    records = []
     for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
-        try:
+        with on_line(path, number):
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError(f"expected an object, found {record!r}")
+        records.append(record)
+    return records, whole
+
+
+@contextmanager
+def on_line(path: Path, number: int) -> Iterator[None]:
+    """A ValueError that is raised in here says on which line of which file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[int, Episode], int]:
+    """Header (None: no whole line yet), episodes by seed, and the length in bytes of the lines that are whole."""
+    records, whole = read_lines(path, "episodes", torn_header)
+    header: Header | None = None
+    episodes: dict[int, Episode] = {}
+    for number, record in enumerate(records, start=1):
+        with on_line(path, number):
             if header is None:
                 header = _header_from(record)
                 continue
             episode = episode_from(record)
             if episode.seed in episodes:
                 raise ValueError(f"seed {episode.seed} is on file twice")
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from error
-        episodes[episode.seed] = episode
+            episodes[episode.seed] = episode
     return header, episodes, whole
 
 

@@ -42,7 +42,7 @@ def pick(values, order):
 def _episode_kernel(decide: Any, bounded: bool) -> Any:
     """The compiled episode loop of one decision kernel."""
 
-    @kernel(variant=decide.variant)
+    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
     def play_on(state, actions, memory, values, order, settings):
         """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
         rows, cols, _ = board.shape_of(state)
@@ -97,14 +97,15 @@ class Player2048(Player):
         return None
 
     def with_rules(self, rules: Mapping[str, Any]) -> Player:
-        changed = {}
+        self._check_rules(rules)
+        changed = {name: rules[name] for name in ("rows", "cols") if rules.get(name) and getattr(self, name) is None}
+        return self.remade(**changed) if changed else self
+
+    def _check_rules(self, rules: Mapping[str, Any]) -> None:
         for name in ("rows", "cols"):
             theirs, ours = rules.get(name), getattr(self, name)
             if theirs is not None and ours is not None and theirs != ours:
                 raise ValueError(f"{self.name} was made for {name}={ours}, but the environment has {name}={theirs}")
-            if theirs is not None and ours is None:
-                changed[name] = theirs
-        return self.remade(**changed) if changed else self
 
     def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
         boards, single = self._boards(observation)
@@ -129,11 +130,11 @@ class Player2048(Player):
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
         kwargs = dict(env_kwargs or {})
         rows, cols, goal = kwargs.get("rows", 4), kwargs.get("cols", 4), kwargs.get("goal")
-        player: Any = self.with_rules({"rows": rows, "cols": cols})
+        self._check_rules({"rows": rows, "cols": cols})
         state = board.new_states(1, rows, cols, goal.bit_length() - 1 if goal else 0)[0]
         state[board.STREAM] = board.stream_from_seed(seed)
         board.start(state)
-        actions, terminated = player._play_from(state, seed, max_episode_steps)
+        actions, terminated = self._play_from(state, seed, max_episode_steps)
         top = int(board.cells_of(state, rows, cols).max())
         figures = {"score": int(state[board.SCORE]), "max_tile": 1 << top}
         return Trajectory(seed, actions, terminated, figures)

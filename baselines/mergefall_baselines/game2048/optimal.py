@@ -18,7 +18,7 @@ from mergefall_baselines.game2048.solver_kernels import decision_values
 LARGE = 9  # cells from which on solving takes so long that progress is shown
 
 
-@kernel(variant="optimal")
+@kernel(variant="optimal")  # of the episode loop compiled around it
 def decide(cells, memory, values, table):
     """Fill values[4] by look-up."""
     decision_values(pack(cells, table.rows, table.cols), table, values)

@@ -64,12 +64,13 @@ class Search2048(Player2048):
         cols: int | None = None,
     ) -> None:
         super().__init__(rows, cols, order)
-        if not (depth in RULES if depth is None or isinstance(depth, str) else 1 <= depth <= MARGIN):
+        named = depth is None or isinstance(depth, str)
+        if not (depth in RULES if named else isinstance(depth, int) and 1 <= depth <= MARGIN):
             raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
         if leaf not in ("afterstate", "state"):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
-        self.rule = RULES[depth] if depth is None or isinstance(depth, str) else int(depth)
+        self.rule = RULES[depth] if named else depth
         if time_limit is not None and not time_limit > 0:
             raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
         self.time_limit = time_limit
@@ -119,6 +120,8 @@ class Search2048(Player2048):
             return array.ctypes.data
 
         heuristic = self.heuristic
+        if heuristic:
+            heuristic.check_size(rows, cols)
         tables = tables_of(heuristic) if heuristic and kind == "packed" else ()
         weights = heuristic.weight_vector() if heuristic else np.zeros(1)
         entries = new_table(0 if kind == "wide" else table_bits, self.real)
@@ -131,7 +134,7 @@ class Search2048(Player2048):
         record["cells"] = address(np.zeros(rows * cols, dtype=np.uint8))
         record["leaves"] = address(np.zeros(32, dtype=self.real))
         record["entries"], record["entry_count"] = address(entries), entries.size
-        record["cutoff"], record["rewards"] = self.real(cutoff), self.rewards
+        record["cutoff"] = self.real(cutoff)
         record["state_leaves"] = self.state_leaves
         self._records[record.ctypes.data] = record
         return np.uint64(record.ctypes.data), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)

@@ -94,7 +94,7 @@ class Rollout(Random):
         >>> from mergefall_baselines import make
         >>> player = make("2048/rollout", games=50)
         >>> int(player.act([[5, 5], [0, 1]], player.start(seed=0)))
-        1
+        3
     """
 
     def __init__(self, games: int = 50, rows: int | None = None, cols: int | None = None) -> None:

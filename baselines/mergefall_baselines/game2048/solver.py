@@ -22,8 +22,6 @@ import numpy as np
 from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table, pack
 from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
-from rich.progress import track
 
 from mergefall_baselines.game2048.solver_kernels import (
     Table,
@@ -230,4 +228,9 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> st
 
 
 def _track(layers: range, text: str, progress: bool) -> Iterable[int]:
-    return track(layers, text, console=Console(stderr=True), disable=not progress)
+    if not progress:
+        return layers
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(layers, text, console=Console(stderr=True))

@@ -117,8 +117,8 @@ def step(
 ):
     """Step games `first` to `end` - 1 of states uint64[n, words]; those marked in `fresh` bool[n] begin anew instead.
 
-    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one: Numba's parallel loops lose what is written into
-    the arrays of a tuple.
+    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one:
+    Numba's parallel loops lose what is written into the arrays of a tuple.
     """
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))

@@ -15,7 +15,7 @@ from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
 from mergefall.game2048.render import Window, frame
-from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
+from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index, integer
 from mergefall.kernels import direct
 
 # What the packed integer of a step says, unpacked beforehand: by its lowest six bits (a maker of fresh mask arrays,
@@ -135,8 +135,9 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         """Begin an episode. A seed fixes every draw from here on; without one the random stream goes on."""
-        super().reset(seed=seed)
         start = self.settings.start(options)
+        seed = None if seed is None else integer("seed", seed, 0)
+        super().reset(seed=seed)
         if seed is not None:
             self._words[core.STREAM] = core.stream_from_seed(seed)
         seen = core.begin(self._words, self._pool) if start is None else core.start_from(self._words, start)

@@ -67,12 +67,12 @@ def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """
     board = board_array(ranks)
     empty = np.flatnonzero(board == 0)
-    boards = np.tile(board, (2 * len(empty), 1, 1))
+    boards = np.tile(board.ravel(), (2 * len(empty), 1))
     probabilities = np.empty(2 * len(empty))
     for i, (rank, probability) in enumerate(reference.TILE_PROBABILITIES):
-        boards.reshape(len(boards), -1)[np.arange(i, len(boards), 2), empty] = rank
+        boards[np.arange(i, len(boards), 2), empty] = rank
         probabilities[i::2] = probability / max(len(empty), 1)
-    return boards, probabilities
+    return boards.reshape(-1, *board.shape), probabilities
 
 
 def to_text(ranks: Any) -> str:

@@ -65,7 +65,7 @@ def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) ->
     wrong = (array < 0) | (array > highest)
     if wrong.any():
         raise ValueError(f"board holds the rank {array[wrong][0]}; expected ranks (log2 of the tile) 0 to {highest}")
-    return array.astype(np.uint8)
+    return array.astype(np.uint8, order="C")  # a copy, flat in memory even if `ranks` is turned
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,9 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
         self.num_envs = integer("num_envs", num_envs, 1)
-        self.max_episode_steps = max_episode_steps and integer("max_episode_steps", max_episode_steps, 1)
+        if max_episode_steps is not None:
+            max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
+        self.max_episode_steps = max_episode_steps
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**Game2048Env.metadata, "autoreset_mode": self.autoreset_mode}

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
-from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.heuristics.base import Heuristic, check_weight, dot
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
 
 GAME_OVER = -9_999_999_999.0
 
+STRICT, DISTINCT, CORNER = 4, 5, 6  # places in the weight vector, after the four weights
+
 # The weight of each cell, by the number of good rows; all share the bottom row.
-BOTTOM = [30000, 7000, 4000, 1000]
+IN_CORNER = 30000.0
+BOTTOM = [IN_CORNER, 7000, 4000, 1000]
 MATRICES = np.array(
     [
         [[10, 7, 4, 1], [100, 70, 40, 10], [1000, 700, 400, 100], BOTTOM],
@@ -59,35 +62,38 @@ def largest_left(cells, taken):
 
 
 @kernel
-def good_rows(cells, strict):
+def good_rows(cells, strict, distinct):
     """The number of consecutive good rows from the bottom, 0 to 3.
 
     The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken; in a
-    lenient reading the fourth cell of a row may be the second largest, and the one passed over is due next.
+    lenient reading the fourth cell of a row may be the second largest, and the one passed over is due next. With
+    `distinct` a row with two equal neighbours is bad.
     """
     taken = 0
     for good in range(3):
         r = 3 - good
         for k in range(4):
             rank = cells[4 * r + (k if r % 2 else 3 - k)]
+            last = cells[4 * r + (k - 1 if r % 2 else 4 - k)] if k else 0
             due = largest_left(cells, taken)
             if rank != cells[due] and k == 3 and not strict:
                 due = largest_left(cells, taken | 1 << due)
-            if rank == 0 or rank != cells[due]:
+            if rank == 0 or rank != cells[due] or (distinct and rank == last):
                 return good
             taken |= 1 << due
     return 3
 
 
 @kernel
-def terms_of_mask(cells, mask, to_move, strict):
+def terms_of_mask(cells, mask, to_move, weights):
     """(average, empty, merges, order), given the legal actions."""
     total, empty, merges, order = 0.0, 0, 0.0, 0.0
-    matrix = MATRICES[good_rows(cells, strict)]
+    matrix = MATRICES[good_rows(cells, weights[STRICT] != 0, weights[DISTINCT] != 0)]
     for i in range(16):
         total += tile(cells[i])
         empty += cells[i] == 0
         order += tile(cells[i]) * matrix[i // 4, i % 4]
+    order += tile(cells[12]) * (weights[CORNER] - IN_CORNER)
     for i in range(4):
         merges += pairs(cells, 4 * i, 1) + pairs(cells, i, 4)
     if to_move and mask & ~(1 << UP) == 0:
@@ -98,7 +104,7 @@ def terms_of_mask(cells, mask, to_move, strict):
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    return terms_of_mask(cells, legal_mask(cells, 4, 4), to_move, weights[4] != 0)
+    return terms_of_mask(cells, legal_mask(cells, 4, 4), to_move, weights)
 
 
 @kernel
@@ -106,7 +112,7 @@ def value_of_cells(cells, rows, cols, to_move, weights):
     mask = legal_mask(cells, 4, 4)
     if mask == 0:
         return GAME_OVER
-    return dot(terms_of_mask(cells, mask, to_move, weights[4] != 0), weights, 0)
+    return dot(terms_of_mask(cells, mask, to_move, weights), weights, 0)
 
 
 # The fast twin. Two entries for each line of four: `counts` and `orders`, whose fields can be added up over four lines.
@@ -114,16 +120,16 @@ def value_of_cells(cells, rows, cols, to_move, weights):
 #   counts  bits 0-19 merges, 20-24 empty cells, 25-27 lines that can move back, 28-30 lines that can move on, 31 falls
 #   orders  bits 0-31 Σ tile·(10 7 4 1), 32-63 Σ tile
 #
-# Every row of every matrix is (10 7 4 1) or its mirror image times a power of ten; only the corner has 20000 more.
+# Every row of every matrix is (10 7 4 1) or its mirror image times a power of ten; only the corner has more.
 EMPTY, BACK, ON, FALLS = 20, 25, 28, 31
 MOVES = 63 << BACK
 CAN_MOVE_ON = 7 << ON
-CORNER_MORE = 20000
+CORNER_OF_ROW = 10000  # what a row of the bottom's form would give the corner; it has more
 
 
 @kernel
-def fill_tables(counts, orders):
-    """Fill both tables for all lines of four."""
+def fill_tables(counts, orders, distinct):
+    """Fill both tables for all lines of four; with `distinct` a falling line has no equal neighbours."""
     cells, slid = np.zeros(4, dtype=np.uint8), np.zeros(4, dtype=np.uint8)
     for line in range(1 << 16):
         empty, total, order, falls = 0, 0.0, 0.0, True
@@ -133,7 +139,7 @@ def fill_tables(counts, orders):
             empty += rank == 0
             total += tile(rank)
             order += tile(rank) * MATRICES[0, 0, i]
-            falls &= rank > 0 and (i == 0 or rank <= cells[i - 1])
+            falls &= rank > 0 and (i == 0 or rank + distinct <= cells[i - 1])
         slid[:] = cells
         back = slide(slid, 0, 1, 4) >= 0
         slid[:] = cells
@@ -197,7 +203,7 @@ def value_of_packed(board, to_move, tables, weights):
     along += np.int64(counts[turned >> U(32) & LINE]) + np.int64(counts[turned >> U(48)])
     if (across | along) & MOVES == 0:
         return GAME_OVER
-    good = good_rows_of_packed(board, mirrored, counts, weights[4] != 0)
+    good = good_rows_of_packed(board, mirrored, counts, weights[STRICT] != 0)
     if good >= 1:
         r2 = mirrored >> U(32) & LINE
     if good == 1:
@@ -207,7 +213,8 @@ def value_of_packed(board, to_move, tables, weights):
     o0, o1, o2, o3 = orders[r0], orders[r1], orders[r2], orders[r3]
     low = 0xFFFFFFFF
     corner = np.int64(1) << np.int64(r3 & U(15)) if r3 & U(15) else np.int64(0)
-    order = np.float64((o0 & low) + 10 * (o1 & low) + 100 * (o2 & low) + 1000 * (o3 & low) + CORNER_MORE * corner)
+    order = np.float64((o0 & low) + 10 * (o1 & low) + 100 * (o2 & low) + 1000 * (o3 & low))
+    order += (weights[CORNER] - CORNER_OF_ROW) * np.float64(corner)
     if to_move and across & MOVES == 0 and along & CAN_MOVE_ON == 0:
         order = GAME_OVER
     empty = across >> EMPTY & 31
@@ -225,7 +232,9 @@ class TileOrder(Heuristic):
     `merges` (2·value of each pair of equal neighbours, a cell once in its row and once in its column), `order` (Σ tile
     times a matrix, which the number of good rows from the bottom chooses). Where the player is to move and can only
     move up, `order` is GAME_OVER = -9 999 999 999; where no move is left, so is the whole value. `strict` asks that all
-    four cells of a good row are in order; by default its fourth may be the second largest of what is left.
+    four cells of a good row are in order; by default its fourth may be the second largest of what is left. The
+    document's program, when its published games were played, had `corner` 40000 and was `distinct`: a row with two
+    equal neighbours was not good.
 
     Source: the evaluation document of hlongng2002241/2048 (Hanoi 2021) and its program's matrices, with the corner
     weight 30000 of the document.
@@ -247,19 +256,23 @@ class TileOrder(Heuristic):
     merges: float = 40.0
     order: float = 2.0
     strict: bool = False
+    distinct: bool = False
+    corner: float = IN_CORNER
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.strict, bool):
-            raise ValueError(f"strict of tile-order is {self.strict!r}; expected True or False")
+        check_weight(self.name, "corner", self.corner)
+        for name, value in (("strict", self.strict), ("distinct", self.distinct)):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} of tile-order is {value!r}; expected True or False")
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The four weights, and 1 for a strict reading of good rows, float64[5]."""
-        return np.append(super().weight_vector(), float(self.strict))
+        """The four weights, 1 for a strict and for a distinct reading of good rows, the corner's weight, float64[7]."""
+        return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
     def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """The counts and orders of each line of four cells, uint32[65536] and int64[65536]."""
-        return _tables()
+        return _tables(self.distinct)
 
     def check_size(self, rows: int, cols: int) -> None:
         if (rows, cols) != (4, 4):
@@ -267,8 +280,8 @@ class TileOrder(Heuristic):
 
 
 @cache
-def _tables() -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def _tables(distinct: bool) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     counts, orders = np.empty(1 << 16, dtype=np.uint32), np.empty(1 << 16, dtype=np.int64)
-    fill_tables(counts, orders)
+    fill_tables(counts, orders, distinct)
     counts.flags.writeable = orders.flags.writeable = False
     return counts, orders

@@ -1,0 +1,155 @@
+"""Every registered player keeps the protocol: one observation or a batch, and the same episode in any loop."""
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall.game2048 import board as rules
+from mergefall.game2048 import legal_actions
+from mergefall_baselines import make, play_in_env, players, register
+
+ENV = "mergefall/Game2048-v0"
+OPTIONS = {
+    "2048/rollout": {"games": 2},
+    "2048/expectimax": {"depth": 2, "heuristic": "monotone-smooth"},
+    "2048/minimax": {"depth": 2},
+    "2048/mixed": {"depth": 2},
+}
+SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
+NAMES = [name for name in players() if name.startswith("2048/")]
+
+
+@pytest.fixture(params=NAMES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def player(name):
+    return make(name, **OPTIONS.get(name, {}))
+
+
+def observations(name, count=5):
+    """Boards that a game can come to, uint8[count, rows, cols]."""
+    kwargs = SMALL.get(name, {})
+    env = gym.make(ENV, **kwargs)
+    found = [env.reset(seed=0)[0]]
+    while len(found) < count:
+        mask = env.unwrapped.action_masks()
+        observation, _, over, _, _ = env.step(int(np.flatnonzero(mask)[len(found) % mask.sum()]))
+        assert not over
+        found.append(observation)
+    return np.stack(found)
+
+
+def test_one_observation_or_a_batch(name, player):
+    batch = observations(name)
+    one = player.act(batch[0])
+    assert (one.shape, one.dtype) == ((), np.int64)
+    many = player.act(batch)
+    assert (many.shape, many.dtype) == ((len(batch),), np.int64)
+    values = player.values(batch)
+    assert (values.shape, values.dtype) == ((len(batch), 4), np.float64)
+    assert player.values(batch[0]).shape == (4,)
+    if player.start(0) is None:  # what remembers nothing decides the same
+        assert [int(player.act(board)) for board in batch] == many.tolist()
+        np.testing.assert_array_equal(np.stack([player.values(board) for board in batch]), values)
+
+
+def test_types_of_observations_make_no_difference(name, player):
+    board = observations(name)[-1]
+    seen = {int(player.act(kind)) for kind in (board, board.astype(np.int64), board.tolist(), np.asfortranarray(board))}
+    assert len(seen) == 1
+
+
+def test_chosen_moves_are_legal_and_illegal_ones_are_worth_nothing(name, player):
+    for board in observations(name):
+        legal = legal_actions(board)
+        assert legal[int(player.act(board))]
+        assert (np.isfinite(player.values(board)) == legal).all()
+
+
+@pytest.mark.parametrize("seed", [0, 11])
+def test_the_compiled_episode_is_the_gym_loop(name, player, seed):
+    kwargs = SMALL.get(name, {})
+    limit = None if kwargs else 150
+    ours = player.play(ENV, seed, kwargs, limit)
+    slow = play_in_env(player.with_rules(kwargs), ENV, seed, kwargs, limit)
+    assert ours.actions.tolist() == slow.actions.tolist()
+    assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
+
+
+def test_a_goal_and_other_sizes_in_the_compiled_episode():
+    for kwargs in ({"goal": 64}, {"rows": 3, "cols": 5}, {"rows": 2, "cols": 2}):
+        player = make("2048/greedy", heuristic="monotone-smooth")
+        ours, slow = player.play(ENV, 3, kwargs), play_in_env(player, ENV, 3, kwargs)
+        assert ours.actions.tolist() == slow.actions.tolist()
+        assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
+
+
+def test_a_game_goes_on_past_what_a_word_holds():
+    """Two tiles of 32768 merge in the compiled episode, and the game goes on as move by move."""
+    player = make("2048/greedy", heuristic="monotone-smooth")
+    state = rules.new_states(1, 4, 4)[0]
+    state[rules.STREAM] = rules.stream_from_seed(5)
+    rules.cells_of(state, 4, 4)[:] = [[15, 15, 2, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    again = state.copy()
+    actions, over = player._play_from(state, 0, None)
+    assert over
+    assert rules.cells_of(state, 4, 4).max() == 16
+    for action in actions:
+        assert int(player.act(rules.cells_of(again, 4, 4))) == action
+        rules.step(again, action)
+    assert (again == state).all()
+
+
+def test_players_travel_as_what_made_them(name, player):
+    copy = pickle.loads(pickle.dumps(player))
+    assert (copy.name, copy.options) == (player.name, player.options)
+    board = observations(name)[-1]
+    assert int(copy.act(board)) == int(player.act(board))
+
+
+def test_random_streams_travel_in_the_state():
+    player = make("2048/random")
+    board = np.zeros((4, 4), dtype=np.uint8)
+    board[1, 1] = board[2, 2] = 1
+
+    def moves(state, count=40):
+        found = []
+        for _ in range(count):
+            action, state = player.predict(board, state, episode_start=np.array([not found]))
+            found.append(int(action))
+        return found
+
+    assert moves(player.start(1)) == moves(player.start(1)) != moves(player.start(2))
+    assert moves(None) == moves(player.start(0))
+    start = player.start(1)
+    kept = start.copy()
+    player.predict(board, start)
+    assert (start == kept).all()
+    counts = np.bincount(moves(player.start(3), 4000), minlength=4)
+    assert (abs(counts - 1000) < 5 * np.sqrt(750)).all()
+
+
+def test_rules_come_from_the_environment_and_may_not_differ():
+    player = make("2048/greedy", rows=3)
+    assert player.with_rules({"rows": 3, "cols": 4}).options == {"rows": 3, "cols": 4}
+    with pytest.raises(ValueError, match=r"rows=3.*rows=4"):
+        player.with_rules({"rows": 4, "cols": 4})
+    with pytest.raises(ValueError, match="rows=3"):
+        player.act(np.ones((4, 4), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    "observation", [np.ones((4, 4)), np.ones(16, dtype=int), [[1, -1], [0, 1]], [[1, 99], [0, 1]], [[[[1]]]]]
+)
+def test_bad_observations_are_refused(observation):
+    with pytest.raises(ValueError, match="expected"):
+        make("2048/greedy").act(observation)
+
+
+def test_registering():
+    with pytest.raises(ValueError, match="2048/random"):
+        register("2048/random", lambda: None)

@@ -1,0 +1,37 @@
+"""Random legal play in one compiled loop: how fast the rules of 2048 are with nothing around them."""
+
+from __future__ import annotations
+
+import numpy as np
+from mergefall.game2048 import board as core
+from mergefall.game2048 import square
+from mergefall.kernels import kernel
+
+U = np.uint64
+
+# By action mask, twelve equally likely draws among its legal actions (twelve is divisible by 1, 2, 3 and 4).
+LEGAL = [[action for action in range(4) if mask >> action & 1] or [0] for mask in range(16)]
+PICKS = np.array([[legal[k % len(legal)] for k in range(12)] for legal in LEGAL])
+
+
+@kernel
+def play(stream, moves, lines):
+    """Play `moves` random legal moves of 4×4 2048, game after game: (games ended, sum of their scores, stream)."""
+    games, score = 0, 0
+    board, mask = U(0), 0
+    for _ in range(moves):
+        if mask == 0:
+            games += 1
+            stream, bits = core.next_bits(stream)
+            board = (U(1) + U((bits & U(0xFFFFFFFF)) < core.FOUR_IN_2_32)) << (bits >> U(60) << U(2))
+            stream, bits = core.next_bits(stream)
+            board = square.add_tile(board, bits)
+            mask = square.legal_mask(board)
+        stream, bits = core.next_bits(stream)
+        action = PICKS[mask, ((bits >> U(32)) * U(12)) >> U(32)]
+        stream, bits = core.next_bits(stream)
+        board, gain = square.slide(board, action, lines)
+        board = square.add_tile(board, bits)
+        score += gain
+        mask = square.legal_mask(board)
+    return games, score, stream

@@ -1,0 +1,170 @@
+"""What is measured, one name each; `bench.py` starts a process for each and asks for a figure line by line.
+
+    python workers.py NAME [SIZE]
+
+Each measures about a second and prints its figure (steps or moves per second) for every line it reads. Actions are
+chosen outside the time taken, except in a `scan`, where pgx chooses and steps in one compiled loop.
+"""
+
+import json
+import sys
+import time
+
+SECONDS = 1.0
+
+
+def rate(chunk, size):
+    """Steps per second of `chunk`, which plays `size` steps and returns the seconds they took."""
+    steps, seconds = 0, 0.0
+    while seconds < SECONDS:
+        seconds += chunk()
+        steps += size
+    return steps / seconds
+
+
+def single(name, register):
+    """One environment through gym.make, random actions, reset where an episode ends."""
+    import gymnasium as gym
+    import numpy as np
+
+    register(gym)
+    env = gym.make(name)
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).integers(0, 4, 2000).tolist()
+
+    def chunk():
+        step, start = env.step, time.perf_counter()
+        for action in actions:
+            _, _, terminated, truncated, _ = step(action)
+            if terminated or truncated:
+                env.reset()
+        return time.perf_counter() - start
+
+    chunk()
+    return lambda: rate(chunk, len(actions))
+
+
+def single_ours():
+    return single("mergefall/Game2048-v0", lambda gym: __import__("mergefall"))
+
+
+def single_peer():
+    return single("gymnasium_2048/TwentyFortyEight-v0", lambda gym: __import__("gymnasium_2048"))
+
+
+def single_noop():
+    """An environment that does nothing: what gym.make's own wrappers leave."""
+
+    def register(gym):
+        class Noop(gym.Env):
+            observation_space = action_space = gym.spaces.Discrete(4)
+
+            def reset(self, *, seed=None, options=None):
+                return 0, {}
+
+            def step(self, action):
+                return 0, 0.0, False, False, {}
+
+        gym.register("Noop-v0", Noop)
+
+    return single("Noop-v0", register)
+
+
+def batched_ours(size):
+    """The native batch, random legal actions; observations, masks, rewards and infos are made in every step."""
+    import gymnasium as gym
+    import mergefall  # noqa: F401
+    import numpy as np
+
+    envs = gym.make_vec("mergefall/Game2048-v0", num_envs=size)
+    _, infos = envs.reset(seed=0)
+    noise = np.random.default_rng(0).random((8, size, 4))
+    steps = max(1, 100_000 // size)
+
+    def chunk():
+        nonlocal infos
+        seconds = 0.0
+        for i in range(steps):
+            actions = (infos["action_mask"] * noise[i % 8]).argmax(axis=1)
+            start = time.perf_counter()
+            *_, infos = envs.step(actions)
+            seconds += time.perf_counter() - start
+        return seconds
+
+    chunk()
+    return lambda: rate(chunk, steps * size)
+
+
+def batched_pgx(size, scan):
+    """pgx on all cores with its own auto-reset; its state holds observation and mask."""
+    import jax
+    import jax.numpy as jnp
+    import pgx
+    from pgx.experimental.wrappers import auto_reset
+
+    env = pgx.make("2048")
+    step = jax.vmap(auto_reset(env.step, env.init))
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), size))
+    keys = jax.random.split(jax.random.key(1), size)
+
+    @jax.jit
+    def choose(state, key):
+        return (state.legal_action_mask * jax.random.uniform(key, (size, 4))).argmax(axis=1)
+
+    def one(state, keys):
+        return step(state, state.legal_action_mask.argmax(axis=1), keys), None
+
+    many = jax.jit(lambda state, keys: jax.lax.scan(one, state, jnp.broadcast_to(keys, (32, size)))[0])
+    jitted = jax.jit(step)
+
+    def chunk():
+        nonlocal state
+        if scan:
+            start = time.perf_counter()
+            state = jax.block_until_ready(many(state, keys))
+            return time.perf_counter() - start
+        seconds = 0.0
+        for i in range(32):
+            actions = jax.block_until_ready(choose(state, jax.random.key(i)))
+            start = time.perf_counter()
+            state = jax.block_until_ready(jitted(state, actions, keys))
+            seconds += time.perf_counter() - start
+        return seconds
+
+    chunk()
+    return lambda: rate(chunk, 32 * size)
+
+
+def rules():
+    """Random legal play in a compiled loop, one core."""
+    import numpy as np
+    from mergefall.game2048.square import lines_for
+    from random_play import play
+
+    lines, stream = lines_for(4, 4), np.uint64(1)
+
+    def chunk():
+        nonlocal stream
+        start = time.perf_counter()
+        stream = np.uint64(play(stream, 1_000_000, lines)[2])
+        return time.perf_counter() - start
+
+    chunk()
+    return lambda: rate(chunk, 1_000_000)
+
+
+WORKERS = {
+    "single-ours": lambda size: single_ours(),
+    "single-peer": lambda size: single_peer(),
+    "single-noop": lambda size: single_noop(),
+    "batched-ours": batched_ours,
+    "batched-pgx": lambda size: batched_pgx(size, scan=False),
+    "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
+    "rules": lambda size: rules(),
+}
+
+if __name__ == "__main__":
+    measure = WORKERS[sys.argv[1]](int(sys.argv[2]))
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(measure()), flush=True)

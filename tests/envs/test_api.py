@@ -1,0 +1,348 @@
+"""What every registered id promises: one test each over all of them."""
+
+import copy
+import json
+import pickle
+
+import gymnasium as gym
+import mergefall
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.registration import ENVIRONMENTS
+
+IDS = list(ENVIRONMENTS)
+each_id = pytest.mark.parametrize("name", IDS)
+
+
+def equal(a, b):
+    """Whether two returns are the same in structure, types, dtypes and values."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return all(map(equal, a, b)) if a.dtype == object else bool((a == b).all())
+    return a == b
+
+
+def arrays(value):
+    """All arrays within a return."""
+    if isinstance(value, np.ndarray):
+        return [value] if value.dtype != object else [array for item in value for array in arrays(item)]
+    if isinstance(value, dict):
+        return [array for item in value.values() for array in arrays(item)]
+    if isinstance(value, (tuple, list)):
+        return [array for item in value for array in arrays(item)]
+    return []
+
+
+def play(env, seed, steps, illegal=0.1):
+    """The returns of random play, now and then illegal, from a seed."""
+    rng = np.random.default_rng(seed)
+    returns = [env.reset(seed=seed)]
+    mask = returns[0][1]["action_mask"]
+    for _ in range(steps):
+        legal = np.flatnonzero(mask) if rng.random() >= illegal else np.arange(len(mask))
+        returns.append(env.step(rng.choice(legal)))
+        if returns[-1][2] or returns[-1][3]:
+            returns.append(env.reset())
+        mask = returns[-1][-1]["action_mask"]
+    return returns
+
+
+def test_ids_are_registered_once_on_import():
+    mergefall.registration.register_all()
+    assert {name for name in gym.registry if name.startswith("mergefall/")} == set(IDS)
+
+
+@each_id
+def test_made_through_the_module_prefix(name):
+    assert gym.make(f"mergefall:{name}").spec.id == name
+
+
+@each_id
+@pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
+def test_gymnasiums_checker(name, render_mode):
+    """Warnings are errors throughout the tests."""
+    check_env(gym.make(name, render_mode=render_mode).unwrapped)
+
+
+@each_id
+def test_spec_survives_json(name):
+    env = gym.make(name, illegal_limit=7, max_episode_steps=50)
+    spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
+    assert spec.kwargs == env.spec.kwargs
+    assert equal(play(gym.make(spec), 3, 60), play(env, 3, 60))
+
+
+@each_id
+def test_same_seed_same_game(name):
+    env, other = gym.make(name), gym.make(name)
+    for seed in (0, 1, 2**40):
+        first = play(env, seed, 200)
+        assert equal(first, play(other, seed, 200))
+        assert equal(first, play(env, seed, 200))
+    assert not equal(play(env, 0, 10), play(env, 1, 10))
+
+
+@each_id
+def test_unseeded_environments_differ_and_the_stream_goes_on(name):
+    boards = [str(gym.make(name).reset()[0]) for _ in range(20)]
+    assert len(set(boards)) > 1
+    env = gym.make(name)
+    env.reset(seed=0)
+    again = [str(env.reset()[0]) for _ in range(20)]
+    assert len(set(again)) > 1
+    env.reset(seed=0)
+    assert [str(env.reset()[0]) for _ in range(20)] == again
+
+
+@each_id
+def test_the_mask_marks_the_actions_that_change_the_state(name):
+    env = gym.make(name)
+    base = env.unwrapped
+    rng = np.random.default_rng(0)
+    observation, info = env.reset(seed=0)
+    for _ in range(300):
+        mask, state = info["action_mask"], base.clone_state()
+        assert mask.dtype == np.int8
+        np.testing.assert_array_equal(base.action_masks(), mask == 1)
+        assert base.action_masks().dtype == np.bool_
+        legal = base.afterstates()[2]
+        for action in range(len(mask)):
+            after, reward, terminated, truncated, told = base.step(action)
+            assert told["legal"] == bool(mask[action]) == legal[action]
+            if not mask[action]:
+                assert equal(after, observation)
+                assert (reward, terminated, truncated) == (0.0, False, False)
+            base.restore_state(state)
+        observation, _, terminated, _, info = env.step(rng.choice(np.flatnonzero(mask)))
+        if terminated:
+            assert info["action_mask"].all()
+            observation, info = env.reset()
+
+
+@each_id
+def test_illegal_actions_touch_nothing_and_truncate(name):
+    env = gym.make(name, illegal_limit=5)
+    base = env.unwrapped
+    for seed in range(30):
+        _, info = env.reset(seed=seed)
+        illegal = np.flatnonzero(info["action_mask"] == 0)
+        if len(illegal):
+            break
+    legal = np.flatnonzero(info["action_mask"])[0]
+    state = base.clone_state()
+    expected = base.step(legal)
+    base.restore_state(state)
+    for i in range(1, 5):
+        assert env.step(illegal[0])[1:4] == (0.0, False, False), i
+    assert equal(env.step(legal), expected)  # the stream has not moved
+    base.restore_state(state)
+    truncations = [env.step(illegal[0])[3] for _ in range(6)]
+    assert truncations == [False] * 4 + [True] * 2
+    env.reset(seed=seed)
+    assert not env.step(illegal[0])[3]
+
+
+@each_id
+def test_clones_play_on_alike(name):
+    env = gym.make(name)
+    play(env, 5, 40)
+    state = pickle.loads(pickle.dumps(env.unwrapped.clone_state()))
+    other = gym.make(name)
+    other.reset(seed=99)
+    other.unwrapped.restore_state(state)
+    rng = np.random.default_rng(1)
+    for action in rng.integers(0, env.action_space.n, 100):
+        assert equal(env.step(action), other.step(action))
+
+
+@each_id
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_pickles_and_deep_copies_play_on_alike(name, copied):
+    env = gym.make(name)
+    play(env, 6, 40)
+    other = copied(env)
+    rng = np.random.default_rng(1)
+    for action in rng.integers(0, env.action_space.n, 100):
+        assert equal(env.step(action), other.step(action))
+    envs = gym.make_vec(name, num_envs=3)
+    envs.reset(seed=0)
+    others = copied(envs)
+    for _ in range(50):
+        actions = rng.integers(0, env.action_space.n, 3)
+        assert equal(envs.step(actions), others.step(actions))
+
+
+@each_id
+@pytest.mark.parametrize("batched", [False, True])
+def test_no_array_is_shared(name, batched):
+    env = gym.make_vec(name, num_envs=3, autoreset_mode="SameStep") if batched else gym.make(name)
+    base = env.unwrapped
+    own = arrays(list(vars(base).values()))
+    seen = []
+    returned = env.reset(seed=0)
+    for _ in range(60):
+        new = arrays([returned, base.action_masks(), base.clone_state(), base.afterstates()])
+        for array in new:
+            assert array.flags.writeable
+            assert not any(np.shares_memory(array, other) for other in own + seen)
+        seen = new
+        returned = env.step(env.action_space.sample())
+        if not batched and returned[2]:
+            returned = env.reset()
+
+
+@each_id
+def test_bad_actions_raise_and_leave_the_game(name):
+    env = gym.make(name)
+    env.reset(seed=0)
+    state = env.unwrapped.clone_state()
+    for action in (-1, int(env.action_space.n), 1.0, "0", None, [0]):
+        with pytest.raises(ValueError, match="action is"):
+            env.unwrapped.step(action)
+    np.testing.assert_array_equal(env.unwrapped.clone_state(), state)
+    for action in (np.int8(0), np.uint64(1), np.array(2)):
+        env.step(action)
+
+
+@each_id
+def test_bad_seeds_options_and_states_raise(name):
+    env = gym.make(name)
+    env.reset(seed=0)
+    for seed in (-1, 0.5, "x"):
+        with pytest.raises(ValueError, match=f"seed is {seed!r}"):
+            env.unwrapped.reset(seed=seed)
+    with pytest.raises(ValueError, match="'bored'"):
+        env.reset(options={"bored": 1})
+    for state in (None, np.zeros(3), env.unwrapped.clone_state()[:-1]):
+        with pytest.raises(ValueError, match="state is"):
+            env.unwrapped.restore_state(state)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        gym.make(name, colour="red")
+
+
+@each_id
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("kwargs", [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}])
+def test_batched_is_single(name, mode, kwargs):
+    """The native batch returns what Gymnasium's batch of single environments returns, types and infos included."""
+    n = 5
+    native = gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs)
+    sync = SyncVectorEnv([lambda: gym.make(name, **kwargs)] * n, autoreset_mode=mode)
+    assert native.metadata == sync.metadata
+    for attribute in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
+        assert getattr(native, attribute) == getattr(sync, attribute)
+    rng = np.random.default_rng(2)
+    mine, theirs = native.reset(seed=11), sync.reset(seed=11)
+    assert equal(mine, theirs)
+    ended = 0
+    for _ in range(400):
+        mask = theirs[-1]["action_mask"]
+        legal = np.where(rng.random(n) < 0.2, rng.integers(0, native.single_action_space.n, n), mask.argmax(axis=1))
+        mine, theirs = native.step(legal), sync.step(legal)
+        assert equal(mine, theirs)
+        over = theirs[2] | theirs[3]
+        ended += over.sum()
+        if mode is AutoresetMode.DISABLED and over.any():
+            if rng.random() < 0.1:
+                with pytest.raises(gym.error.ResetNeeded):
+                    native.step(legal)
+            seeds = [None, 5, None, 6, 7] if rng.random() < 0.5 else None
+            mine = native.reset(seed=seeds, options={"reset_mask": over})
+            theirs = sync.reset(seed=seeds, options={"reset_mask": over})
+            assert equal(mine, theirs)
+            theirs = (None, {"action_mask": np.stack(sync.call("action_masks"))})
+    assert ended > 3
+    seeds = [4, None, 0, 8, None]
+    assert equal(native.reset(seed=seeds), sync.reset(seed=seeds))
+
+
+@each_id
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
+def test_rendering(name, mode):
+    env = gym.make(name, render_mode=mode)
+    envs = gym.make_vec(name, num_envs=2, render_mode=mode)
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    picture, pictures = env.render(), envs.render()
+    assert equal(pictures[0], picture)
+    assert len(pictures) == 2
+    if mode == "rgb_array":
+        assert picture.dtype == np.uint8
+        assert picture.ndim == 3
+        assert picture.std() > 10
+    env.close()
+    env.close()
+    envs.close()
+
+
+@each_id
+def test_rendering_without_a_mode_warns(name):
+    for env in (gym.make(name).unwrapped, gym.make_vec(name, num_envs=2)):
+        env.reset(seed=0)
+        with pytest.warns(UserWarning, match="without a render_mode"):
+            assert env.render() is None
+
+
+@each_id
+def test_a_window_for_human(name, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame = pytest.importorskip("pygame")
+    env = gym.make(name, render_mode="human")
+    env.reset(seed=0)
+    assert pygame.display.get_init()
+    env.step(0)
+    assert env.render() is None
+    pickle.loads(pickle.dumps(env.unwrapped)).step(1)
+    env.close()
+    assert not pygame.display.get_init()
+
+
+@each_id
+def test_gymnasiums_wrappers(name, tmp_path):
+    pytest.importorskip("moviepy")
+    env = gym.wrappers.RecordEpisodeStatistics(gym.make(name, render_mode="rgb_array"))
+    env = gym.wrappers.RecordVideo(
+        env, str(tmp_path / "videos"), episode_trigger=lambda episode: True, disable_logger=True
+    )
+    env.reset(seed=0)
+    for _ in range(5):
+        env.step(env.action_space.sample())
+    env.close()
+    assert [file.stat().st_size > 1000 for file in tmp_path.rglob("*.mp4")] == [True]
+
+
+@each_id
+def test_gymnasiums_play(name, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame = pytest.importorskip("pygame")
+    pytest.importorskip("matplotlib")
+    from gymnasium.utils import play as by_hand
+
+    env = gym.make(name, render_mode="rgb_array")
+    if not env.has_wrapper_attr("get_keys_to_action"):
+        pytest.skip("not played by hand")
+    keys = env.get_wrapper_attr("get_keys_to_action")()
+    for arrow, action in zip((pygame.K_UP, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_LEFT), range(4), strict=True):
+        assert keys[(arrow,)] == action
+    pressed, played = list(keys), []
+
+    def events():
+        if not pressed:
+            return [pygame.event.Event(pygame.QUIT)]
+        key = pressed.pop(0)[0]
+        return [pygame.event.Event(pygame.KEYDOWN, key=key), pygame.event.Event(pygame.KEYUP, key=key)][:1]
+
+    monkeypatch.setattr(pygame.event, "get", events)
+    note = lambda before, after, action, *rest: played.append(action)  # noqa: E731
+    by_hand.play(env, fps=1000, callback=note, wait_on_player=True, seed=0)
+    assert played

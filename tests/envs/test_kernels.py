@@ -1,0 +1,62 @@
+"""The kernels' cache: never stale, whichever file was edited, and shared by processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mergefall
+import pytest
+
+CALLEE = """
+from mergefall.kernels import kernel
+STEP = {step}
+@kernel
+def callee(x):
+    return x + STEP
+"""
+CALLER = """
+from mergefall.kernels import kernel
+from toy.callee import callee
+@kernel
+def caller(x):
+    return callee(x)
+"""
+RUN = """
+from toy.caller import caller
+print(caller(1))
+print(sum(caller._cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    package = tmp_path / "toy"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "caller.py").write_text(CALLER)
+    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def edited(step):
+        (package / "callee.py").write_text(CALLEE.format(step=step))
+        done = subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
+        return list(map(int, done.stdout.split()))
+
+    return edited
+
+
+def test_editing_a_callee_in_another_file_is_seen(run):
+    """Numba's own cache would return 11 the third time: it looks at the caller's file alone."""
+    assert run(10) == [11, 0]
+    assert run(10) == [11, 1]
+    assert run(20) == [21, 0]
+    assert run(10)[0] == 11
+
+
+def test_nothing_is_compiled_at_import(tmp_path):
+    code = "import mergefall, mergefall.game2048; print('ok')"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = str(Path(mergefall.__file__).parents[1])
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
+    assert not list(tmp_path.rglob("*.nb*"))

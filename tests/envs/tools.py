@@ -1,0 +1,54 @@
+"""What the tests of the 2048 environments share: the plain Python rules applied to many boards at once."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from mergefall.game2048 import reference
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+slide_line = cache(reference.slide_line)
+SIZES = [(2, 2), (2, 3), (3, 2), (3, 3), (2, 6), (4, 4), (4, 5), (5, 3), (6, 6)]
+
+
+@cache
+def golden(name):
+    return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def slide_lines(lines):
+    """Lines uint8[n, length] slid towards their first cell by `reference.slide_line`: (lines, scores int64[n])."""
+    code = (lines.astype(np.int64) << 6 * np.arange(lines.shape[1])).sum(axis=1)
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    slid = [slide_line(tuple(line)) for line in lines[first].tolist()]
+    after = np.array([line for line, _ in slid], dtype=np.uint8)[inverse]
+    return after.reshape(lines.shape), np.array([score for _, score in slid], dtype=np.int64)[inverse]
+
+
+def moves(boards):
+    """All four moves of boards uint8[n, rows, cols]: (boards [n, 4, rows, cols], scores [n, 4], legal [n, 4])."""
+    n, rows, cols = boards.shape
+    after, scores = np.empty((n, 4, rows, cols), np.uint8), np.empty((n, 4), np.int64)
+    for action in range(4):
+        turned = action in (reference.UP, reference.DOWN)
+        view = boards.swapaxes(1, 2) if turned else boards
+        mirrored = action in (reference.RIGHT, reference.DOWN)
+        view = view[:, :, ::-1] if mirrored else view
+        lines, gains = slide_lines(view.reshape(-1, view.shape[2]))
+        slid = lines.reshape(view.shape)
+        slid = slid[:, :, ::-1] if mirrored else slid
+        after[:, action] = slid.swapaxes(1, 2) if turned else slid
+        scores[:, action] = gains.reshape(view.shape[:2]).sum(axis=1)
+    return after, scores, (after != boards[:, None]).any(axis=(2, 3))
+
+
+def symmetries(board):
+    """The eight symmetries of a board: [(board, what becomes of the actions up, right, down, left)]."""
+    pictures = []
+    for mirrored in (False, True):
+        for turns in range(4):  # quarter turns to the left
+            picture = np.rot90(board[:, ::-1] if mirrored else board, turns)
+            actions = [0, 3, 2, 1] if mirrored else [0, 1, 2, 3]
+            pictures.append((picture, [(action - turns) % 4 for action in actions]))
+    return pictures

@@ -1,0 +1,275 @@
+"""Tuning the weights of a player's heuristic by hill climbing (`climbing.py`) over the games that it plays.
+
+A *trial* plays games with one set of weights; its value is their mean score. The mean, not the mean of logarithms: it
+is what evaluations report, a game may well score 0, and a player's scores spread no less in logarithms.
+
+All trials play the same games, seeds from 500 000 on, so that luck is common to what is compared. The best of many
+trials was also the luckiest: the ends of the best climbs, and the start, then play ``finals`` games each, seeds from
+750 000 on, and the best mean there is the result. Evaluations count their seeds from 0 and share none of these.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall_baselines import Player, make
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mergefall_training.climbing import Settings, Weights, ends
+from mergefall_training.records import on_line, read_lines
+from mergefall_training.workers import play_all, process_pool, task
+
+FORMAT, VERSION = "mergefall tuning", 1
+TRIAL_SEED, FINAL_SEED = 500_000, 750_000  # each followed by MOST_GAMES seeds
+FINALISTS = 5  # ends of climbs that play the finals, beside the start
+
+
+def weights_of(spec: Any, path: str = "") -> Weights:
+    """The weights in a heuristic written as JSON: the numbers that have a name, by their paths.
+
+    >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
+    {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
+    """
+    found: Weights = {}
+    for name, value in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
+        if isinstance(value, Mapping | list | tuple):
+            found |= weights_of(value, f"{path}{name}.")
+        elif isinstance(spec, Mapping) and isinstance(value, int | float) and not isinstance(value, bool):
+            found[f"{path}{name}"] = float(value)
+    return found
+
+
+def with_weights(spec: Any, weights: Weights) -> Any:
+    """The heuristic written as JSON with other weights.
+
+    >>> with_weights({"name": "nneonneo", "sum": -11.0}, {"sum": -12.0})
+    {'name': 'nneonneo', 'sum': -12.0}
+    """
+    changed = copy.deepcopy(spec)
+    for path, weight in weights.items():
+        *parents, name = path.split(".")
+        owner = changed
+        for parent in parents:
+            owner = owner[int(parent) if isinstance(owner, list) else parent]
+        owner[name] = weight
+    return changed
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Games ``seed`` to ``seed + games − 1`` with ``weights``: mean score, its standard error, and seconds taken."""
+
+    weights: Weights
+    seed: int
+    games: int
+    mean: float
+    error: float
+    seconds: float
+
+
+Play = Callable[[Weights, int, int], Trial]  # of weights, the first seed and the number of games
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was found: the best finalist, its heuristic as JSON, all finalists (best first) and all trials."""
+
+    heuristic: Any
+    best: Trial
+    finalists: list[Trial]
+    trials: list[Trial]
+
+
+def tune(
+    player: str,
+    options: Mapping[str, Any],
+    env_id: str,
+    settings: Settings | None = None,
+    *,
+    option: str = "heuristic",
+    only: Sequence[str] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+    workers: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Tuning:
+    """Tune the heuristic of the player ``make(player, **options)``, which it takes as ``option``; see the module.
+
+    ``only`` names the weights to change, in this order (all unless told), by their paths as in `weights_of`. ``out``
+    is a JSON-lines file to which each trial is appended as it ends; the same call on it goes on where a run was
+    stopped, and ends with the same result as an unbroken one. A file of another run is a ValueError.
+    """
+    settings = settings or Settings()
+    settings.check()
+    if workers < 1:
+        raise ValueError(f"workers={workers}; expected at least 1")
+    begin = make(player, **dict(options))
+    spec = _spec_of(begin, option)
+    start = _chosen(weights_of(spec), only)
+    job = task(begin, env_id, env_kwargs, max_episode_steps)
+    game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
+    header = {"player": player, "options": {**options, option: spec}, "option": option, "weights": list(start), **game}
+    header |= {"settings": asdict(settings), "package": __version__}
+
+    def play(weights: Weights, seed: int, games: int) -> Trial:
+        begun = perf_counter()
+        changed = make(player, **{**options, option: with_weights(spec, weights)}).with_rules(job.env_kwargs)
+        seeds = range(seed, seed + games)
+        scores = [episode.score for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
+        error = float(np.std(scores)) / math.sqrt(games)
+        return Trial(weights, seed, games, float(np.mean(scores)), round(error, 1), round(perf_counter() - begun, 3))
+
+    with (
+        _Record(out, header, play) as record,
+        process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
+        _progress(player, settings, len(start), progress) as show,
+    ):
+
+        def value(weights: Weights) -> float:
+            trial = record.next(weights, TRIAL_SEED, settings.games)
+            show(trial.mean)
+            return trial.mean
+
+        finalists = [start, *(weights for weights in ends(value, start, settings)[:FINALISTS] if weights != start)]
+        finals = [record.next(weights, FINAL_SEED, settings.finals) for weights in finalists]
+    finals.sort(key=lambda trial: -trial.mean)
+    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
+
+
+def _spec_of(player: Player, option: str) -> Any:
+    """The heuristic that a player holds, as JSON."""
+    held: Any = getattr(player, option, None)
+    if not hasattr(held, "to_json"):
+        raise ValueError(f"{player.name} has no weights in its option {option!r}; it holds {held!r}")
+    return json.loads(json.dumps(held.to_json()))
+
+
+def _chosen(weights: Weights, only: Sequence[str] | None) -> Weights:
+    """The weights to change, in the order asked for."""
+    for name in only or ():
+        if name not in weights:
+            raise ValueError(f"there is no weight {name!r}; there are {', '.join(weights)}")
+    return {name: weights[name] for name in only or weights}
+
+
+def print_tuning(tuning: Tuning) -> None:
+    """Print the finalists, and the best one's heuristic as a suite or the command line takes it."""
+    for trial in tuning.finalists:
+        last = trial.seed + trial.games - 1
+        start = " (the start)" if trial.weights == tuning.trials[0].weights else ""
+        print(f"mean score {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
+    print(f"best after {len(tuning.trials)} trials:")
+    print(json.dumps(tuning.heuristic))
+
+
+class _Record:
+    """The trials of a run, in order: those on file are taken from there, the others are played and appended."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], play: Play) -> None:
+        self._play = play
+        self.passed: list[Trial] = []
+        self._known: list[Trial] = []
+        self._path = Path(path) if path is not None else None
+        if self._path is None:
+            return
+        if self._path.is_dir():
+            raise ValueError(f"{path} is a folder; expected the name of a file for the trials")
+        asked = {"format": FORMAT, "version": VERSION, **header}
+        try:
+            line = json.dumps(asked, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch()
+        lines, whole = read_lines(self._path, "trials", line.encode())
+        for number, record in enumerate(lines, start=1):
+            with on_line(self._path, number):
+                if number == 1:
+                    _check_header(record, json.loads(line))
+                else:
+                    self._known.append(_trial_from(record))
+        os.truncate(self._path, whole)
+        if not lines:
+            self._append(line)
+
+    def next(self, weights: Weights, seed: int, games: int) -> Trial:
+        number = len(self.passed)
+        if number < len(self._known):
+            trial = self._known[number]
+            if (trial.weights, trial.seed, trial.games) != (weights, seed, games):
+                raise ValueError(
+                    f"{self._path}, line {number + 2}: the search tries {weights} here, the file has {trial.weights}"
+                )
+        else:
+            trial = self._play(weights, seed, games)
+            if self._path:
+                self._append(json.dumps(asdict(trial)))
+        self.passed.append(trial)
+        return trial
+
+    def _append(self, line: str) -> None:
+        assert self._path is not None
+        with self._path.open("ab") as file:
+            file.write(line.encode() + b"\n")
+
+    def __enter__(self) -> _Record:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, KeyboardInterrupt) and self._path:
+            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
+
+
+def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for name in ("format", "version"):
+        if found.get(name) != asked[name]:
+            raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
+    differences = [
+        f"{name} is {found.get(name)!r} there, {asked.get(name)!r} here"
+        for name in sorted({*found, *asked})
+        if found.get(name) != asked.get(name)
+    ]
+    if differences:
+        raise ValueError(f"the file holds another run: {'; '.join(differences)}. Choose another file.")
+
+
+def _trial_from(record: Mapping[str, Any]) -> Trial:
+    expected = {field.name for field in fields(Trial)}
+    numbers = [value for name, value in record.items() if name != "weights"]
+    if record.keys() != expected or not isinstance(record["weights"], dict):
+        raise ValueError(f"a trial has the fields {sorted(expected)}; found {record}")
+    numbers += record["weights"].values()
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise ValueError(f"expected numbers in a trial; found {record}")
+    return Trial(**record)
+
+
+@contextmanager
+def _progress(title: str, settings: Settings, weights: int, enabled: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar on stderr with the best mean so far; it yields what takes each trial's mean."""
+    most = (1 + settings.restarts) * (1 + 2 * weights * settings.passes)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    columns += (TextColumn("best {task.fields[best]:,.0f}"), TimeElapsedColumn(), TimeRemainingColumn())
+    best = 0.0
+    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
+        row = bar.add_task(f"{title}: trials, at most", total=min(most, settings.trials or most), best=best)
+
+        def show(mean: float) -> None:
+            nonlocal best
+            best = max(best, mean)
+            bar.update(row, advance=1, best=best)
+
+        yield show
