@@ -1,10 +1,13 @@
 """Tuning: climbs reach a known optimum; a run that was stopped ends as an unbroken one; honest files."""
 
+import gzip
 import json
 from dataclasses import asdict, replace
 
 import pytest
+from mergefall.game2048 import heuristic
 from mergefall_training.climbing import Settings, climbs
+from mergefall_training.suites import FOLDER, load_suite
 from mergefall_training.tuning import TRIAL_SEED, tune, weights_of, with_weights
 
 ENV = "mergefall/Game2048-v0"
@@ -169,3 +172,15 @@ def test_bad_arguments(changed, complaint):
 def test_bad_settings(changed):
     with pytest.raises(ValueError, match=next(iter(changed))):
         run(settings=Settings(**changed))
+
+
+@pytest.mark.parametrize(("name", "label"), [("a2", "default "), ("b2", "b "), ("c3", "c ")])
+def test_the_suite_of_prairie_fire_plays_what_its_records_found(name, label):
+    tuned = FOLDER.parent / "tuned" / f"prairie-fire-{name}.jsonl.gz"
+    header, *trials = [json.loads(line) for line in gzip.decompress(tuned.read_bytes()).splitlines()]
+    best = max((trial for trial in trials if trial["seed"] == 750_000), key=lambda trial: trial["mean"])
+    found = heuristic(with_weights(header["options"]["heuristic"], best["weights"]))
+    entries = [entry for entry in load_suite("prairie-fire").games[0].players if entry.label.startswith(label)]
+    assert [entry.options["depth"] for entry in entries] == [2, 3]
+    for entry in entries:
+        assert heuristic(entry.options["heuristic"]).weight_vector().tolist() == found.weight_vector().tolist()

@@ -40,7 +40,6 @@ CONTEXT = np.dtype(
         ("entry_count", np.int64),
         ("stop", np.int64),  # set from outside: give up
         ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
-        ("rewards", np.float64),  # 1 if the score of the moves counts, else 0
         ("state_leaves", np.int64),  # whether leaves have one more tile
     ]
 )
@@ -138,6 +137,7 @@ class Engine(NamedTuple):
     """The kernels a search is built from. `name` tells apart what is compiled from them."""
 
     name: str
+    scored: bool  # whether the score of the moves counts; known to the compiler, so that it leaves out what does not
     from_cells: Any
     key: Any
     moves: Any
@@ -147,18 +147,18 @@ class Engine(NamedTuple):
     evaluate: Any
 
 
-def engine(kind: str, heuristic: Any) -> Engine:
+def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
     """The kernels for boards held as `kind`, valued by the class `heuristic` (None: every leaf is worth 0).
 
     ``packed``: 4×4 in a word, the heuristic's own fast kernel. ``small``: smaller boards in a word. ``wide``: any.
     """
-    name = f"{kind}-{heuristic.name if heuristic else 'none'}"
+    name = f"{kind}-{heuristic.name if heuristic else 'none'}{'-scored' if scored else ''}"
     evaluate = _evaluator(kind, heuristic, name)
     if kind == "wide":
         shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile, wide_cell_of
     else:
         shared = packed_from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile, packed_cell_of
-    return Engine(name, *shared, evaluate)
+    return Engine(name, scored, *shared, evaluate)
 
 
 def _evaluator(kind: str, heuristic: Any, name: str) -> Any:

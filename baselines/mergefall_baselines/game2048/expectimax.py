@@ -19,7 +19,7 @@ TABLE_BITS = 21
 
 
 @cache
-def expectimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
+def expectimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
     """The search for one way of holding boards and one heuristic class.
 
     ``root_move(cells, action, settings) -> value`` searches one move, ``decide`` all four, as `base.py` says.
@@ -28,12 +28,12 @@ def expectimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
     real = heuristic.real if heuristic else np.float64
     dead = real(heuristic.dead if heuristic else 0.0)
     floored = heuristic is not None and heuristic.floored
-    line_values = kind == "packed" and heuristic is not None and heuristic.line_additive
-    return _compile(engine(kind, heuristic), real, dead, dead if floored else real(-np.inf), line_values)
+    line_values = kind == "packed" and heuristic is not None and heuristic.line_additive and not scored
+    return _compile(engine(kind, heuristic, scored), real, dead, dead if floored else real(-np.inf), line_values)
 
 
 def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: bool) -> tuple[Any, Any]:
-    _, from_cells, key_of, moves, open_cells, with_tile, cell_of, evaluate = boards
+    _, scored, from_cells, key_of, moves, open_cells, with_tile, cell_of, evaluate = boards
     two, four = real(0.9), real(0.1)
     entry = entry_type(real)
     U = np.uint64
@@ -41,15 +41,14 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
     @kernel(variant=boards.name)
     def best_leaf(state, ctx):
         """Value of a player's node whose moves lead to leaves."""
-        c = read(ctx)
         best, legal = lowest, False
         after0, after1, after2, after3, along, across = moves(state, ctx)
         for i in range(4):
             if after0 != state:
                 legal = True
                 value = real(evaluate(after0, False, ctx))
-                if c.rewards != 0.0:
-                    value = real(value + c.rewards * (along if i < 2 else across))
+                if scored:
+                    value = real(value + (along if i < 2 else across))
                 best = max(best, value)
             after0, after1, after2 = after1, after2, after3
         return best if legal else dead
@@ -61,17 +60,16 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         cells = open_cells(board, ctx)
         total, empty = real(0.0), 0
         if line_values:
-            if c.rewards == 0.0:
-                leaves = borrow(c.leaves, real, 32)
-                best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
-                while cells:
-                    index = U(2 * cell_of(cells))
-                    with_two, with_four = leaves[index], leaves[index + U(1)]
-                    total += (with_two if with_two != lowest else dead) * two
-                    total += (with_four if with_four != lowest else dead) * four
-                    cells &= cells - U(1)
-                    empty += 1
-                return total / real(empty)
+            leaves = borrow(c.leaves, real, 32)
+            best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
+            while cells:
+                index = U(2 * cell_of(cells))
+                with_two, with_four = leaves[index], leaves[index + U(1)]
+                total += (with_two if with_two != lowest else dead) * two
+                total += (with_four if with_four != lowest else dead) * four
+                cells &= cells - U(1)
+                empty += 1
+            return total / real(empty)
         while cells:
             bit = cells & (~cells + U(1))
             total += best_leaf(with_tile(board, bit, 1), ctx) * two
@@ -143,8 +141,8 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
                         if after0 != state:
                             legal = True
                             later = chance(after0, below, onward, ctx)
-                            if c.rewards != 0.0:
-                                later = real(later + c.rewards * (along if i < 2 else across))
+                            if scored:
+                                later = real(later + (along if i < 2 else across))
                             best = max(best, later)
                         after0, after1, after2 = after1, after2, after3
                     total += (best if legal else dead) * weight
@@ -166,8 +164,8 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         left = own_moves(cells, rule) - 1
         if own_table:
             forget(borrow(c.entries, entry, c.entry_count), left)
-        value = chance(after, left, real(1.0), ctx)
-        return np.float64(value) + c.rewards * (across if action & 1 else along)
+        value = np.float64(chance(after, left, real(1.0), ctx))
+        return value + (across if action & 1 else along) if scored else value
 
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
@@ -241,7 +239,7 @@ class Expectimax(Search2048):
         return decide, self._settings(kind, rows, cols)
 
     def _kernels(self, kind: str) -> tuple[Any, Any]:
-        return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None)
+        return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None, self.rewards)
 
     def _settings(self, kind: str, rows: int, cols: int) -> Any:
         ctx, blank = self.context(kind, rows, cols, TABLE_BITS if self.table else 0, self.cutoff)

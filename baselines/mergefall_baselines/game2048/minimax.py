@@ -18,9 +18,9 @@ U = np.uint64
 
 
 @cache
-def minimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
+def minimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
     """``decide`` and ``choose`` of minimax for one way of holding boards and one heuristic class."""
-    name, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic)
+    name, _, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic, scored)
     dead = float(heuristic.dead) if heuristic else 0.0
 
     @kernel(variant=name)
@@ -49,7 +49,7 @@ def minimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
                     for i in range(4):
                         if after0 != state and best < min(beta, worst):
                             legal = True
-                            score = c.rewards * (along if i < 2 else across)
+                            score = np.float64(along if i < 2 else across) if scored else 0.0
                             if last:
                                 later = np.float64(evaluate(after0, False, ctx))
                             else:
@@ -62,13 +62,13 @@ def minimax_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
                     return worst
         return worst
 
-    return _root(name, from_cells, moves, worst_reply)
+    return _root(name, scored, from_cells, moves, worst_reply)
 
 
 @cache
-def mixed_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
+def mixed_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
     """``decide`` and ``choose`` of the mixed search for one way of holding boards and one heuristic class."""
-    name, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic)
+    name, _, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic, scored)
     dead = float(heuristic.dead)
 
     @kernel(variant=name)
@@ -111,10 +111,10 @@ def mixed_kernels(kind: str, heuristic: Any) -> tuple[Any, Any]:
     def from_root(board, left, alpha, beta, ctx):
         return worst_cell(board, left, alpha, 2.0, ctx)
 
-    return _root(f"{name}-mixed", from_cells, moves, from_root)
+    return _root(f"{name}-mixed", False, from_cells, moves, from_root)
 
 
-def _root(name: str, from_cells: Any, moves: Any, reply: Any) -> tuple[Any, Any]:
+def _root(name: str, scored: bool, from_cells: Any, moves: Any, reply: Any) -> tuple[Any, Any]:
     """The root of a search whose opponent is ``reply(board, left, alpha, beta, ctx)``.
 
     ``decide`` gives each move its exact value; ``choose`` only the first best one, the others bounds below it.
@@ -133,7 +133,7 @@ def _root(name: str, from_cells: Any, moves: Any, reply: Any) -> tuple[Any, Any]
             after = up if action == 0 else right if action == 1 else down if action == 2 else left
             values[action] = -np.inf
             if after != board:
-                score = c.rewards * (across if action & 1 else along)
+                score = np.float64(across if action & 1 else along) if scored else 0.0
                 alpha = best - score if bounded else -np.inf
                 values[action] = reply(after, below, alpha, np.inf, ctx) + score
                 best = max(best, values[action])
@@ -188,7 +188,7 @@ class Minimax(Search2048):
         return self._settled(1, kind, rows, cols)
 
     def _settled(self, which: int, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        kernels = self._kernels(kind, type(self.heuristic) if self.heuristic else None)
+        kernels = self._kernels(kind, type(self.heuristic) if self.heuristic else None, self.rewards)
         ctx, blank = self.context(kind, rows, cols)
         return kernels[which], (ctx, blank, self.rule, self._order)
 

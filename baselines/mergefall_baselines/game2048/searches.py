@@ -21,6 +21,15 @@ TO_THE_END = 255  # own moves left of a search without a depth limit
 RULES = {None: 0, "distinct": -1, "empties": -2}
 
 
+def depth_rule(depth: Any) -> int:
+    """A `depth` option as kernels take it: a number of own moves, or one of `RULES`; raises ValueError."""
+    if (depth is None or isinstance(depth, str)) and depth in RULES:
+        return RULES[depth]
+    if isinstance(depth, int) and 1 <= depth <= MARGIN:
+        return depth
+    raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
+
+
 @kernel
 def own_moves(cells, rule):
     """Depth of a search in own moves under a rule: a number above 0 is the depth itself, else see `RULES`."""
@@ -64,13 +73,10 @@ class Search2048(Player2048):
         cols: int | None = None,
     ) -> None:
         super().__init__(rows, cols, order)
-        named = depth is None or isinstance(depth, str)
-        if not (depth in RULES if named else isinstance(depth, int) and 1 <= depth <= MARGIN):
-            raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
         if leaf not in ("afterstate", "state"):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
-        self.rule = RULES[depth] if named else depth
+        self.rule = depth_rule(depth)
         if time_limit is not None and not time_limit > 0:
             raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
         self.time_limit = time_limit
@@ -134,7 +140,7 @@ class Search2048(Player2048):
         record["cells"] = address(np.zeros(rows * cols, dtype=np.uint8))
         record["leaves"] = address(np.zeros(32, dtype=self.real))
         record["entries"], record["entry_count"] = address(entries), entries.size
-        record["cutoff"], record["rewards"] = self.real(cutoff), self.rewards
+        record["cutoff"] = self.real(cutoff)
         record["state_leaves"] = self.state_leaves
         self._records[record.ctypes.data] = record
         return np.uint64(record.ctypes.data), (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)

@@ -74,7 +74,7 @@ def plot_clusters(ranks: ArrayLike) -> Figure:
     cols = np.shape(ranks)[1]
     for letter, cluster in zip(LETTERS, found, strict=False):
         row, col = divmod(cluster.cells[0], cols)
-        left.text(col + 0.12, row + 0.3, letter, fontsize=8, color=INK)
+        left.text(col + 0.09, row + 0.26, letter, fontsize=7, color=INK)
     header = ("", "tile", "cells", "shape", "turns", "neighbours", "monotone")
     places = (0.05, 0.19, 0.28, 0.33, 0.5, 0.55, 0.99)
     aligned = ("left", "right", "right", "left", "right", "left", "right")
@@ -138,7 +138,7 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | Non
             if own and c + across < cols and all(colour == own for colour in block):
                 place = c + (0.5 if across else 0.06), r + (0.5 if down else 0.06)
                 wide, high = 1 if across else 0.88, 1 if down else 0.88
-                axes.add_patch(Rectangle(place, wide, high, facecolor=own, linewidth=0))
+                axes.add_patch(Rectangle(place, wide, high, facecolor=own, linewidth=0, snap=False))
         if rank:
             _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, _shade(DARK if own else front))
     axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")
