@@ -165,11 +165,11 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             found = f"{actions.dtype}{list(actions.shape)}"
             raise ValueError(f"actions are {found}; expected integers of shape ({self.num_envs},)")
-        wrong = (actions < 0) | (actions > 3)
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        values = np.ascontiguousarray(actions, dtype=np.int64)
+        if values.view(np.uint64).max() > 3:
+            i = int(np.argmax(values.view(np.uint64) > 3))
             raise ValueError(f"action of game {i} is {actions[i]}; expected 0 up, 1 right, 2 down or 3 left")
-        return np.ascontiguousarray(actions, dtype=np.int64)
+        return values
 
     def _checked_mask(self, mask: Any) -> NDArray[np.bool_]:
         if mask is None:
