@@ -57,11 +57,10 @@ class Contestant:
     worker: str
     size: int = 1
     python: str = sys.executable
-    threads: int = 1
     figures: list[float] = field(default_factory=list)
 
     def start(self) -> None:
-        environment = {**os.environ, "NUMBA_NUM_THREADS": str(self.threads)}
+        environment = dict(os.environ)
         if self.python != sys.executable:
             environment.pop("PYTHONPATH", None)  # the peer's own packages, not ours
         command = [self.python, str(HERE / "workers.py"), self.worker, str(self.size)]
@@ -137,23 +136,25 @@ def bench_batched(rounds: int) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     print(f"\nBatched, observations and masks in every step ({cores} cores; pgx uses all of them)")
     python = peer_python("pgx")
-    ours = [
-        Contestant(
-            f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", "batched-ours", size, threads=threads
-        )
+    ours = {
+        threads: [
+            Contestant(
+                f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"batched-ours-{threads}", size
+            )
+            for size in OUR_SIZES
+        ]
         for threads in (1, 2)
-        for size in OUR_SIZES
-    ]
+    }
     pgx = [
         Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, python)
         for size in PGX_SIZES
         for name, way in (("", ""), ("-scan", ", lax.scan"))
     ]
-    contest(ours + pgx, rounds)
+    contest(ours[1] + ours[2] + pgx, rounds)
     base = max(contestant.median for contestant in pgx if contestant.size == 1024)
     best = max(contestant.median for contestant in pgx)
     for threads, target in ((1, 25), (2, 50)):
-        figure = max(contestant.median for contestant in ours if contestant.threads == threads)
+        figure = max(contestant.median for contestant in ours[threads])
         where = f"{threads} thread{'s' * (threads > 1)}"
         goal(f"mergefall, {where}, best / pgx, 1024 games", figure / base, target, "x")
         print(f"  {f'mergefall, {where}, best / pgx, best':44} {figure / best:>13,.1f}x")

@@ -70,13 +70,13 @@ def single_noop():
     return single("Noop-v0", register)
 
 
-def batched_ours(size):
+def batched_ours(size, threads):
     """The native batch, random legal actions; observations, masks, rewards and infos are made in every step."""
     import gymnasium as gym
     import mergefall  # noqa: F401
     import numpy as np
 
-    envs = gym.make_vec("mergefall/Game2048-v0", num_envs=size)
+    envs = gym.make_vec("mergefall/Game2048-v0", num_envs=size, threads=threads)
     _, infos = envs.reset(seed=0)
     noise = np.random.default_rng(0).random((8, size, 4))
     steps = max(1, 100_000 // size)
@@ -157,7 +157,8 @@ WORKERS = {
     "single-ours": lambda size: single_ours(),
     "single-peer": lambda size: single_peer(),
     "single-noop": lambda size: single_noop(),
-    "batched-ours": batched_ours,
+    "batched-ours-1": lambda size: batched_ours(size, threads=1),
+    "batched-ours-2": lambda size: batched_ours(size, threads=2),
     "batched-pgx": lambda size: batched_pgx(size, scan=False),
     "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
     "rules": lambda size: rules(),

@@ -1,11 +1,16 @@
 """The 2048 environments: arguments, starts, goals, rewards, and the batch against single environments."""
 
+import multiprocessing
+import os
+import time
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from mergefall.game2048 import ACTIONS, Game2048Env, Game2048VectorEnv, batch, draw, from_text, move, to_text
+from mergefall.game2048 import ACTIONS, Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
 from mergefall.game2048 import board as core
+from mergefall.threads import share
 
 from .test_api import equal
 
@@ -127,6 +132,7 @@ def test_bad_arguments_are_named(cls, kwargs, message):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
+        ({"threads": 0}, "threads is 0"),
         ({"num_envs": 0}, "num_envs is 0"),
         ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
         ({"max_episode_steps": 0}, "max_episode_steps is 0"),
@@ -211,20 +217,44 @@ def test_drawn_starts_come_from_the_pool():
 
 @pytest.mark.parametrize(("rows", "cols"), [(4, 4), (3, 5)])
 def test_all_threads_play_as_one(rows, cols):
-    games = 1000
-    starts = Game2048VectorEnv(games, rows, cols)
-    starts.reset(seed=3)
-    states = [starts.clone_state(), starts.clone_state()]
+    games = 2100
+    one, four = (Game2048VectorEnv(games, rows, cols, threads=threads) for threads in (1, 4))
+    assert (one.threads, four.threads) == (1, 4)
+    assert equal(one.reset(seed=3), four.reset(seed=3))
     rng = np.random.default_rng(0)
-    fresh = np.zeros(games, bool)
-    for _ in range(40):
+    for _ in range(60):
         actions = rng.integers(0, 4, games)
-        seen = [batch.Seen.empty(states[0]) for _ in range(2)]
-        for play, state, shown in zip((batch.step, batch.step_parallel), states, seen, strict=True):
-            play(0, games, state, actions, fresh, starts._pool, *starts._rules, *shown)
-        assert equal(tuple(seen[0]), tuple(seen[1]))
-        assert equal(*states)
-        fresh = seen[0].terminated
+        assert equal(one.step(actions), four.step(actions))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_threads_survive_a_fork():
+    envs = Game2048VectorEnv(2100, threads=2)
+    envs.reset(seed=3)
+    envs.step(np.zeros(2100, int))
+    state = envs.clone_state()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        mine = envs.step(np.ones(2100, int))
+        theirs = pool.apply_async(_stepped, [state]).get(timeout=60)
+    assert equal(mine, theirs)
+
+
+def _stepped(state):
+    envs = Game2048VectorEnv(2100, threads=2)
+    envs.restore_state(state)
+    return envs.step(np.ones(2100, int))
+
+
+def test_an_error_in_any_thread_is_raised():
+    def work(piece):
+        time.sleep(0.001)
+        if piece == 3:
+            raise KeyError(piece)
+
+    for _ in range(5):
+        with pytest.raises(KeyError):
+            share(work, range(20), threads=3)
 
 
 def test_clones_of_a_batch_play_on_alike():

@@ -21,6 +21,15 @@ TO_THE_END = 255  # own moves left of a search without a depth limit
 RULES = {None: 0, "distinct": -1, "empties": -2}
 
 
+def depth_rule(depth: Any) -> int:
+    """A `depth` option as kernels take it: a number of own moves, or one of `RULES`; raises ValueError."""
+    if (depth is None or isinstance(depth, str)) and depth in RULES:
+        return RULES[depth]
+    if isinstance(depth, int) and 1 <= depth <= MARGIN:
+        return depth
+    raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
+
+
 @kernel
 def own_moves(cells, rule):
     """Depth of a search in own moves under a rule: a number above 0 is the depth itself, else see `RULES`."""
@@ -64,13 +73,10 @@ class Search2048(Player2048):
         cols: int | None = None,
     ) -> None:
         super().__init__(rows, cols, order)
-        named = depth is None or isinstance(depth, str)
-        if not (depth in RULES if named else isinstance(depth, int) and 1 <= depth <= MARGIN):
-            raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
         if leaf not in ("afterstate", "state"):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
-        self.rule = RULES[depth] if named else depth
+        self.rule = depth_rule(depth)
         if time_limit is not None and not time_limit > 0:
             raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
         self.time_limit = time_limit

@@ -1,4 +1,4 @@
-"""One pass over many games: every output of a batched step written by one kernel, on one thread or on all.
+"""One pass over many games: every output of a batched step written by one kernel, which threads call for a part each.
 
 Each game is a row of state words as in `board.py`. What a step returns is a `Seen`, made anew for every step.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
@@ -16,7 +15,6 @@ from mergefall.game2048 import square
 from mergefall.kernels import kernel, unowned
 
 U = np.uint64
-RUN = 256  # games that a thread takes at a time
 
 
 class Seen(NamedTuple):
@@ -117,8 +115,8 @@ def step(
 ):
     """Step games `first` to `end` - 1 of states uint64[n, words]; those marked in `fresh` bool[n] begin anew instead.
 
-    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one:
-    Numba's parallel loops lose what is written into the arrays of a tuple.
+    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one: from
+    a tuple in a loop, Numba takes arrays with a count of references each, which takes longer than the step.
     """
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))
@@ -127,51 +125,6 @@ def step(
         seen = _play(i, states, actions[i], fresh[i], pool, lines)
         _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
         _show(i, states, seen, cells, masks, scores, max_tiles, legal)
-
-
-@kernel(parallel=True)
-def step_parallel(
-    first,
-    end,
-    states,
-    actions,
-    fresh,
-    pool,
-    lines,
-    log2,
-    illegal_limit,
-    max_steps,
-    cells,
-    rewards,
-    terminated,
-    truncated,
-    masks,
-    scores,
-    max_tiles,
-    legal,
-):
-    """What `step` does, by all threads, each taking a run of games at a time."""
-    for k in prange((end - first + RUN - 1) // RUN):
-        step(
-            first + k * RUN,
-            min(first + (k + 1) * RUN, end),
-            states,
-            actions,
-            fresh,
-            pool,
-            lines,
-            log2,
-            illegal_limit,
-            max_steps,
-            cells,
-            rewards,
-            terminated,
-            truncated,
-            masks,
-            scores,
-            max_tiles,
-            legal,
-        )
 
 
 @kernel

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
-import numba
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
@@ -17,8 +16,9 @@ from mergefall.game2048 import board as core
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
 from mergefall.game2048.settings import Settings, integer
+from mergefall.threads import cores, share
 
-PARALLEL_FROM = 512  # with fewer games, waking the threads takes longer than the work
+FEWEST = 512  # games for a thread: with fewer, waking it takes longer than the work
 
 
 class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
@@ -32,9 +32,8 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
     `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
     one frame per game (`"ansi"` or `"rgb_array"`).
 
-    From 512 games on, a step uses all of Numba's threads (`numba.set_num_threads(1)` turns that off). A process that
-    has done so must not be forked to step more games in its children: GNU OpenMP ends them. Start new ones instead
-    (`multiprocessing` contexts `spawn` or `forkserver`).
+    A step is shared by `threads` threads, by default one for each core if it has at least 512 games to play; results do
+    not depend on them.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Game2048-v0", num_envs=3, autoreset_mode="SameStep")
@@ -57,6 +56,7 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
+        threads: int | None = None,
     ) -> None:
         self.settings = Settings(rows, cols, goal, reward, illegal_limit)
         if render_mode not in (None, "ansi", "rgb_array"):
@@ -68,6 +68,8 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
         self.max_episode_steps = max_episode_steps
+        most = cores() if threads is None else integer("threads", threads, 1)
+        self.threads = max(1, min(most, self.num_envs // FEWEST))
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**Game2048Env.metadata, "autoreset_mode": self.autoreset_mode}
@@ -86,6 +88,8 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # episodes that the last step ended
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._started = False
+        size = max(FEWEST, -(-self.num_envs // (2 * self.threads)))  # two parts a thread, so that none waits for long
+        self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
@@ -123,10 +127,12 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
-        many = self.num_envs >= PARALLEL_FROM and numba.get_num_threads() > 1
         seen = batch.Seen.empty(self._states)
-        play = batch.step_parallel if many else batch.step
-        play(0, self.num_envs, self._states, actions, fresh, self._pool, *self._rules, *seen)
+        everything = (self._states, actions, fresh, self._pool, *self._rules, *seen)
+        if self.threads == 1:
+            batch.step(0, self.num_envs, *everything)
+        else:
+            share(lambda part: batch.step(*part, *everything), self._parts, self.threads)
         self._ended = seen.terminated | seen.truncated
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
