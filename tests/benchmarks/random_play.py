@@ -22,10 +22,7 @@ def play(stream, moves, lines):
     for _ in range(moves):
         if mask == 0:
             games += 1
-            stream, bits = core.next_bits(stream)
-            board = (U(1) + U((bits & U(0xFFFFFFFF)) < core.FOUR_IN_2_32)) << (bits >> U(60) << U(2))
-            stream, bits = core.next_bits(stream)
-            board = square.add_tile(board, bits)
+            stream, board = square.two_tiles(stream)
             mask = square.legal_mask(board)
         stream, bits = core.next_bits(stream)
         action = PICKS[mask, ((bits >> U(32)) * U(12)) >> U(32)]

@@ -81,6 +81,15 @@ def test_the_fast_step_is_the_plain_one(top):
     np.testing.assert_array_equal(fast, states)
 
 
+def test_the_fast_start_is_the_plain_one():
+    states = core.new_states(500, 4, 4)
+    states[:, core.STREAM] = np.arange(500)
+    fast, pool = states.copy(), np.zeros((0, 16), np.uint8)
+    for i in range(500):
+        assert square.begin(fast, i, pool) == core.begin(states[i], pool)
+    np.testing.assert_array_equal(fast, states)
+
+
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (3, 4), (4, 4)])
 def test_packed_moves_are_the_reference(rows, cols):
     rng = np.random.default_rng(3)

@@ -20,14 +20,15 @@ U = np.uint64
 class Seen(NamedTuple):
     """What n games show after a step: the columns of Gymnasium's batched returns.
 
-    `cells` are the words of the states that hold the ranks, so that a kernel copies words: uint64[n, words].
+    `cells` are the words of the states that hold the ranks, so that a kernel copies words: uint64[n, words]; `masks`
+    likewise the four bytes of each action mask in a word.
     """
 
     cells: NDArray[np.uint64]
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
-    masks: NDArray[np.int8]
+    masks: NDArray[np.uint32]
     scores: NDArray[np.int64]
     max_tiles: NDArray[np.int64]
     legal: NDArray[np.bool_]
@@ -41,7 +42,7 @@ class Seen(NamedTuple):
             np.empty(n, np.float64),
             np.empty(n, np.bool_),
             np.empty(n, np.bool_),
-            np.empty((n, 4), np.int8),
+            np.empty(n, np.uint32),
             np.empty(n, np.int64),
             np.empty(n, np.int64),
             np.empty(n, np.bool_),
@@ -65,8 +66,7 @@ def _show(i, states, seen, cells, masks, scores, max_tiles, legal):
     else:
         for j in range(cells.shape[1]):
             cells[i, j] = states[i, core.CELLS + j]
-    for action in range(4):
-        masks[i, action] = seen >> action & 1
+    masks[i] = (seen & 15) * 0x204081 & 0x1010101  # bit a of the mask to the lowest bit of byte a
     scores[i] = np.int64(states[i, core.SCORE])
     max_tiles[i] = 1 << (seen >> core.RANK_SHIFT & 255)
     legal[i] = seen >> core.LEGAL_BIT & 1
@@ -76,7 +76,7 @@ def _show(i, states, seen, cells, masks, scores, max_tiles, legal):
 def _play(i, states, action, fresh, pool, lines):
     """Step game `i`, or begin it where it is to be fresh; returns the packed integer, not over at a beginning."""
     if fresh:
-        seen = core.begin(states[i], pool) & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
+        seen = square.begin(states, i, pool) & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
     else:
         seen = square.step(states, i, action, lines)
     return seen
@@ -121,7 +121,7 @@ def step(
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))
     masks, scores, max_tiles, legal = unowned((masks, scores, max_tiles, legal))
-    for i in range(first, end):
+    for i in range(U(first), U(end)):  # unsigned, so that no index is looked at for being negative
         seen = _play(i, states, actions[i], fresh[i], pool, lines)
         _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
         _show(i, states, seen, cells, masks, scores, max_tiles, legal)
@@ -131,7 +131,7 @@ def step(
 def begin(states, which, pool, out):
     """Begin the games with the indices `which` int64[k] anew and write what they show."""
     for i in which:
-        seen = core.begin(states[i], pool) | 1 << core.LEGAL_BIT
+        seen = square.begin(states, i, pool) | 1 << core.LEGAL_BIT
         _show(i, states, seen, out.cells, out.masks, out.scores, out.max_tiles, out.legal)
 
 

@@ -246,5 +246,10 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
 
 def _infos(seen: batch.Seen, mask: NDArray[np.bool_]) -> dict[str, Any]:
     """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
-    columns = {"action_mask": seen.masks, "score": seen.scores, "max_tile": seen.max_tiles, "legal": seen.legal}
+    columns = {
+        "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
+        "score": seen.scores,
+        "max_tile": seen.max_tiles,
+        "legal": seen.legal,
+    }
     return columns | {f"_{key}": mask.copy() for key in columns}
