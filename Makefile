@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 
-.PHONY: compare test setup bench perft strength lint exact-3x3 clean-cache
+.PHONY: compare test setup bench perft strength lint exact-3x3 wheel clean-cache
 
 compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -34,6 +34,9 @@ strength: setup  ## every documented player at its own depth, hundreds of games 
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/test_solver.py
+
+wheel: setup  ## build a wheel, install it into an empty environment without extras, use it there
+	$(BIN)/python tests/wheel.py
 
 clean-cache:  ## drop compiled kernels
 	find envs baselines training tests -name '*.nb[ic]' -delete
