@@ -41,7 +41,8 @@ def make(name: str, **options: Any) -> Player:
     if missing:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
     player = factory(**options)
-    player.name, player.options = name, dict(options)
+    player.name = name
+    player.options = {key: value.to_json() if hasattr(value, "to_json") else value for key, value in options.items()}
     return player
 
 

@@ -11,12 +11,13 @@ kernel needs. The highest value wins, ties go to the first in `order`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from mergefall.game2048 import board
+from mergefall.game2048 import Game2048Env, board
 from mergefall.game2048.packed import fits
+from mergefall.game2048.settings import Settings
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
@@ -60,6 +61,12 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
     return play_on
 
 
+@lru_cache
+def _game(env_kwargs: tuple[tuple[str, Any], ...]) -> Settings:
+    """What the environment makes of its arguments, errors included."""
+    return Game2048Env(**dict(env_kwargs)).settings
+
+
 class Player2048(Player):
     """A 2048 player with a decision kernel. Options: rows, cols (the environment's, if left out), order (of ties)."""
 
@@ -82,7 +89,7 @@ class Player2048(Player):
         """The same for a kernel that need value only the move to choose right; others get a lower value."""
         return self._once(self._make_chooser, kind, rows, cols)
 
-    def _once(self, maker: Any, *key: Any) -> tuple[Any, Any]:
+    def _once(self, maker: Any, *key: Any) -> Any:
         if (maker.__name__, key) not in self._made:
             self._made[maker.__name__, key] = maker(*key)
         return self._made[maker.__name__, key]
@@ -128,14 +135,13 @@ class Player2048(Player):
         """One whole episode from ``reset(seed=seed)``, in a compiled loop: the gym loop's trajectory."""
         if env_id != ENV_ID:
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
-        kwargs = dict(env_kwargs or {})
-        rows, cols, goal = kwargs.get("rows", 4), kwargs.get("cols", 4), kwargs.get("goal")
-        self._check_rules({"rows": rows, "cols": cols})
-        state = board.new_states(1, rows, cols, goal.bit_length() - 1 if goal else 0)[0]
+        game = _game(tuple((env_kwargs or {}).items()))
+        self._check_rules({"rows": game.rows, "cols": game.cols})
+        state = game.new_states(1)[0]
         state[board.STREAM] = board.stream_from_seed(seed)
         board.start(state)
         actions, terminated = self._play_from(state, seed, max_episode_steps)
-        top = int(board.cells_of(state, rows, cols).max())
+        top = int(board.cells_of(state, game.rows, game.cols).max())
         figures = {"score": int(state[board.SCORE]), "max_tile": 1 << top}
         return Trajectory(seed, actions, terminated, figures)
 

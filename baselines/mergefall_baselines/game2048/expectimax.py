@@ -250,9 +250,9 @@ class Expectimax(Search2048):
             return super()._decide(decider, kind, ranks, memory, values)
         root_move, _ = self._kernels(kind)
         settings = self._once(self._settings_each, kind, *ranks.shape)
-        with ThreadPoolExecutor(self.threads) as pool:
-            found = pool.map(lambda action: root_move(ranks.reshape(-1), action, settings[action]), range(4))
-            values[:] = list(found)
+        pool = self._once(ThreadPoolExecutor, self.threads)
+        found = pool.map(lambda action: root_move(ranks.reshape(-1), action, settings[action]), range(4))
+        values[:] = list(found)
 
     def _settings_each(self, kind: str, rows: int, cols: int) -> Any:
         """Settings for each root move, with scratch and a table of its own."""
