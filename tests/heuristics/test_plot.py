@@ -6,7 +6,12 @@ import pytest
 from mergefall.game2048 import HEURISTICS, clusters, heuristic, plot_clusters, plot_move, plot_terms
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _without_a_screen():
+    """Importing `gymnasium.utils.play`, as other tests do, chooses a backend that needs one."""
+    matplotlib.use("Agg", force=True)
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
