@@ -1,4 +1,4 @@
-"""Search players for 2048 and Tetris behind one protocol."""
+"""Search players for 2048 behind one protocol."""
 
 from mergefall_baselines.game2048.expectimax import Expectimax, greedy
 from mergefall_baselines.game2048.minimax import Minimax, Mixed

@@ -21,7 +21,9 @@ class Predictor(Protocol):
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[Any, Any]: ...
+    ) -> tuple[Any, Any]:
+        """(action, state); see `Player.predict`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,6 @@ class Player:
         """Players travel to other processes as what `make` was told."""
         return _remake, (self.name, dict(self.options))
 
-    def remade(self, **changed: Any) -> Player:
-        """The same player with some options changed."""
-        return _remake(self.name, {**self.options, **changed})
-
     def start(self, seed: int) -> Any:
         """What the player remembers at the start of an episode; None where it remembers nothing."""
         return None
@@ -75,7 +73,12 @@ class Player:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action and the state to hand in next time (Stable-Baselines3's predictor protocol)."""
+        """The chosen action and the state to hand in next time (Stable-Baselines3's predictor protocol).
+
+        `state` is what `start` or the last call returned; None is ``start(0)``. `episode_start` (bool, one for each
+        observation) makes a player forget what it learnt within the episode before; a random stream goes on.
+        `deterministic` makes no difference to a search.
+        """
         raise NotImplementedError
 
     def with_rules(self, rules: Mapping[str, Any]) -> Player:

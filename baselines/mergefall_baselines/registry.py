@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,8 @@ _FACTORIES: dict[str, Callable[..., Player]] = {}
 def register(name: str, factory: Callable[..., Player]) -> None:
     """Add a player: ``make(name, **options)`` then calls ``factory(**options)``.
 
-    `name` is ``game/player``. Raises ValueError if it is taken.
+    `name` is ``game/player``; the factory's parameters are the player's options, and JSON types. Raises ValueError if
+    the name is taken. Worker processes make their own, so register in a module that they import.
     """
     if name in _FACTORIES:
         raise ValueError(f"there is a player {name!r} already")
@@ -34,15 +36,19 @@ def make(name: str, **options: Any) -> Player:
     """
     factory = factory_of(name)
     known = inspect.signature(factory).parameters
+    any_option = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
-        if option not in known:
+        if option not in known and not any_option:
             raise ValueError(f"{name} has no option {option!r}; it has {', '.join(known) or 'none'}")
-    missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in options]
+    required = [key for key, p in known.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    missing = [key for key in required if key not in options]
     if missing:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
     player = factory(**options)
     player.name = name
-    player.options = {key: value.to_json() if hasattr(value, "to_json") else value for key, value in options.items()}
+    player.options = {
+        key: value.to_json() if hasattr(value, "to_json") else copy.deepcopy(value) for key, value in options.items()
+    }
     return player
 
 

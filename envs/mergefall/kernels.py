@@ -22,14 +22,19 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
 SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is going on
-_MARK = b"import kernel"  # a kernel file is one that imports this module's decorator
+_MARK = b"mergefall.kernels"  # a kernel file is one that imports from this module
+
+
+def kernel_files(package: Path) -> list[Path]:
+    """The kernel files of `mergefall` and of `package` (a folder), sorted."""
+    sources = {path for root in (Path(__file__).parent, package) for path in root.rglob("*.py")}
+    return [path for path in sorted(sources) if _MARK in path.read_bytes()]
 
 
 @cache
 def digest(package: Path) -> str:
-    """A digest of all kernel files of `mergefall` and of `package` (a folder), as hexadecimal text."""
-    sources = {path for root in (Path(__file__).parent, package) for path in root.rglob("*.py")}
-    texts = [(path.name, text) for path in sorted(sources) if _MARK in (text := path.read_bytes())]
+    """A digest of the kernel files of `mergefall` and of `package`, as hexadecimal text."""
+    texts = [(path.name, path.read_bytes()) for path in kernel_files(package)]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
 

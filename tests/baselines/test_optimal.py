@@ -49,14 +49,13 @@ def test_the_mean_of_its_games_is_the_value(objective):
     assert abs(results.mean() - solve(2, 3, objective).start_value) < 4 * error
 
 
-def test_sizes_come_from_the_environment():
+def test_sizes_come_from_the_observation():
     player = make("2048/optimal", objective=16)
-    ready = player.with_rules({"rows": 2, "cols": 2, "goal": None})
-    assert ready.options == {"objective": 16, "rows": 2, "cols": 2}
-    assert ready.values(FRESH).max() == pytest.approx(solve(2, 2, 16).value(FRESH))
+    assert player.with_rules({"rows": 2, "cols": 2, "goal": None}) is player
+    assert player.values(FRESH).max() == pytest.approx(solve(2, 2, 16).value(FRESH))
     with pytest.raises(ValueError, match="cols=2, but the environment has cols=3"):
-        ready.with_rules({"rows": 2, "cols": 3})
-    assert player.act(FRESH) == 0  # from the observation, where no environment was named
+        make("2048/optimal", rows=2, cols=2).with_rules({"rows": 2, "cols": 3})
+    assert player.act(FRESH) == 0
 
 
 @pytest.mark.parametrize(

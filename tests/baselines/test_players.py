@@ -1,6 +1,7 @@
 """Every registered player keeps the protocol: one observation or a batch, and the same episode in any loop."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -88,6 +89,38 @@ def test_a_goal_and_other_sizes_in_the_compiled_episode():
         assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
 
 
+@pytest.mark.parametrize("name", ["2048/random", "2048/rollout"])
+def test_boards_beyond_a_word_after_boards_within(name):
+    player = make(name, **OPTIONS.get(name, {}))
+    for kwargs in ({}, {"rows": 5, "cols": 2}):
+        ours, slow = player.play(ENV, 1, kwargs, 20), play_in_env(player, ENV, 1, kwargs, 20)
+        assert ours.actions.tolist() == slow.actions.tolist()
+
+
+def test_a_player_of_ones_own():
+    """Registered with the options it has; no other is asked of it."""
+    register("2048/mine", lambda depth=1, **others: make("2048/expectimax", depth=depth, **others))
+    player = make("2048/mine", depth=1, heuristic="monotone-smooth")
+    assert len(player.play(ENV, 0, max_episode_steps=5)) == 5
+    assert len(player.with_rules({"rows": 4, "cols": 4}).play(ENV, 0, max_episode_steps=5)) == 5
+
+
+def test_options_are_what_the_player_was_made_with():
+    options = {"name": "nneonneo", "sum": -12}
+    player = make("2048/greedy", heuristic=options)
+    options["sum"] = 5
+    assert player.options["heuristic"]["sum"] == -12
+
+
+def test_threads_may_share_a_player():
+    player = make("2048/expectimax", heuristic="nneonneo", depth=2, table="shared", cutoff=0.001)
+    batch = np.repeat(observations("2048/expectimax"), 20, axis=0)
+    expected = player.values(batch)
+    with ThreadPoolExecutor(4) as pool:
+        for values in pool.map(player.values, [batch] * 8):
+            np.testing.assert_array_equal(values, expected)
+
+
 def test_a_game_goes_on_past_what_a_word_holds():
     """Two tiles of 32768 merge in the compiled episode, and the game goes on as move by move."""
     player = make("2048/greedy", heuristic="monotone-smooth")
@@ -135,7 +168,7 @@ def test_random_streams_travel_in_the_state():
 
 def test_rules_come_from_the_environment_and_may_not_differ():
     player = make("2048/greedy", rows=3)
-    assert player.with_rules({"rows": 3, "cols": 4}).options == {"rows": 3, "cols": 4}
+    assert player.with_rules({"rows": 3, "cols": 4}) is player
     with pytest.raises(ValueError, match=r"rows=3.*rows=4"):
         player.with_rules({"rows": 4, "cols": 4})
     with pytest.raises(ValueError, match="rows=3"):
@@ -143,7 +176,15 @@ def test_rules_come_from_the_environment_and_may_not_differ():
 
 
 @pytest.mark.parametrize(
-    "observation", [np.ones((4, 4)), np.ones(16, dtype=int), [[1, -1], [0, 1]], [[1, 99], [0, 1]], [[[[1]]]]]
+    "observation",
+    [
+        np.ones((4, 4)),
+        np.ones(16, dtype=int),
+        [[1, -1], [0, 1]],
+        [[1, 99], [0, 1]],
+        [[[[1]]]],
+        np.ones((2, 7), dtype=int),
+    ],
 )
 def test_bad_observations_are_refused(observation):
     with pytest.raises(ValueError, match="expected"):

@@ -1,12 +1,15 @@
 """The kernels' cache: never stale, whichever file was edited, and shared by processes."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import mergefall
+import mergefall_baselines
 import pytest
+from mergefall.kernels import kernel_files
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -52,6 +55,15 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10) == [11, 1]
     assert run(20) == [21, 0]
     assert run(10)[0] == 11
+
+
+def test_every_file_with_a_kernel_counts():
+    packages = [Path(mergefall.__file__).parent, Path(mergefall_baselines.__file__).parent]
+    counted = kernel_files(packages[1])
+    for path in (path for package in packages for path in package.rglob("*.py")):
+        if re.search("^ *@kernel", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            assert path in counted
+    assert len(counted) > 20
 
 
 def test_nothing_is_compiled_at_import(tmp_path):

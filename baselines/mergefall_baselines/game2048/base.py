@@ -10,6 +10,7 @@ kernel needs. The highest value wins, ties go to the first in `order`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.player import Player, Trajectory
 
-MARGIN = 64  # own moves ahead for which a packed board must hold; no search looks further
+MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 CHUNK = 256  # moves played between two looks at the keyboard
 OVER, OUTGROWN = 1, 2
+MAX_RANK = 61  # two of the next would merge past int64
 ENV_ID = "mergefall/Game2048-v0"
 
 
@@ -43,7 +45,7 @@ def pick(values, order):
 def _episode_kernel(decide: Any, bounded: bool) -> Any:
     """The compiled episode loop of one decision kernel."""
 
-    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
+    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}-{'bounded' if bounded else 'any'}")
     def play_on(state, actions, memory, values, order, settings):
         """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
         rows, cols, _ = board.shape_of(state)
@@ -61,6 +63,11 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
     return play_on
 
 
+def is_count(value: Any) -> bool:
+    """Whether an option is an integer from 1 up."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 @lru_cache
 def _game(env_kwargs: tuple[tuple[str, Any], ...]) -> Settings:
     """What the environment makes of its arguments, errors included."""
@@ -72,12 +79,14 @@ class Player2048(Player):
 
     def __init__(self, rows: int | None = None, cols: int | None = None, order: Any = None) -> None:
         for name, size in (("rows", rows), ("cols", cols)):
-            if size is not None and not (isinstance(size, int) and 2 <= size <= 6):
+            if size is not None and not (is_count(size) and 2 <= size <= 6):
                 raise ValueError(f"{name}={size!r} is no board size; expected an integer from 2 to 6")
         self.rows, self.cols = rows, cols
-        self._order = np.array(range(4) if order is None else order, dtype=np.int64)
-        if sorted(self._order.tolist()) != [0, 1, 2, 3]:
+        actions = np.asarray(range(4) if order is None else order)
+        if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
+        self._order = actions.astype(np.int64)
+        self._lock = threading.RLock()  # scratch memory and tables are the player's own: one decision at a time
         self._held: list[NDArray[Any]] = []  # what kernels know by address
         self._made: dict[Any, tuple[Any, Any]] = {}
 
@@ -100,21 +109,16 @@ class Player2048(Player):
     def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
         return self.decider(kind, rows, cols)
 
-    def start(self, seed: int) -> Any:
-        return None
-
     def with_rules(self, rules: Mapping[str, Any]) -> Player:
-        self._check_rules(rules)
-        changed = {name: rules[name] for name in ("rows", "cols") if rules.get(name) and getattr(self, name) is None}
-        return self.remade(**changed) if changed else self
-
-    def _check_rules(self, rules: Mapping[str, Any]) -> None:
+        """This player: sizes left out come from each observation; one that differs from `rules` is a ValueError."""
         for name in ("rows", "cols"):
             theirs, ours = rules.get(name), getattr(self, name)
             if theirs is not None and ours is not None and theirs != ours:
                 raise ValueError(f"{self.name} was made for {name}={ours}, but the environment has {name}={theirs}")
+        return self
 
     def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+        """Value of each action, float64[4] for ranks (rows, cols), [n, 4] for a batch; -inf where illegal."""
         boards, single = self._boards(observation)
         values = self._values(self.decider, boards, self._memory(state, len(boards)))
         return values[0] if single else values
@@ -122,6 +126,7 @@ class Player2048(Player):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], Any]:
+        """The action of the highest value, as `Player.predict` says."""
         boards, single = self._boards(observation)
         memory = self._memory(state, len(boards))
         values = self._values(self.chooser, boards, memory)
@@ -136,11 +141,12 @@ class Player2048(Player):
         if env_id != ENV_ID:
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
         game = _game(tuple((env_kwargs or {}).items()))
-        self._check_rules({"rows": game.rows, "cols": game.cols})
+        self.with_rules({"rows": game.rows, "cols": game.cols})
         state = game.new_states(1)[0]
         state[board.STREAM] = board.stream_from_seed(seed)
         board.start(state)
-        actions, terminated = self._play_from(state, seed, max_episode_steps)
+        with self._lock:
+            actions, terminated = self._play_from(state, seed, max_episode_steps)
         top = int(board.cells_of(state, game.rows, game.cols).max())
         figures = {"score": int(state[board.SCORE]), "max_tile": 1 << top}
         return Trajectory(seed, actions, terminated, figures)
@@ -167,9 +173,10 @@ class Player2048(Player):
         """float64[n, 4] for boards uint8[n, rows, cols]; moves the streams in `memory` on."""
         values = np.empty((len(boards), 4))
         rows, cols = boards.shape[1:]
-        for i, ranks in enumerate(boards):
-            kind = self._narrow_kind(rows, cols) if fits(ranks.reshape(-1), rows, cols, MARGIN) else "wide"
-            self._decide(decider, kind, ranks, memory[i : i + 1], values[i])
+        with self._lock:
+            for i, ranks in enumerate(boards):
+                kind = self._narrow_kind(rows, cols) if fits(ranks.reshape(-1), rows, cols, MARGIN) else "wide"
+                self._decide(decider, kind, ranks, memory[i : i + 1], values[i])
         return values
 
     def _decide(
@@ -201,8 +208,10 @@ class Player2048(Player):
         for name, size, axis in (("rows", self.rows, -2), ("cols", self.cols, -1)):
             if size is not None and ranks.shape[axis] != size:
                 raise ValueError(f"{self.name} plays {name}={size}; got an observation with {ranks.shape[axis]}")
-        if ranks.size and not 0 <= ranks.min() <= ranks.max() < 64:
-            raise ValueError(f"{self.name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to 63")
+        if not (2 <= ranks.shape[-2] <= 6 and 2 <= ranks.shape[-1] <= 6):
+            raise ValueError(f"{self.name} got an observation of shape {ranks.shape}; expected boards from 2×2 to 6×6")
+        if ranks.size and not 0 <= ranks.min() <= ranks.max() <= MAX_RANK:
+            raise ValueError(f"{self.name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to {MAX_RANK}")
         boards = np.ascontiguousarray(ranks, dtype=np.uint8)
         return (boards[None] if single else boards), single
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
+from mergefall.threads import share
 from numpy.typing import NDArray
 
+from mergefall_baselines.game2048.base import is_count
 from mergefall_baselines.game2048.engines import Engine, engine, read
 from mergefall_baselines.game2048.leaves import best_leaves
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
@@ -120,7 +121,8 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
             rest &= rest - U(1)
             empty += 1
         share = probability / real(empty)
-        if (left == 1 and c.state_leaves == 0) or share * two < c.cutoff:
+        plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
+        if plain and (left == 1 or share * two < c.cutoff):
             value = last_chance(board, ctx)
         else:
             total = real(0.0)
@@ -132,7 +134,7 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
                     weight = two if rank == 1 else four
                     state = with_tile(board, bit, rank)
                     onward = share * weight
-                    if onward < c.cutoff:
+                    if plain and onward < c.cutoff:
                         total += best_leaf(state, ctx) * weight
                         continue
                     best, legal = lowest, False
@@ -183,7 +185,9 @@ class Expectimax(Search2048):
     Denotes max over moves of the mean over cells and tiles of …, to `depth` own moves; the leaf is the last afterstate.
 
     Args:
-        heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts.
+        heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts. With
+            ``nneonneo`` no node of the player's is worth less than 0, as in its program: a heuristic that goes below
+            (its weight `base` keeps it above) then ties.
         depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` 3 with
             6 empty cells or fewer, 2 with up to 11, else 1; None searches to the end of the game.
         cutoff: an afterstate met with a lower probability is a leaf; None is 1e-4 with ``"distinct"``, else 0.
@@ -224,11 +228,11 @@ class Expectimax(Search2048):
     ) -> None:
         super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
         self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else cutoff
-        if not 0 <= self.cutoff < 1:
+        if not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
             raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
-        if table not in (True, False, "shared"):
+        if not isinstance(table, bool) and table != "shared":
             raise ValueError(f"table={table!r}; expected True, False or 'shared'")
-        if not (isinstance(threads, int) and threads >= 1) or (threads > 1 and table == "shared"):
+        if not is_count(threads) or (threads > 1 and table == "shared"):
             raise ValueError(f"threads={threads!r}, table={table!r}; expected 1 thread or more, and 1 to share a table")
         if threads > 1 and time_limit is not None:
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
@@ -250,9 +254,11 @@ class Expectimax(Search2048):
             return super()._decide(decider, kind, ranks, memory, values)
         root_move, _ = self._kernels(kind)
         settings = self._once(self._settings_each, kind, *ranks.shape)
-        pool = self._once(ThreadPoolExecutor, self.threads)
-        found = pool.map(lambda action: root_move(ranks.reshape(-1), action, settings[action]), range(4))
-        values[:] = list(found)
+
+        def search(action: int) -> None:
+            values[action] = root_move(ranks.reshape(-1), action, settings[action])
+
+        share(search, range(4), self.threads)
 
     def _settings_each(self, kind: str, rows: int, cols: int) -> Any:
         """Settings for each root move, with scratch and a table of its own."""

@@ -12,7 +12,7 @@ from mergefall.game2048.packed import area, line_table
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.base import MARGIN, Player2048
+from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.table import new_table
 from mergefall_baselines.player import Trajectory, play_in_env
@@ -25,7 +25,7 @@ def depth_rule(depth: Any) -> int:
     """A `depth` option as kernels take it: a number of own moves, or one of `RULES`; raises ValueError."""
     if (depth is None or isinstance(depth, str)) and depth in RULES:
         return RULES[depth]
-    if isinstance(depth, int) and 1 <= depth <= MARGIN:
+    if isinstance(depth, int) and is_count(depth) and depth <= MARGIN:
         return depth
     raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
 
@@ -77,8 +77,11 @@ class Search2048(Player2048):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.rule = depth_rule(depth)
-        if time_limit is not None and not time_limit > 0:
+        timed = isinstance(time_limit, int | float) and 0 < time_limit <= threading.TIMEOUT_MAX
+        if time_limit is not None and not timed:
             raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
+        if rewards not in (None, True, False) or isinstance(rewards, int) != isinstance(rewards, bool):
+            raise ValueError(f"rewards={rewards!r}; expected True, False or None")
         self.time_limit = time_limit
         self.state_leaves = leaf == "state"
         self._records: dict[int, NDArray[np.void]] = {}
@@ -109,13 +112,15 @@ class Search2048(Player2048):
         timer = threading.Timer(self.time_limit or 0.0, record.__setitem__, ("stop", 1))
         timer.start()
         deeper = np.empty_like(values)
-        for depth in range(2, (self.rule if self.rule > 0 else MARGIN) + 1):
-            decide(cells, memory, deeper, (*settings[:2], depth, *settings[3:]))
-            if record["stop"][0]:
-                break
-            values[:] = deeper
-        timer.cancel()
-        timer.join()
+        try:
+            for depth in range(2, (self.rule if self.rule > 0 else MARGIN) + 1):
+                decide(cells, memory, deeper, (*settings[:2], depth, *settings[3:]))
+                if record["stop"][0]:
+                    break
+                values[:] = deeper
+        finally:
+            timer.cancel()
+            timer.join()
 
     def context(self, kind: str, rows: int, cols: int, table_bits: int = 0, cutoff: float = 0.0) -> tuple[Any, Any]:
         """The address of a search's context, which this player keeps alive, and an empty board. One for each thread."""

@@ -8,7 +8,7 @@ import numpy as np
 from mergefall.game2048 import board
 from mergefall.kernels import kernel
 
-from mergefall_baselines.game2048.base import Player2048
+from mergefall_baselines.game2048.base import Player2048, is_count
 
 U = np.uint64
 
@@ -72,7 +72,18 @@ def value_by_games(cells, memory, values, settings):
 
 
 class Random(Player2048):
-    """Random: every legal move is as likely."""
+    """Random: every legal move is as likely.
+
+    Its random stream travels in `state`; `start(seed)` begins one, apart from the environment's of the same seed.
+    Options: rows, cols (taken from the observation, if left out).
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/random")
+        >>> action, state = player.predict([[1, 0], [0, 0]], player.start(seed=0))
+        >>> int(action) in (1, 2)
+        True
+    """
 
     def __init__(self, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
@@ -99,7 +110,7 @@ class Rollout(Random):
 
     def __init__(self, games: int = 50, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
-        if not (isinstance(games, int) and games >= 1):
+        if not is_count(games):
             raise ValueError(f"games={games!r}; expected an integer from 1 up")
         self.games = games
 

@@ -23,7 +23,6 @@ from mergefall.kernels import kernel
 
 U = np.uint64
 LINE = U(0xFFFF)
-CAN_BACK = U(63)
 GAIN = U(0x3FFFFFFF)
 LOW_BITS = U(0x1111111111111111)
 
@@ -77,10 +76,9 @@ def unpack(board, cells, rows, cols):
 
 @kernel
 def fits(cells, rows, cols, moves):
-    """Whether no line of play of `moves` own moves from these cells (-1: to the end) can make a rank above 15.
+    """Whether no line of play of `moves` own moves from these cells can make a rank above 15.
 
-    A tile of rank 16 takes tiles that sum to 65536, and each move adds at most 4 to the sum. On 12 cells or fewer no
-    game gets past rank 13, but a board handed in may.
+    A tile of rank 16 takes tiles that sum to 65536, and each move adds at most 4 to the sum.
     """
     if rows > 4 or cols > 4:
         return False
@@ -90,8 +88,6 @@ def fits(cells, rows, cols, moves):
             return False
         if cells[i]:
             total += 1 << cells[i]
-    if moves < 0:
-        return rows * cols <= 12 and total < 1 << 15
     return total + 4 * moves < 1 << 16
 
 

@@ -123,7 +123,7 @@ def check_weight(heuristic: str, name: str, value: Any) -> None:
 def read_options(cls: type[Heuristic], options: Mapping[str, Any]) -> Heuristic:
     """A heuristic from its options; raises ValueError for an unknown one."""
     known = [field.name for field in fields(cls)]
-    if unknown := sorted(set(options) - set(known)):
+    if unknown := sorted(map(str, set(options) - set(known))):
         raise ValueError(f"{cls.name} has no weight {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
     return cls(**options)
 

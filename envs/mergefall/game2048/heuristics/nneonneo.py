@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -128,7 +128,7 @@ class Nneonneo(Heuristic):
         return _line_values(self)
 
 
-@cache
+@lru_cache(maxsize=8)  # a tuning run goes through many
 def _line_values(heuristic: Nneonneo) -> NDArray[np.float32]:
     table = np.empty(1 << 16, dtype=np.float32)
     fill_line_values(table, heuristic.weight_vector())
