@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,15 @@ from mergefall_baselines.game2048.leaves import best_leaves
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
 
-TABLE_BITS = 21
+LARGEST_TABLE = 21  # bits: two million entries
+
+
+def table_bits(cutoff: float) -> int:
+    """The size of a search's table: a cut-off p leaves fewer than 20 / p afterstates to store, a fifth of the entries.
+
+    A table that is larger than it need be costs time: the processor's caches do not hold it.
+    """
+    return LARGEST_TABLE if cutoff == 0 else min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / cutoff))))
 
 
 @cache
@@ -246,7 +255,7 @@ class Expectimax(Search2048):
         return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None, self.rewards)
 
     def _settings(self, kind: str, rows: int, cols: int) -> Any:
-        ctx, blank = self.context(kind, rows, cols, TABLE_BITS if self.table else 0, self.cutoff)
+        ctx, blank = self.context(kind, rows, cols, table_bits(self.cutoff) if self.table else 0, self.cutoff)
         return ctx, blank, self.rule, self.table is True, self._order
 
     def _decide(self, decider: Any, kind: str, ranks: Any, memory: Any, values: NDArray[np.float64]) -> None:
