@@ -4,10 +4,12 @@ import os
 import pty
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.records import read_records
+from mergefall_training.watching import Show
 
 SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
@@ -33,6 +35,13 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
     assert [episode.seed for episode in read_records(out)[1]] == [3, 4, 5, 6, 7]
 
 
+def test_numbers_of_options_are_written_as_one_likes(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    arguments = ["--option", "cutoff=1e-4", "--episodes", 1, *SMALL, "--workers", 1, "--out", out]
+    assert run(capsys, "evaluate", "2048/expectimax", *arguments)[2] == 0
+    assert read_records(out)[0].options == {"cutoff": 0.0001}
+
+
 def test_options_reach_the_player(capsys, tmp_path):
     out = tmp_path / "games.jsonl"
     arguments = ["--option", "heuristic=nneonneo", "--episodes", 2, *SMALL, "--workers", 1, "--out", out]
@@ -49,7 +58,7 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["evaluate", "2048/random", "--option", "a=1", "--option", "a=2"], "twice"),
         (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),
         (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
-        (["evaluate", "2048/random", "--episodes", "0"], "episodes=0"),
+        (["evaluate", "2048/random", "--episodes", "0"], "episodes is 0"),
         (["compare", "quickest"], "quickest"),
         (["tune", "2048/random"], "no weights"),
         (["tune", "2048/greedy", "--step", "0"], "step=0"),
@@ -57,6 +66,13 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["watch", "2048/random", "--fps", "0"], "--fps"),
         (["watch", "nothing.jsonl"], "nothing.jsonl"),
         (["evaluate", "2048/random", "--out", "."], "folder"),
+        (["evaluate", "2048/random", "--out", f"{os.devnull}/none/games.jsonl"], os.devnull),
+        (["evaluate", "2048/random", "--env", "mergefall:Nope-v0"], "Nope-v0"),
+        (["play", "Nope-v0"], "Nope-v0"),
+        (["play", "Nope-v0", "--render-mode", "human"], "Nope-v0"),
+        (["play", "--env-option", "foo=1"], "foo"),
+        (["play", "--env-option", "foo=1", "--render-mode", "human"], "foo"),
+        (["play", "--env-option", "rows=1"], "rows"),
     ],
 )
 def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):
@@ -117,6 +133,27 @@ def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
     _, errors, status = run(capsys, "watch", out, "--seed", 3)
     assert status == 2
     assert "no game from seed 3" in errors
+
+
+def test_watch_takes_any_file_that_evaluate_wrote(capsys, tmp_path):
+    out = tmp_path / "games"
+    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
+    assert f"score {read_records(out)[1][0].score}" in run(capsys, "watch", out)[0]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
+    pytest.importorskip("imageio.v2")
+    moves = Show.moves
+
+    def broken(self, env):
+        yield from islice(moves(self, env), 3)
+        raise error
+
+    monkeypatch.setattr(Show, "moves", broken)
+    with pytest.raises((error, SystemExit)):
+        main(["watch", "2048/random", *SMALL, "--video", str(tmp_path / "game.mp4")])
+    assert not list(tmp_path.iterdir())
 
 
 def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):

@@ -88,6 +88,12 @@ def test_a_second_run_reads_what_the_first_has_played(tmp_path):
     assert not list(out.rglob("*.part"))
 
 
+def test_labels_are_printed_as_they_are(tmp_path):
+    (small, _), printed = run(write_suite(tmp_path, "greedy (reward)", "a [/b] c [red]:smile:"), None)
+    assert "a [/b] c [red]:smile:" in {row.entry.label for row in small.rows}
+    assert "a [/b] c [red]:smile:" in printed
+
+
 def test_plots_are_pictures(tmp_path):
     image = pytest.importorskip("matplotlib.image")
     run(write_suite(tmp_path), tmp_path / "out")
@@ -127,6 +133,13 @@ def test_defaults_of_a_suite(tmp_path):
         ("greedy (reward)", "greedy_reward", 8),
     ]
     assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
+
+
+@pytest.mark.parametrize("cutoff", ["1e-4", "1.0e-4", "1E-4", ".0001", "+.1e-3"])
+def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
+    new = f"2048/expectimax, options: {{cutoff: {cutoff}}},"
+    suite = load_suite(write_suite(tmp_path, "2048/greedy,", new))
+    assert suite.games[0].players[1].options == {"cutoff": 0.0001}
 
 
 @pytest.mark.parametrize(

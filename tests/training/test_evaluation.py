@@ -11,9 +11,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
+from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
 from mergefall_training.evaluation import Evaluation, evaluate
-from mergefall_training.records import Game2048Episode, read_records
+from mergefall_training.records import Game2048Episode, RecordFile, read_records
 from mergefall_training.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
@@ -117,6 +118,24 @@ def test_more_fewer_and_other_episodes_of_the_same_run(tmp_path):
     assert timeless(six) == timeless(play(6).episodes)
     assert [e.seed for e in play(3, seed=5, out=out).episodes] == [5, 6, 7]
     assert len(read_records(out)[1]) == 8
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    out = tmp_path / "run.jsonl"
+    header = play(2, out=out).header
+    before = out.read_bytes()
+    with RecordFile(out, header), pytest.raises(ValueError, match=r"another run is writing to .*run\.jsonl"):
+        play(3, out=out)
+    assert out.read_bytes() == before
+    assert len(play(3, out=out).episodes) == 3
+
+
+def test_a_file_that_was_refused_is_free_again(tmp_path):
+    out = tmp_path / "run.jsonl"
+    play(1, out=out)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="holds episodes of another run"):
+            play(1, "2048/greedy", out=out)
 
 
 # Runs an evaluation that stops itself in the given way once three episodes are on file.
@@ -299,13 +318,18 @@ def test_the_summary_is_what_the_episodes_say():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"episodes": 0}, "episodes=0"),
-        ({"seed": -1}, "seed=-1"),
-        ({"seed": 999_999}, "1000000"),
-        ({"workers": 0}, "workers=0"),
+        ({"episodes": 0}, "episodes is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 999_999}, "from 0 to 999998"),
+        ({"episodes": "3"}, "episodes is '3'"),
+        ({"episodes": 1.5}, "episodes is 1.5"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": "2"}, "workers is '2'"),
         ({"player": "2048/nobody"}, "2048/nobody"),
         ({"executor": "threads"}, "threads"),
-        ({"max_episode_steps": -1}, "max_episode_steps=-1"),
+        ({"max_episode_steps": -1}, "max_episode_steps is -1"),
+        ({"max_episode_steps": "9"}, "max_episode_steps is '9'"),
         ({"env_kwargs": {"rowz": 4}}, "rowz"),
         ({"env_kwargs": {"rows": 1}}, "rows"),
         ({"player": make("2048/random", rows=4, cols=4)}, "rows"),
@@ -314,12 +338,35 @@ def test_the_summary_is_what_the_episodes_say():
 def test_bad_input_is_named(tmp_path, change, complaint):
     with pytest.raises(ValueError, match=complaint):
         play(**{"episodes": 2, "out": tmp_path / "run.jsonl", **change})
-    assert not (tmp_path / "run.jsonl").exists() or "executor" in change
+    assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_environment_is_named():
-    with pytest.raises(ValueError, match="mergefall/Chess-v0"):
-        evaluate("2048/random", "mergefall/Chess-v0", 1)
+@pytest.mark.parametrize("env_id", ["mergefall/Chess-v0", "mergefall:mergefall/Chess-v0", "no_module:Chess-v0", "a b"])
+def test_an_unknown_environment_is_named(env_id):
+    with pytest.raises(ValueError, match=env_id):
+        evaluate("2048/random", env_id, 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, workers):
+    named = evaluate("2048/greedy", f"mergefall:{ENV}", 2, env_kwargs=SMALL, workers=workers, progress=False)
+    assert named.header == play(2, "2048/greedy").header
+    assert timeless(named.episodes) == timeless(play(2, "2048/greedy").episodes)
+
+    (tmp_path / "own_games.py").write_text(
+        "import gymnasium as gym\n"
+        f"gym.register('Own-v0', '{Game2048Env.__module__}:Game2048Env', kwargs={SMALL}, max_episode_steps=7)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = evaluate(FirstLegal(), "own_games:Own-v0", 2, workers=workers, progress=False)
+    assert (own.header.env_id, own.header.max_episode_steps) == ("own_games:Own-v0", 7)
+    assert [episode.length for episode in own.episodes] == [7, 7]
+
+
+def test_a_player_need_not_adopt_the_rules(monkeypatch):
+    expected = play(2, "2048/expectimax").episodes
+    monkeypatch.setattr(type(make("2048/expectimax")), "with_rules", lambda self, rules: self)
+    assert timeless(play(2, "2048/expectimax").episodes) == timeless(expected)
 
 
 def test_ray_is_asked_for_by_the_name_of_its_extra(monkeypatch):

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 from mergefall.game2048 import heuristic
 from mergefall_training.climbing import Settings, climbs
+from mergefall_training.records import open_alone
 from mergefall_training.suites import FOLDER, load_suite
 from mergefall_training.tuning import TRIAL_SEED, tune, weights_of, with_weights
 
@@ -152,12 +153,20 @@ def test_damage_and_other_runs_are_errors(tmp_path):
     assert "begins with" in complaint("mean score")
 
 
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    out = tmp_path / "trials.jsonl"
+    first = run(out)
+    with open_alone(out, "trials"), pytest.raises(ValueError, match=r"another run is writing to .*trials\.jsonl"):
+        run(out)
+    assert run(out) == first
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
         ({"option": "depth"}, "no weights in its option 'depth'"),
         ({"only": ["corner", "corners"]}, "no weight 'corners'"),
-        ({"workers": 0}, "workers=0"),
+        ({"workers": 0}, "workers is 0"),
         ({"out": "."}, "folder"),
     ],
 )

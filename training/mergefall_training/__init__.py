@@ -1,4 +1,4 @@
-"""Evaluation, comparison and training of 2048 and Tetris players."""
+"""Evaluation, comparison and tuning of 2048 players."""
 
 from __future__ import annotations
 

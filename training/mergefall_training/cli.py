@@ -158,7 +158,7 @@ class Watch:
 
         if self.fps <= 0:
             raise ValueError(f"--fps {self.fps}: expected more than 0")
-        if self.player.endswith(".jsonl"):
+        if Path(self.player).is_file() or self.player.endswith(".jsonl"):
             if self.option or self.env or self.env_option or self.max_episode_steps:
                 raise ValueError(f"{self.player} says who plays what; leave out options, environment and cap")
             show = Show.recorded(Path(self.player), self.seed)
@@ -234,10 +234,12 @@ def env_of(player: str) -> str:
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     """Options given as NAME=VALUE, values read as YAML.
 
-    >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1.0e-4", "weights={empty: 270}", "table=false"])
+    >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1e-4", "weights={empty: 270}", "table=false"])
     {'heuristic': 'nneonneo', 'depth': 3, 'cutoff': 0.0001, 'weights': {'empty': 270}, 'table': False}
     """
     import yaml
+
+    from mergefall_training.yaml_numbers import load_yaml
 
     options: dict[str, Any] = {}
     for pair in pairs:
@@ -247,7 +249,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
         if name in options:
             raise ValueError(f"option {name!r} is given twice")
         try:
-            options[name] = yaml.safe_load(value)
+            options[name] = load_yaml(value)
         except yaml.YAMLError as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"option {pair!r}: the value is no YAML: {reason}") from error
@@ -256,12 +258,14 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
-    command = tyro.cli(Command, args=arguments, prog="mergefall", description="2048 and Tetris: play, watch, compare.")
+    command = tyro.cli(
+        Command, args=arguments, prog="mergefall", description="2048: play, watch, evaluate, compare, tune."
+    )
     from gymnasium.error import DependencyNotInstalled
 
     try:
         command.run()
-    except (ValueError, DependencyNotInstalled) as error:
+    except (ValueError, OSError, DependencyNotInstalled) as error:
         print(f"mergefall: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:

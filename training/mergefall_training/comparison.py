@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
+from mergefall.game2048.settings import integer
+from mergefall.threads import cores
 from mergefall_baselines import make
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mergefall_training.console import console
 from mergefall_training.evaluation import Evaluation, Summary, evaluate
@@ -88,8 +91,9 @@ def compare(
     screen = screen or console()
     folder = None if out is None else Path(out)
     results = []
-    parallel = executor == "processes" and (workers or os.cpu_count() or 1) > 1
-    with process_pool(workers or os.cpu_count() or 1) if parallel else nullcontext(executor) as shared:
+    workers = cores() if workers is None else integer("workers", workers, 1)
+    parallel = executor == "processes" and workers > 1
+    with process_pool(workers) if parallel else nullcontext(executor) as shared:
         for game in suite.games:
             rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
             result = GameResult(game, sorted(rows, key=lambda row: -row.summary.mean.value))
@@ -100,7 +104,7 @@ def compare(
     return results
 
 
-def _play(game: Game, entry: Entry, folder: Path | None, workers: int | None, executor: Any, progress: bool) -> Row:
+def _play(game: Game, entry: Entry, folder: Path | None, workers: int, executor: Any, progress: bool) -> Row:
     evaluation = evaluate(
         make(entry.player, **entry.options),
         game.env,
@@ -121,7 +125,7 @@ def _play(game: Game, entry: Entry, folder: Path | None, workers: int | None, ex
 
 def print_result(result: GameResult, screen: Console) -> None:
     """Print a game's table with what its figures rest on."""
-    screen.print(f"[bold]{result.game.name}[/bold]: {result.conditions}", highlight=False, soft_wrap=True)
+    screen.print(Text.assemble((result.game.name, "bold"), ": ", result.conditions), soft_wrap=True)
     screen.print(_table(result))
     note = (
         "Below each estimate its 95% interval: bootstrap for scores, Wilson's for shares of games that reached a tile."
@@ -140,7 +144,7 @@ def _table(result: GameResult) -> Table:
         view.add_column("capped", justify="right")
     for row in result.rows:
         summary = row.summary
-        cells = [row.entry.label, str(summary.episodes)]
+        cells: list[str | Text] = [Text(row.entry.label), str(summary.episodes)]
         cells += [_cell(score, short) for score in (summary.mean, summary.median, summary.iqm)]
         cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
         cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
@@ -195,7 +199,7 @@ def _write(folder: Path, suite: Suite, results: list[GameResult], screen: Consol
             for name, png in plots.draw(result).items():
                 _write_whole(folder / result.game.name / f"{name}.png", png)
                 written.append(f"{result.game.name}/{name}.png")
-    screen.print(f"written to {folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
+    screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
 
 
 def _write_whole(path: Path, content: bytes) -> None:

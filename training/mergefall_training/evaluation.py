@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
+from mergefall.game2048.settings import integer
+from mergefall.threads import cores
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
@@ -23,9 +25,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mergefall_training.console import console
 from mergefall_training.records import Episode, Game2048Episode, Header, RecordFile
 from mergefall_training.statistics import Interval, bootstrap, interquartile_mean, wilson
-from mergefall_training.workers import Task, play_all, task
+from mergefall_training.workers import Task, check_executor, play_all, task
 
-SEEDS = 1_000_000  # Training takes its seeds from here on: no agent is evaluated on episodes it was trained on.
+SEEDS = 1_000_000  # Seeds from here on are kept for training: no agent shall be evaluated on what it was trained on.
 
 
 @dataclass(frozen=True)
@@ -107,24 +109,24 @@ def evaluate(
     on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations.
 
     ``out`` is a JSON-lines file to which each episode is appended as it ends. The same call on a file that holds some
-    of the episodes plays the others; a file of another run is a ValueError.
+    of the episodes plays the others; a file of another run, or one that a run is writing to, is a ValueError.
 
     >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
     2
     """
     if isinstance(player, str):
         player = make(player)
-    if episodes < 1 or seed < 0 or seed + episodes > SEEDS:
-        raise ValueError(f"episodes={episodes} from seed={seed}: expected at least one, with seeds in [0, {SEEDS})")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers={workers}; expected at least 1, or None for one per core")
+    episodes = integer("episodes", episodes, 1, SEEDS)
+    seed = integer("seed", seed, 0, SEEDS - episodes)
+    workers = cores() if workers is None else integer("workers", workers, 1)
+    check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps)
     header = _header(player, job)
     wanted = range(seed, seed + episodes)
     with _recording(out, header) as records:
         done = {s: e for s, e in records.episodes.items() if s in wanted} if records else {}
         missing = [s for s in wanted if s not in done]
-        finished = play_all(job, missing, workers or os.cpu_count() or 1, executor)
+        finished = play_all(job, missing, workers, executor)
         try:
             with closing(finished), _progress(header.title, done, episodes, progress) as show:
                 for episode in finished:

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 from mergefall_baselines import players
 from mergefall_baselines.registry import factory_of
 from rich.table import Table
+from rich.text import Text
 
 
 def envs_table() -> Table:
@@ -22,7 +23,8 @@ def envs_table() -> Table:
         if spec.namespace == "mergefall":
             assert spec.entry_point is not None
             creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
-            table.add_row(spec.id, signature(creator, spec.kwargs), first_sentence(inspect.getdoc(creator) or ""))
+            row = spec.id, signature(creator, spec.kwargs), first_sentence(inspect.getdoc(creator) or "")
+            table.add_row(*map(Text, row))
     return table
 
 
@@ -30,7 +32,7 @@ def players_table() -> Table:
     """The players, with their options and the defaults of these."""
     table = _table("player", "options and their defaults")
     for name, description in players().items():
-        table.add_row(name, signature(factory_of(name)), description)
+        table.add_row(*map(Text, (name, signature(factory_of(name)), description)))
     return table
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 FORMAT = "mergefall episodes"
 VERSION = 1
@@ -90,23 +91,22 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
 class RecordFile:
     """A file open for appending: ``episodes`` (by seed) are on it already, `append` adds one and flushes it.
 
-    A file of another run (player, options, env, kwargs, cap, version) or a damaged one is a ValueError.
+    A file of another run (player, options, env, kwargs, cap, version), a damaged one, or one that a run has open is a
+    ValueError.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self.path = Path(path)
         line = header.line()
-        if self.path.is_dir():
-            raise ValueError(f"{path} is a folder; expected the name of a file for the episodes")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
-        found, self.episodes, whole = _parse(self.path, torn_header=line.encode())
-        if found is not None:
-            _check_same_run(self.path, found, header.line())
-        os.truncate(self.path, whole)
-        self._file = self.path.open("ab")
-        if found is None:
-            self._write(line)
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self.path, "episodes"))
+            found, self.episodes, whole = _parse(self.path, torn_header=line.encode())
+            if found is not None:
+                _check_same_run(self.path, found, line)
+            self._file.truncate(whole)
+            if found is None:
+                self._write(line)
+            until_read.pop_all()  # it stays open
 
     def append(self, episode: Episode) -> None:
         """Add a finished episode; it is on file when this returns."""
@@ -122,6 +122,33 @@ class RecordFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def open_alone(path: Path, what: str) -> BinaryIO:
+    """A file of ``what`` open for appending, made if it is not there; a ValueError if a run has it open already."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected the name of a file for the {what}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("ab")
+    try:
+        _lock(file)
+    except (BlockingIOError, PermissionError) as error:
+        file.close()
+        raise ValueError(f"another run is writing to {path}; wait for its end or choose another file") from error
+    return file
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file until it is closed or the process ends; raises what the system does if another holds the lock."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(2**31 - 2)  # a byte behind all content, for nobody can read what is locked
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:

@@ -15,20 +15,21 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from mergefall import __version__
+from mergefall.game2048.settings import integer
 from mergefall_baselines import Player, make
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mergefall_training.climbing import Settings, Weights, ends
-from mergefall_training.records import on_line, read_lines
+from mergefall_training.records import on_line, open_alone, read_lines
 from mergefall_training.workers import play_all, process_pool, task
 
 FORMAT, VERSION = "mergefall tuning", 1
@@ -114,8 +115,7 @@ def tune(
     """
     settings = settings or Settings()
     settings.check()
-    if workers < 1:
-        raise ValueError(f"workers={workers}; expected at least 1")
+    workers = integer("workers", workers, 1)
     begin = make(player, **dict(options))
     spec = _spec_of(begin, option)
     start = _chosen(weights_of(spec), only)
@@ -183,27 +183,27 @@ class _Record:
         self.passed: list[Trial] = []
         self._known: list[Trial] = []
         self._path = Path(path) if path is not None else None
+        self._file: BinaryIO | None = None
         if self._path is None:
             return
-        if self._path.is_dir():
-            raise ValueError(f"{path} is a folder; expected the name of a file for the trials")
         asked = {"format": FORMAT, "version": VERSION, **header}
         try:
             line = json.dumps(asked, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch()
-        lines, whole = read_lines(self._path, "trials", line.encode())
-        for number, record in enumerate(lines, start=1):
-            with on_line(self._path, number):
-                if number == 1:
-                    _check_header(record, json.loads(line))
-                else:
-                    self._known.append(_trial_from(record))
-        os.truncate(self._path, whole)
-        if not lines:
-            self._append(line)
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self._path, "trials"))
+            lines, whole = read_lines(self._path, "trials", line.encode())
+            for number, record in enumerate(lines, start=1):
+                with on_line(self._path, number):
+                    if number == 1:
+                        _check_header(record, json.loads(line))
+                    else:
+                        self._known.append(_trial_from(record))
+            self._file.truncate(whole)
+            if not lines:
+                self._append(line)
+            until_read.pop_all()  # it stays open
 
     def next(self, weights: Weights, seed: int, games: int) -> Trial:
         number = len(self.passed)
@@ -221,14 +221,16 @@ class _Record:
         return trial
 
     def _append(self, line: str) -> None:
-        assert self._path is not None
-        with self._path.open("ab") as file:
-            file.write(line.encode() + b"\n")
+        assert self._file is not None
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
 
     def __enter__(self) -> _Record:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._file:
+            self._file.close()
         if isinstance(error, KeyboardInterrupt) and self._path:
             error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
 

@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mergefall_training.records import Episode, read_records
-from mergefall_training.workers import Task, task
+from mergefall_training.workers import Task, environment, task
 
 ARROWS = {"A": 82, "B": 81, "C": 79, "D": 80}  # a terminal's ESC [ letter -> SDL's scancode of that arrow
 SDL = 1 << 30  # what makes a scancode an SDL key code
@@ -98,11 +98,14 @@ class Show:
         style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary, env, last = path.with_name(f".{path.stem}.part{path.suffix}"), self._make("rgb_array"), {}
-        with imageio.get_writer(temporary, **style) as film:
-            for info in self.moves(env):
-                film.append_data(env.render())  # pyright: ignore[reportAttributeAccessIssue]
-                last = info
-        temporary.replace(path)
+        try:
+            with imageio.get_writer(temporary, **style) as film:
+                for info in self.moves(env):
+                    film.append_data(env.render())  # pyright: ignore[reportAttributeAccessIssue]
+                    last = info
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
         print(f"{self._status(last)}; written to {path}")
         self._check(last)
 
@@ -135,16 +138,24 @@ def _figures(info: Mapping[str, Any]) -> str:
 
 def play_in_window(env_id: str, kwargs: Mapping[str, Any], seed: int | None) -> None:
     """Play by the keyboard in a window (pygame, by `gymnasium.utils.play`)."""
+    env = _playable(env_id, kwargs, "rgb_array")
     from gymnasium.utils.play import play
 
-    play(gym.make(env_id, render_mode="rgb_array", **kwargs), seed=seed, wait_on_player=True)
+    play(env, seed=seed, wait_on_player=True)
+
+
+def _playable(env_id: str, kwargs: Mapping[str, Any], render_mode: str) -> gym.Env[Any, Any]:
+    env = environment(env_id, kwargs, render_mode=render_mode)
+    if not hasattr(env.unwrapped, "get_keys_to_action"):
+        raise ValueError(f"{env_id} has no keys to play it by")
+    return env
 
 
 def play_in_terminal(env_id: str, kwargs: Mapping[str, Any], seed: int | None) -> None:
     """Play by the keyboard in the terminal: the environment's own keys, Q to end."""
+    env = _playable(env_id, kwargs, "ansi")
     if not sys.stdin.isatty():
         raise ValueError("playing in the terminal needs a keyboard, but standard input is none")
-    env = gym.make(env_id, render_mode="ansi", **kwargs)
     game: Any = env.unwrapped
     actions: dict[tuple[int, ...], int] = game.get_keys_to_action()
     _, info = env.reset(seed=seed)

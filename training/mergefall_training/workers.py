@@ -25,6 +25,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
+from mergefall.game2048.settings import integer
 from mergefall_baselines import Player, play_in_env, players
 from mergefall_baselines.player import Predictor
 
@@ -80,22 +81,32 @@ def _play(packed: bytes, seed: int) -> Episode:
 def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
     """A task that fits together: the environment exists and takes the kwargs, and the player plays by its rules.
 
-    The environment's defaults are filled in, and the rules that the player leaves open. A misfit is a ValueError.
+    The environment's defaults are filled in. A misfit is a ValueError.
     """
     kwargs = dict(env_kwargs or {})
-    if max_episode_steps is not None and max_episode_steps < 1:
-        raise ValueError(f"max_episode_steps={max_episode_steps}; expected at least 1, or None for no cap")
-    try:
-        json.dumps(kwargs)
-        env = gym.make(env_id, max_episode_steps=max_episode_steps, **kwargs)
-    except (GymnasiumError, TypeError) as error:
-        raise ValueError(f"no environment {env_id!r} with kwargs {kwargs}: {error}") from error
+    if max_episode_steps is not None:
+        max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
+    env = environment(env_id, kwargs, max_episode_steps=max_episode_steps)
     env.close()
-    spec = gym.spec(env_id)
+    spec = env.spec
+    assert spec is not None
+    # "mergefall:mergefall/…" is the id that players know; another package's prefix tells other processes to import it.
+    known = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = _defaults(env) | spec.kwargs | kwargs
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
-    return Task(player, spec.id, kwargs, max_episode_steps or spec.max_episode_steps)
+    return Task(player, known, kwargs, spec.max_episode_steps)
+
+
+def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.Env[Any, Any]:
+    """``gym.make`` with ``kwargs`` of JSON types and its own ``options``; what it does not take is a ValueError."""
+    try:
+        json.dumps(kwargs)
+        return gym.make(env_id, **options, **kwargs)
+    except DependencyNotInstalled:
+        raise
+    except (GymnasiumError, ImportError, TypeError) as error:
+        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
 
 
 def _defaults(env: gym.Env[Any, Any]) -> dict[str, Any]:
@@ -103,10 +114,14 @@ def _defaults(env: gym.Env[Any, Any]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
 
 
-def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
-    """Play the task's episodes from ``seeds``, yielding each as it ends, in any order."""
+def check_executor(executor: object) -> None:
+    """Raises ValueError for what `play_all` cannot play on."""
     if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
         raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a `process_pool`")
+
+
+def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
+    """Play the task's episodes from ``seeds``, yielding each as it ends, in any order."""
     if not seeds:
         return
     # Done here first also where others play: what is wrong shows at once, and they find compiled kernels on disk.
@@ -126,7 +141,7 @@ def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | Pro
 def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """Worker processes that a Ctrl-C stops at once, without a traceback each, and that end when this process dies.
 
-    They are spawned: a fork after a parallel kernel has run kills the child.
+    They are spawned: a forked child would have the locks that this process's threads hold, but not the threads.
     """
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
     try:

@@ -29,6 +29,8 @@ from typing import Any
 
 import yaml
 
+from mergefall_training.yaml_numbers import load_yaml
+
 FOLDER = Path(__file__).parent
 _REQUIRED: Any = object()
 
@@ -88,7 +90,7 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     if not path.is_file():
         raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = load_yaml(path.read_text(encoding="utf-8"))
         return _suite(path.stem, content)
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"suite {path}: {' '.join(str(error).split())}") from error
