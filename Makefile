@@ -29,7 +29,7 @@ bench: setup  ## speed: ratios against other projects, measured in one run (they
 perft: setup  ## count move sequences against known counts
 	$(BIN)/python tests/perft/perft.py
 
-strength: setup  ## every documented player at its own depth, hundreds of games each; hours, resumes where it stopped
+strength: setup  ## every documented player at its own depth; hours, resumes where it stopped
 	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
