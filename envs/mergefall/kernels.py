@@ -120,7 +120,7 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     Args:
         function: plain functions over integers, arrays and tuples.
         variant: tells apart kernels made from one function inside a factory (a closure over other kernels).
-        options: Numba's own, such as ``parallel``, ``nogil`` (True unless told) and ``fastmath`` (a set of flags).
+        options: Numba's own, such as ``forceinline`` and ``inline``; kernels let go of Python's lock (``nogil``).
 
     A kernel that calls itself must do so with arguments of its own types, so without literals, which are a type apart:
     Numba crashes on loading kernels from its cache that call each other in a circle.
