@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import board as rules
 from mergefall.game2048 import legal_actions
+from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register
 
 ENV = "mergefall/Game2048-v0"
@@ -125,7 +126,7 @@ def test_a_game_goes_on_past_what_a_word_holds():
     """Two tiles of 32768 merge in the compiled episode, and the game goes on as move by move."""
     player = make("2048/greedy", heuristic="monotone-smooth")
     state = rules.new_states(1, 4, 4)[0]
-    state[rules.STREAM] = rules.stream_from_seed(5)
+    state[rules.STREAM] = stream_from_seed(5)
     rules.cells_of(state, 4, 4)[:] = [[15, 15, 2, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     again = state.copy()
     actions, over = player._play_from(state, 0, None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.kernels import kernel
+from mergefall.words import next_bits
 
 U = np.uint64
 
@@ -24,9 +24,9 @@ def play(stream, moves, lines):
             games += 1
             stream, board = square.two_tiles(stream)
             mask = square.legal_mask(board)
-        stream, bits = core.next_bits(stream)
+        stream, bits = next_bits(stream)
         action = PICKS[mask, ((bits >> U(32)) * U(12)) >> U(32)]
-        stream, bits = core.next_bits(stream)
+        stream, bits = next_bits(stream)
         board, gain = square.slide(board, action, lines)
         board = square.add_tile(board, bits)
         score += gain

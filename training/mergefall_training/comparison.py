@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.game2048.settings import integer
+from mergefall.checks import integer
 from mergefall.threads import cores
 from mergefall_baselines import make
 from rich.console import Console

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from mergefall import __version__
-from mergefall.game2048.settings import integer
+from mergefall.checks import integer
 from mergefall_baselines import Player, make
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -25,7 +25,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
-from mergefall.game2048.settings import integer
+from mergefall.checks import integer
 from mergefall_baselines import Player, play_in_env, players
 from mergefall_baselines.player import Predictor
 

@@ -20,6 +20,7 @@ from mergefall.game2048 import Game2048Env, board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.settings import Settings
 from mergefall.kernels import kernel
+from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
 from mergefall_baselines.player import Player, Trajectory
@@ -143,7 +144,7 @@ class Player2048(Player):
         game = _game(tuple((env_kwargs or {}).items()))
         self.with_rules({"rows": game.rows, "cols": game.cols})
         state = game.new_states(1)[0]
-        state[board.STREAM] = board.stream_from_seed(seed)
+        state[board.STREAM] = stream_from_seed(seed)
         board.start(state)
         with self._lock:
             actions, terminated = self._play_from(state, seed, max_episode_steps)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
+from mergefall.words import next_bits
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
@@ -39,23 +40,6 @@ def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uin
     """The ranks in states uint64[..., words] as a view uint8[..., rows, cols]."""
     cells = states.view(np.uint8)[..., 8 * CELLS : 8 * CELLS + rows * cols]
     return cells.reshape((*states.shape[:-1], rows, cols))
-
-
-def stream_from_seed(seed: int | None) -> np.uint64:
-    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence.
-
-    None takes fresh entropy from the operating system.
-    """
-    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-
-
-@kernel
-def next_bits(stream):
-    """(the stream moved on, 64 random bits): SplitMix64 (Steele, Lea & Flood 2014)."""
-    stream += U(0x9E3779B97F4A7C15)
-    z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
-    return stream, z ^ (z >> U(31))
 
 
 @kernel

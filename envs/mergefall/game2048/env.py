@@ -11,12 +11,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import integer
 from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
 from mergefall.game2048.render import Window, frame
-from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index, integer
+from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
 from mergefall.kernels import direct
+from mergefall.words import stream_from_seed
 
 # What the packed integer of a step says, unpacked beforehand: by its lowest six bits (a maker of fresh mask arrays,
 # whether the action was legal, whether the game is over), and by the largest rank the largest tile.
@@ -139,7 +141,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         seed = None if seed is None else integer("seed", seed, 0)
         super().reset(seed=seed)
         if seed is not None:
-            self._words[core.STREAM] = core.stream_from_seed(seed)
+            self._words[core.STREAM] = stream_from_seed(seed)
         seen = core.begin(self._words, self._pool) if start is None else core.start_from(self._words, start)
         if self.render_mode == "human":
             self.render()

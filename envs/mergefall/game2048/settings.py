@@ -11,24 +11,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import integer
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, from_text
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 
 ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
-
-
-def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int within low … high; a ValueError names it otherwise."""
-    expected = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
-    try:
-        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < low or (high is not None and number > high):
-        raise ValueError(f"{name} is {value!r}; expected {expected}")
-    return number
 
 
 def action_index(action: Any) -> int:

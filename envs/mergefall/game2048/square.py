@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mergefall.game2048 import board as core
 from mergefall.game2048.packed import GAIN, LINE, LOW_BITS, empties, line_table, transpose
 from mergefall.kernels import kernel
+from mergefall.words import next_bits
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)  # as in board.py
@@ -137,9 +138,9 @@ def add_tile(board, bits):
 @kernel
 def two_tiles(stream):
     """(the stream moved on, a 4×4 board with two tiles), as `board.start` draws them."""
-    stream, bits = core.next_bits(stream)
+    stream, bits = next_bits(stream)
     board = new_rank(bits) << (bits >> U(60) << U(2))
-    stream, bits = core.next_bits(stream)
+    stream, bits = next_bits(stream)
     return stream, add_tile(board, bits)
 
 
@@ -179,7 +180,7 @@ def step(states, i, action, lines):
         upper, lower = states[i, CELLS], states[i, CELLS + 1]
         small = ((upper + RANK_15) | (lower + RANK_15)) & TOP_BIT_PER_BYTE == 0
     if small:
-        stream, bits = core.next_bits(states[i, STREAM])
+        stream, bits = next_bits(states[i, STREAM])
         board = squeeze(upper) | squeeze(lower) << U(32)
         board, gain, legal = advance(board, action, bits, lines)
         states[i, STREAM] = choose(legal, stream, states[i, STREAM])

@@ -11,12 +11,14 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from mergefall.checks import integer
 from mergefall.game2048 import batch, square
 from mergefall.game2048 import board as core
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
-from mergefall.game2048.settings import Settings, integer
+from mergefall.game2048.settings import Settings
 from mergefall.threads import cores, share
+from mergefall.words import stream_from_seed
 
 FEWEST = 512  # games for a thread: with fewer, waking it takes longer than the work
 
@@ -103,7 +105,7 @@ class Game2048VectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64
         start = self.settings.start(options)
         for i, one in enumerate(self._seeds(seed)):
             if one is not None and mask[i]:
-                self._states[i, core.STREAM] = core.stream_from_seed(one)
+                self._states[i, core.STREAM] = stream_from_seed(one)
         seen = batch.Seen.empty(self._states)
         which = np.flatnonzero(mask)
         if start is None:

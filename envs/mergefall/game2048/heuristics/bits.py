@@ -9,17 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
+from mergefall.words import popcount
 
 U = np.uint64
-
-
-@kernel
-def popcount(bits):
-    """The number of bits that are set (the usual sum over pairs, nibbles, bytes)."""
-    bits -= bits >> U(1) & U(0x5555555555555555)
-    bits = (bits & U(0x3333333333333333)) + (bits >> U(2) & U(0x3333333333333333))
-    bits = (bits + (bits >> U(4))) & U(0x0F0F0F0F0F0F0F0F)
-    return np.int64(bits * U(0x0101010101010101) >> U(56))
 
 
 @kernel

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.heuristics.base import dot
-from mergefall.game2048.heuristics.bits import U, burnt, column, lowest, popcount, touched, turns_of
+from mergefall.game2048.heuristics.bits import U, burnt, column, lowest, touched, turns_of
 from mergefall.game2048.heuristics.prairie_terms import CLIFF, bonus_of, is_cliff, over_gap, power, stage_of
 from mergefall.game2048.packed import LINE, LOW_BITS, transpose
 from mergefall.kernels import kernel
+from mergefall.words import popcount
 
 PENALTY, JOINED, FRAGMENTS, TURNS = 28, 43, 48, 52
 UNIT = 65536.0

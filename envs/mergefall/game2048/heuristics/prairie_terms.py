@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.game2048.heuristics.base import dot
-from mergefall.game2048.heuristics.bits import U, burnt, column, lowest, popcount, touched, turns_of
+from mergefall.game2048.heuristics.bits import U, burnt, column, lowest, touched, turns_of
 from mergefall.kernels import kernel
+from mergefall.words import popcount
 
 TERMS = (
     "reward",

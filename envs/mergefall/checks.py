@@ -1,0 +1,27 @@
+"""Checks of what callers hand over, shared by both games."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """`value` as an int within low … high; a ValueError names it otherwise."""
+    expected = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < low or (high is not None and number > high):
+        raise ValueError(f"{name} is {value!r}; expected {expected}")
+    return number
+
+
+def choice(name: str, value: Any, choices: Any) -> Any:
+    """`value`, which must be one of `choices`; a ValueError names both otherwise."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}")
+    return value

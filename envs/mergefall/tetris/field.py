@@ -1,0 +1,162 @@
+"""The rules of placement Tetris, compiled: a board is one 64-bit word per column.
+
+`columns` uint64[cols]: bit r is the cell r rows above the floor, storage rows above the field included. So a column's
+height is the position of its highest bit, a drop is a maximum over a few heights, and counts over a board are counts of
+bits. Pieces are rows of the tables in `pieces.py`; `y` is the row of a piece's lowest cell. The slow twin is
+`reference.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel
+from mergefall.tetris.pieces import BOTTOMS, HEIGHTS, MASKS, WIDTHS
+from mergefall.words import leading_zeros, popcount
+
+U = np.uint64
+
+
+@kernel
+def height_of(column):
+    """Rows from the floor to the highest filled cell of a column."""
+    return 64 - leading_zeros(column)
+
+
+@kernel
+def landing(columns, piece, rotation, column):
+    """The row y in which a piece dropped from above comes to rest."""
+    y = 0
+    for i in range(WIDTHS[piece, rotation]):
+        y = max(y, height_of(columns[column + i]) - BOTTOMS[piece, rotation, i])
+    return y
+
+
+@kernel
+def is_free(columns, piece, rotation, column, y):
+    """Whether a piece at row y lies within the walls on empty cells."""
+    width = WIDTHS[piece, rotation]
+    if column < 0 or column + width > columns.size:
+        return False
+    met = U(0)
+    for i in range(width):
+        met |= columns[column + i] & (MASKS[piece, rotation, i] << U(y))
+    return met == 0
+
+
+@kernel
+def fall(columns, piece, rotation, column, y):
+    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too."""
+    drop = y
+    for i in range(WIDTHS[piece, rotation]):
+        lowest = y + BOTTOMS[piece, rotation, i]
+        beneath = columns[column + i] & ((U(1) << U(lowest)) - U(1))
+        drop = min(drop, lowest - height_of(beneath))
+    return y - drop
+
+
+@kernel
+def put(columns, piece, rotation, column, y):
+    """Fill a piece's cells, in place."""
+    for i in range(WIDTHS[piece, rotation]):
+        columns[column + i] |= MASKS[piece, rotation, i] << U(y)
+
+
+@kernel
+def full_rows(columns):
+    """The full rows as bits."""
+    full = columns[0]
+    for i in range(1, columns.size):
+        full &= columns[i]
+    return full
+
+
+@kernel
+def clear(columns, full):
+    """Remove the rows whose bits are set in `full`, in place; what lies above moves down."""
+    while full:
+        row = U(63 - leading_zeros(full))  # from the top, so that the bits below stay where they are
+        beneath = (U(1) << row) - U(1)
+        for i in range(columns.size):
+            columns[i] = (columns[i] & beneath) | (columns[i] >> U(1) & ~beneath)
+        full &= beneath
+
+
+@kernel
+def own_cells(piece, rotation, y, full):
+    """How many of a piece's cells lie in the rows `full`."""
+    own = 0
+    for i in range(WIDTHS[piece, rotation]):
+        own += popcount((MASKS[piece, rotation, i] << U(y)) & full)
+    return own
+
+
+@kernel
+def is_above(columns, rows):
+    """Whether a cell above the field of `rows` rows is filled."""
+    any_cell = U(0)
+    for i in range(columns.size):
+        any_cell |= columns[i]
+    return (any_cell >> U(rows)) != 0
+
+
+@kernel
+def place(columns, piece, rotation, column, y, rows, clear_first):
+    """Lock a piece at rest and clear, in place: (lines, the piece's own cells in them, whether the game is over).
+
+    Strict rules (`clear_first` False): over if the piece rests with a cell above the field, and nothing is cleared.
+    Clear first: full rows go, and it is over if anything is left above the field.
+    """
+    put(columns, piece, rotation, column, y)
+    if not clear_first and y + HEIGHTS[piece, rotation] > rows:
+        return 0, 0, True
+    # Only the piece's own rows can have become full; a board may hold others that a caller put there.
+    full = full_rows(columns)
+    if full == 0:
+        return 0, 0, clear_first and y + HEIGHTS[piece, rotation] > rows
+    own = own_cells(piece, rotation, y, full)
+    clear(columns, full)
+    return popcount(full), own, clear_first and is_above(columns, rows)
+
+
+@kernel
+def write_board(columns, rows, board):
+    """Write the field as cells uint8[rows·cols], row 0 on top; storage rows are left out."""
+    cols = columns.size
+    for c in range(cols):
+        word = columns[c]
+        for r in range(rows):
+            board[(rows - 1 - r) * cols + c] = np.uint8(word >> U(r) & U(1))
+
+
+@kernel
+def read_board(board, rows, columns):
+    """Read columns from cells uint8[rows·cols], row 0 on top; storage rows are empty."""
+    cols = columns.size
+    for c in range(cols):
+        word = U(0)
+        for r in range(rows):
+            word |= U(board[(rows - 1 - r) * cols + c] != 0) << U(r)
+        columns[c] = word
+
+
+def columns_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The columns uint64[..., cols] of boards uint8[..., rows, cols], row 0 on top.
+
+    >>> columns_of(np.array([[0, 1], [1, 1]], dtype=np.uint8)).tolist()
+    [1, 3]
+    """
+    rows = board.shape[-2]
+    weights = np.uint64(1) << np.arange(rows - 1, -1, -1, dtype=np.uint64)
+    return ((board != 0) * weights[:, None]).sum(axis=-2, dtype=np.uint64)
+
+
+def boards_of(columns: NDArray[np.uint64], rows: int) -> NDArray[np.uint8]:
+    """The fields uint8[..., rows, cols] of columns uint64[..., cols], without storage rows.
+
+    >>> boards_of(np.array([1, 3], dtype=np.uint64), 2).tolist()
+    [[0, 1], [1, 1]]
+    """
+    bits = np.arange(rows - 1, -1, -1, dtype=np.uint64)
+    return (columns[..., None, :] >> bits[:, None] & np.uint64(1)).astype(np.uint8)

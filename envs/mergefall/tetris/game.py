@@ -1,0 +1,215 @@
+"""A game of placement Tetris as a few words: pieces drawn, placements played, lines counted.
+
+A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
+
+    STREAM    the random stream
+    LINES     lines, SCORE the score (`LINE_SCORES`) and PIECES the pieces placed so far
+    ILLEGAL   illegal actions in a row, STEPS actions this episode
+    RULES     cols | rows << 8 | piece set << 16 | randomizer << 20 | preview << 24 | slides << 28 | clear first << 29
+    BAG       of "bag7" the ids left, as bits; of "hidden" the multiplicities, 4 bits each, the game's secret
+    QUEUE     the current piece's id in the lowest 4 bits, then those of the previewed ones
+    COLUMNS…  the board, a word for each column (`field.py`)
+
+Nothing derived (heights, legality) is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mergefall.kernels import kernel
+from mergefall.tetris.field import place
+from mergefall.tetris.pieces import PIECE_SETS
+from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.words import below, next_bits, popcount
+
+U = np.uint64
+STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, COLUMNS = range(10)
+RANDOMIZERS = ("uniform", "bag7", "hidden")
+UNIFORM, BAG7, HIDDEN = range(3)
+SETS = tuple(PIECE_SETS)  # the order of the tables below
+MOST_PREVIEW = 8
+MOST_COPIES = 10  # of a piece in a hidden multiset
+
+# What a clear of 0 to 5 lines scores: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
+# pieces can clear, are four and one.
+LINE_SCORES = np.array([0, 40, 100, 300, 1200, 1240], dtype=np.int64)
+
+FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # table row of id 0, see pieces.py
+DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
+
+# What `step` returns in one integer: whether the action was legal, whether the game is over, and the lines.
+LEGAL_BIT, OVER_BIT, LINES_SHIFT = 0, 1, 8
+
+
+def rules_word(
+    cols: int, rows: int, pieces: str, randomizer: str, preview: int, slides: bool, clear_first: bool
+) -> int:
+    """The word RULES."""
+    word = cols | rows << 8 | SETS.index(pieces) << 16 | RANDOMIZERS.index(randomizer) << 20 | preview << 24
+    return word | slides << 28 | clear_first << 29
+
+
+@kernel
+def size_of(state):
+    """(cols, rows) of the field."""
+    rules = np.int64(state[RULES])
+    return rules & 255, rules >> 8 & 255
+
+
+@kernel
+def preview_of(state):
+    """How many pieces after the current one are shown."""
+    return np.int64(state[RULES]) >> 24 & 15
+
+
+@kernel
+def has_slides(state):
+    """Whether placements may slide."""
+    return np.int64(state[RULES]) >> 28 & 1 == 1
+
+
+@kernel
+def clears_first(state):
+    """Whether full rows are cleared before it is asked if the game is over."""
+    return np.int64(state[RULES]) >> 29 & 1 == 1
+
+
+@kernel
+def piece_set(state):
+    """The row of the state's piece set in `FIRST` and `DRAWN`."""
+    return np.int64(state[RULES]) >> 16 & 15
+
+
+@kernel
+def queued(state, index):
+    """The id of the piece that is due after `index` others; 0 is the current one."""
+    return np.int64(state[QUEUE] >> U(4 * index)) & 15
+
+
+@kernel
+def table_row(state, piece):
+    """The row of a piece id in the tables of `pieces.py`."""
+    return FIRST[piece_set(state)] + piece
+
+
+@kernel
+def columns_in(state):
+    """The state's columns, a view uint64[cols]."""
+    cols, _ = size_of(state)
+    return state[COLUMNS : COLUMNS + cols]
+
+
+@kernel
+def draw(state):
+    """64 random bits; moves the state's stream on."""
+    state[STREAM], bits = next_bits(state[STREAM])
+    return bits
+
+
+@kernel
+def nth_bit(bits, n):
+    """The position of the n-th set bit, the lowest being the 0th."""
+    position = 0
+    while True:
+        if bits >> position & 1:
+            if n == 0:
+                return position
+            n -= 1
+        position += 1
+
+
+@kernel
+def draw_piece(state):
+    """Draw a piece id. Every randomizer takes one draw a piece."""
+    drawn = DRAWN[piece_set(state)]
+    randomizer = np.int64(state[RULES]) >> 20 & 15
+    bits = draw(state)
+    if randomizer == HIDDEN:
+        total = 0
+        for piece in range(7):
+            total += np.int64(state[BAG] >> U(4 * piece)) & 15
+        left, piece = below(bits, total), 0
+        while left >= np.int64(state[BAG] >> U(4 * piece)) & 15:
+            left -= np.int64(state[BAG] >> U(4 * piece)) & 15
+            piece += 1
+        return piece
+    if randomizer == BAG7:
+        bag = np.int64(state[BAG])
+        bag = bag if bag else drawn
+        piece = nth_bit(bag, below(bits, popcount(U(bag))))
+        state[BAG] = U(bag & ~(1 << piece))
+        return piece
+    return nth_bit(drawn, below(bits, popcount(U(drawn))))
+
+
+@kernel
+def draw_multiset(state):
+    """Draw the hidden multiplicities, 0 to 10 for each piece, anew if all are 0."""
+    drawn = DRAWN[piece_set(state)]
+    counts = U(0)
+    while counts == 0:
+        for piece in range(7):
+            if drawn >> piece & 1:
+                counts |= U(below(draw(state), MOST_COPIES + 1)) << U(4 * piece)
+    state[BAG] = counts
+
+
+@kernel
+def start(state):
+    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones."""
+    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
+        state[word] = U(0)
+    for i in range(COLUMNS, state.size):
+        state[i] = U(0)
+    if np.int64(state[RULES]) >> 20 & 15 == HIDDEN:
+        draw_multiset(state)
+    for i in range(1 + preview_of(state)):
+        state[QUEUE] |= U(draw_piece(state)) << U(4 * i)
+
+
+@kernel
+def advance(state):
+    """Take the current piece from the queue and draw one at its end."""
+    queue = state[QUEUE] >> U(4)
+    state[QUEUE] = queue | U(draw_piece(state)) << U(4 * preview_of(state))
+
+
+@kernel
+def play(state, placement):
+    """Play a legal placement and draw the next piece: (lines, whether the game is over).
+
+    The queue moves on after a fatal placement too, so that what is observed last has pieces like any other.
+    """
+    _, rows = size_of(state)
+    piece = table_row(state, queued(state, 0))
+    lines, _, over = place(
+        columns_in(state),
+        piece,
+        rotation_of(placement),
+        column_of(placement),
+        row_of(placement),
+        rows,
+        clears_first(state),
+    )
+    state[PIECES] += U(1)
+    state[LINES] += U(lines)
+    state[SCORE] += U(LINE_SCORES[lines])
+    advance(state)
+    return lines, over
+
+
+@kernel
+def step(state, action):
+    """Play one action; returns the packed integer described above.
+
+    An illegal action changes only the counts of steps and of illegal actions in a row.
+    """
+    state[STEPS] += U(1)
+    placement = rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state))
+    if placement < 0:
+        state[ILLEGAL] += U(1)
+        return 0
+    state[ILLEGAL] = U(0)
+    lines, over = play(state, placement)
+    return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT

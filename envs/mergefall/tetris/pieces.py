@@ -1,0 +1,112 @@
+"""The pieces, drawn once: every rotation, table and id follows from the pictures.
+
+Rotation 0 is as drawn (for tetrominoes the guideline's spawn orientation), +1 a quarter turn clockwise. A rotation that
+repeats an earlier one has no placements of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+TETROMINOES = {
+    "I": ["####"],
+    "O": ["##", "##"],
+    "T": [".#.", "###"],
+    "S": [".##", "##."],
+    "Z": ["##.", ".##"],
+    "J": ["#..", "###"],
+    "L": ["..#", "###"],
+}
+FIVE_CELLS = {
+    "plus": [".#.", "###", ".#."],
+    "I5": ["#####"],
+    "L5": ["####", "...#"],
+    "Y5": ["####", "..#."],
+    "U": ["###", "#.#"],
+    "N": ["###.", "..##"],
+}
+PICTURES = TETROMINOES | FIVE_CELLS
+NAMES = tuple(PICTURES)  # the order of `WIDTHS` and the other tables
+
+Cells = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class PieceSet:
+    """The pieces of a game: `names` by id, `drawn` the ids that appear, `first` the table row of id 0.
+
+    `storage` rows lie above the field, as many as the tallest piece has.
+    """
+
+    names: tuple[str, ...]
+    drawn: tuple[int, ...]
+    first: int
+    storage: int
+
+
+PIECE_SETS = {
+    "tetromino": PieceSet(tuple(TETROMINOES), tuple(range(7)), 0, 4),
+    "sz": PieceSet(tuple(TETROMINOES), (3, 4), 0, 4),
+    "five": PieceSet(tuple(FIVE_CELLS), tuple(range(6)), 7, 5),
+}
+
+
+@cache
+def rotations(name: str) -> tuple[Cells, ...]:
+    """The distinct rotations of a piece, clockwise: (row, column) cells, sorted, row 0 on top; a gap is never left.
+
+    >>> rotations("S")
+    (((0, 1), (0, 2), (1, 0), (1, 1)), ((0, 0), (1, 0), (1, 1), (2, 1)))
+    """
+    picture = PICTURES[name]
+    turned: list[Cells] = []
+    for _ in range(4):
+        cells = tuple((r, c) for r, row in enumerate(picture) for c, cell in enumerate(row) if cell == "#")
+        if cells in turned:
+            break
+        turned.append(cells)
+        picture = ["".join(column) for column in zip(*picture[::-1], strict=True)]
+    return tuple(turned)
+
+
+def identify(cells: object) -> tuple[str, int]:
+    """The piece and the rotation that a set of (row, column) cells shows, wherever it lies; row numbers grow downwards.
+
+    A ValueError says so if it is none of the known pieces.
+
+    >>> identify([(5, 3), (6, 3), (6, 4), (7, 4)])
+    ('S', 1)
+    """
+    array = np.asarray(cells)
+    if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu":
+        shape = tuple(sorted(map(tuple, (array - array.min(axis=0)).tolist())))
+        for name in NAMES:
+            if shape in rotations(name):
+                return name, rotations(name).index(shape)
+    raise ValueError(f"cells {cells!r} are no known piece; expected the (row, column) cells of one of {NAMES}")
+
+
+def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    widths, heights = (np.zeros((len(NAMES), 4), dtype=np.int64) for _ in range(2))
+    masks = np.zeros((len(NAMES), 4, 5), dtype=np.uint64)
+    bottoms, sizes = np.zeros((len(NAMES), 4, 5), dtype=np.int64), np.zeros(len(NAMES), dtype=np.int64)
+    for piece, name in enumerate(NAMES):
+        sizes[piece] = len(rotations(name)[0])
+        for rotation, cells in enumerate(rotations(name)):
+            height = 1 + max(row for row, _ in cells)
+            heights[piece, rotation] = height
+            widths[piece, rotation] = 1 + max(column for _, column in cells)
+            for row, column in cells:
+                masks[piece, rotation, column] |= np.uint64(1 << (height - 1 - row))
+            for column in range(widths[piece, rotation]):
+                bottoms[piece, rotation, column] = min(height - 1 - r for r, c in cells if c == column)
+    return widths, heights, masks, bottoms, sizes
+
+
+# By piece and rotation: width (0 for a rotation that repeats another) and height; by column besides: the cells as
+# bits, bit 0 the piece's bottom row, and the row of the lowest one. SIZES: cells of the piece.
+WIDTHS, HEIGHTS, MASKS, BOTTOMS, SIZES = _tables()

@@ -1,0 +1,62 @@
+"""Kernels on single 64-bit words: their bits counted and found by one machine instruction each, and random words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.extending import intrinsic
+
+from mergefall.kernels import kernel
+
+U = np.uint64
+
+
+def _popcount(typing_context: Any, word: Any) -> Any:
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+def _leading_zeros(typing_context: Any, word: Any) -> Any:
+    def codegen(context, builder, signature, args):
+        return builder.ctlz(args[0], context.get_constant(types.boolean, False))
+
+    return types.int64(types.uint64), codegen
+
+
+def _trailing_zeros(typing_context: Any, word: Any) -> Any:
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], context.get_constant(types.boolean, False))
+
+    return types.int64(types.uint64), codegen
+
+
+popcount: Any = intrinsic(_popcount)  # the number of bits that are set
+leading_zeros: Any = intrinsic(_leading_zeros)  # zeros above the highest set bit, 64 for 0
+trailing_zeros: Any = intrinsic(_trailing_zeros)  # zeros below the lowest set bit, 64 for 0
+
+
+def stream_from_seed(seed: int | None) -> np.uint64:
+    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence.
+
+    None takes fresh entropy from the operating system.
+    """
+    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+
+
+@kernel
+def next_bits(stream):
+    """(the stream moved on, 64 random bits): SplitMix64 (Steele, Lea & Flood 2014)."""
+    stream += U(0x9E3779B97F4A7C15)
+    z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
+    return stream, z ^ (z >> U(31))
+
+
+@kernel
+def below(bits, count):
+    """A number from 0 to count - 1 from 64 random bits, each as likely (to within count / 2³²)."""
+    return np.int64(((bits >> U(32)) * U(count)) >> U(32))
