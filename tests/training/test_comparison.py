@@ -156,6 +156,11 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("name: capped", "name: small", "all different"),
         ("name: small", "name: ../small", "names a folder"),
         ("name: small", "name: 2048", "expected str"),
+        (
+            "seed: 5",
+            "baseline: greedy",
+            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
+        ),
         ("games:", "games: [", "while parsing"),
         ("games:", "games: none\nmore:", "unknown key 'more'"),
     ],

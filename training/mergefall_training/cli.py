@@ -106,7 +106,7 @@ class Tune:
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
-    """Moves after which a game is cut off."""
+    """Moves (in Tetris: pieces) after which a game is cut off."""
     workers: int = 1
     """Processes that play side by side."""
     out: Path | None = None
@@ -143,7 +143,7 @@ class Watch:
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
-    """Moves after which the game is cut off."""
+    """Moves (in Tetris: pieces) after which the game is cut off."""
     seed: int = 0
     """The game's seed."""
     render_mode: Literal["ansi", "human"] = "ansi"

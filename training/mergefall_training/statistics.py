@@ -266,7 +266,7 @@ def _series(term: float, factors: Iterable[float]) -> float:
     for factor in factors:
         term *= factor
         total += term
-        if term < 1e-17 * total:
+        if term <= 1e-17 * total:
             break
     return total
 

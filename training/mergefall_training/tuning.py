@@ -43,6 +43,8 @@ def weights_of(spec: Any, path: str = "") -> Weights:
 
     >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
     {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
+    >>> weights_of({"name": "two-tetrad", "f1": 40.0, "f8": 20.0, "reading": "chosen"})
+    {'f1': 40.0, 'f8': 20.0}
     """
     found: Weights = {}
     for name, value in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
