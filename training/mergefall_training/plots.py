@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, told apart with any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
-LINES = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
+PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 
 
 def draw(result: GameResult) -> dict[str, bytes]:
@@ -137,11 +137,11 @@ def _survival(result: GameResult) -> Figure:
     last = max(1, *(row.evaluation.results.max() for row in result.rows))
     means = [_seen(row.summary.mean)[0] for row in result.rows]
     for number, (row, mean) in enumerate(zip(result.rows, means, strict=True)):
-        evaluation, colour = row.evaluation, LINES[number % len(LINES)]
+        evaluation, colour = row.evaluation, PALETTE[number % len(PALETTE)]
         times, shares = survival(evaluation.results, [episode.terminated for episode in evaluation.episodes])
         times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
         label = f"{row.entry.label}, N={row.summary.episodes}"
-        axes.step(times, shares, "-" if number < len(LINES) else "--", where="post", color=colour, label=label)
+        axes.step(times, shares, "-" if number < len(PALETTE) else "--", where="post", color=colour, label=label)
         if row.summary.deaths and mean > 0:
             x = np.geomspace(0.01, last, 300)
             axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)

@@ -2,7 +2,8 @@
 
 A *trial* plays games with one set of weights; its value is their mean score (in Tetris: lines). The mean, not the
 mean of logarithms: it is what evaluations report, a game may well end at 0, and a player's scores spread no less in
-logarithms. A cap bounds long games of Tetris; their mean is then that of capped games, which ranks players no less.
+logarithms. A cap bounds long games of Tetris, and the mean is that of games cut short: a low one makes good weights
+look alike.
 
 All trials play the same games, seeds from 500 000 on, so that luck is common to what is compared. The best of many
 trials was also the luckiest: the ends of the best climbs, and the start, then play ``finals`` games each, seeds from
