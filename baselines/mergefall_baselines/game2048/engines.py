@@ -52,6 +52,16 @@ def read(ctx):
 
 
 @kernel
+def count(bits):
+    """The number of ones in a word."""
+    ones = 0
+    while bits:
+        bits &= bits - U(1)
+        ones += 1
+    return ones
+
+
+@kernel
 def packed_from_cells(blank, cells, cols):
     return packed.pack(cells, cells.size // cols, cols)
 
