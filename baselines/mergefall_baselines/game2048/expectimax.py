@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.base import is_count
 from mergefall_baselines.game2048.engines import Engine, count, engine, read
-from mergefall_baselines.game2048.leaves import best_leaves
+from mergefall_baselines.game2048.leaves import mean_of_best
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
 
@@ -43,7 +43,7 @@ def expectimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, An
 
 
 def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: bool) -> tuple[Any, Any]:
-    _, scored, from_cells, key_of, moves, open_cells, with_tile, cell_of, evaluate = boards
+    _, scored, from_cells, key_of, moves, open_cells, with_tile, evaluate = boards
     two, four = real(0.9), real(0.1)
     entry = entry_type(real)
     U = np.uint64
@@ -67,19 +67,10 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
     def last_chance(board, ctx):
         """Value of an afterstate all of whose successors' moves lead to leaves: `best_leaf`, averaged."""
         c = read(ctx)
+        if line_values:
+            return mean_of_best(board, c.slid_lines, c.table0, c.sums, lowest, dead)
         cells = open_cells(board, ctx)
         total, empty = real(0.0), 0
-        if line_values:
-            leaves = borrow(c.leaves, real, 32)
-            best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
-            while cells:
-                index = U(2 * cell_of(cells))
-                with_two, with_four = leaves[index], leaves[index + U(1)]
-                total += (with_two if with_two != lowest else dead) * two
-                total += (with_four if with_four != lowest else dead) * four
-                cells &= cells - U(1)
-                empty += 1
-            return total / real(empty)
         while cells:
             bit = cells & (~cells + U(1))
             total += best_leaf(with_tile(board, bit, 1), ctx) * two
@@ -107,7 +98,7 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
             empty += 1
         return total / real(empty)
 
-    @kernel(variant=boards.name, forceinline=True)
+    @kernel(variant=boards.name)
     def at_once(board, left, probability, ctx):
         """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves."""
         c = read(ctx)
