@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mergefall.game2048 import batch as batches
 from mergefall.game2048 import board as core
 from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, spawn, square, to_text
 from mergefall.game2048.vector_env import Game2048VectorEnv
@@ -74,11 +75,22 @@ def test_the_fast_step_is_the_plain_one(top):
     states = core.new_states(2000, 4, 4, goal=12)
     states[:, core.STREAM] = rng.integers(0, 2**64, 2000, dtype=np.uint64)
     core.cells_of(states, 4, 4)[:] = random_boards(rng, 2000, 4, 4, top)
-    fast, lines = states.copy(), square.lines_for(4, 4)
+    fast, many, lines = states.copy(), states.copy(), square.lines_for(4, 4)
+    nowhere, no_pool = np.zeros(2000, np.bool_), np.zeros((0, 16), np.uint8)
     for _ in range(5):
-        for i, action in enumerate(rng.integers(0, 4, 2000).tolist()):
-            assert square.step(fast, i, action, lines) == core.step(states[i], action)
+        actions = rng.integers(0, 4, 2000)
+        told = np.array([core.step(states[i], action) for i, action in enumerate(actions.tolist())])
+        assert [square.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == told.tolist()
+        seen = batches.Seen.empty(many)
+        batches.step(0, 2000, many, actions, nowhere, no_pool, *batches.Rules(lines, False, 100, 0), *seen)
+        np.testing.assert_array_equal(seen.rewards, told >> core.GAIN_SHIFT)
+        np.testing.assert_array_equal(seen.terminated, told >> core.OVER_BIT & 1)
+        np.testing.assert_array_equal(seen.legal, told >> core.LEGAL_BIT & 1)
+        np.testing.assert_array_equal(seen.max_tiles, 1 << (told >> core.RANK_SHIFT & 255))
+        np.testing.assert_array_equal(seen.masks.view(np.uint8).reshape(-1, 4), told[:, None] >> np.arange(4) & 1)
+        np.testing.assert_array_equal(seen.cells, states[:, core.CELLS :])
     np.testing.assert_array_equal(fast, states)
+    np.testing.assert_array_equal(many, states)
 
 
 def test_the_fast_start_is_the_plain_one():

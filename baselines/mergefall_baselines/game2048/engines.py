@@ -3,7 +3,7 @@
 An engine is a set of kernels: ``from_cells(blank, cells, cols) -> board``, ``key(board)`` for tables,
 ``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate that
 equals its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with a bit for each empty cell,
-lowest first in row-major order, ``with_tile(board, bit, rank)``, ``cell_of(bit)`` and, made for a heuristic,
+lowest first in row-major order, ``with_tile(board, bit, rank)`` and, made for a heuristic,
 ``evaluate(board, to_move, ctx)``.
 """
 
@@ -35,7 +35,8 @@ CONTEXT = np.dtype(
         ("weights", np.uint64),  # float64[weight_count]
         ("weight_count", np.int64),
         ("cells", np.uint64),  # scratch, uint8[rows·cols]
-        ("leaves", np.uint64),  # scratch, 32 values
+        ("slid_lines", np.uint64),  # for `leaves.py`, with a scratch
+        ("sums", np.uint64),
         ("entries", np.uint64),  # transposition table, see `table.py`
         ("entry_count", np.int64),
         ("stop", np.int64),  # set from outside: give up
@@ -49,6 +50,16 @@ CONTEXT = np.dtype(
 def read(ctx):
     """The record that all nodes share."""
     return borrow(ctx, CONTEXT, 1)[0]
+
+
+@kernel
+def count(bits):
+    """The number of ones in a word."""
+    ones = 0
+    while bits:
+        bits &= bits - U(1)
+        ones += 1
+    return ones
 
 
 @kernel
@@ -78,11 +89,6 @@ def packed_open_cells(board, ctx):
 @kernel
 def packed_with_tile(board, bit, rank):
     return board | bit << U(rank - 1)  # ranks 1 and 2
-
-
-@kernel
-def packed_cell_of(bit):
-    return np.int64(trailing_zeros(bit)) >> 2
 
 
 @kernel
@@ -128,11 +134,6 @@ def wide_with_tile(board, bit, rank):
     return wide.tuple_setitem(board, place >> 3, board[place >> 3] | U(rank) << U(8 * (place & 7)))
 
 
-@kernel
-def wide_cell_of(bit):
-    return np.int64(trailing_zeros(bit))
-
-
 class Engine(NamedTuple):
     """The kernels a search is built from. `name` tells apart what is compiled from them."""
 
@@ -143,7 +144,6 @@ class Engine(NamedTuple):
     moves: Any
     open_cells: Any
     with_tile: Any
-    cell_of: Any
     evaluate: Any
 
 
@@ -155,9 +155,9 @@ def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
     name = f"{kind}-{heuristic.name if heuristic else 'none'}{'-scored' if scored else ''}"
     evaluate = _evaluator(kind, heuristic, name)
     if kind == "wide":
-        shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile, wide_cell_of
+        shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile
     else:
-        shared = packed_from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile, packed_cell_of
+        shared = packed_from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile
     return Engine(name, scored, *shared, evaluate)
 
 

@@ -12,8 +12,8 @@ from mergefall.threads import share
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.base import is_count
-from mergefall_baselines.game2048.engines import Engine, engine, read
-from mergefall_baselines.game2048.leaves import best_leaves
+from mergefall_baselines.game2048.engines import Engine, count, engine, read
+from mergefall_baselines.game2048.leaves import mean_of_best
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
 
@@ -43,7 +43,7 @@ def expectimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, An
 
 
 def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: bool) -> tuple[Any, Any]:
-    _, scored, from_cells, key_of, moves, open_cells, with_tile, cell_of, evaluate = boards
+    _, scored, from_cells, key_of, moves, open_cells, with_tile, evaluate = boards
     two, four = real(0.9), real(0.1)
     entry = entry_type(real)
     U = np.uint64
@@ -67,19 +67,10 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
     def last_chance(board, ctx):
         """Value of an afterstate all of whose successors' moves lead to leaves: `best_leaf`, averaged."""
         c = read(ctx)
+        if line_values:
+            return mean_of_best(board, c.slid_lines, c.table0, c.sums, lowest, dead)
         cells = open_cells(board, ctx)
         total, empty = real(0.0), 0
-        if line_values:
-            leaves = borrow(c.leaves, real, 32)
-            best_leaves(board, c.row_lines, c.table0, c.leaves, lowest)
-            while cells:
-                index = U(2 * cell_of(cells))
-                with_two, with_four = leaves[index], leaves[index + U(1)]
-                total += (with_two if with_two != lowest else dead) * two
-                total += (with_four if with_four != lowest else dead) * four
-                cells &= cells - U(1)
-                empty += 1
-            return total / real(empty)
         while cells:
             bit = cells & (~cells + U(1))
             total += best_leaf(with_tile(board, bit, 1), ctx) * two
@@ -108,58 +99,65 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         return total / real(empty)
 
     @kernel(variant=boards.name)
-    def chance(board, left, probability, ctx):
-        """Value of an afterstate after which `left` own moves follow (255: to the end)."""
+    def at_once(board, left, probability, ctx):
+        """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves."""
         c = read(ctx)
         if left == 0:
-            return leaf(board, ctx)
+            return True, leaf(board, ctx)
         if probability < c.cutoff:
-            return real(evaluate(board, False, ctx))
+            return True, real(evaluate(board, False, ctx))
         key = key_of(board)
         entries = borrow(c.entries, entry, c.entry_count)
         index = find(entries, key)
         if holds(entries, index, key):
             stored = np.int64(entries[index].tag & 255)
             if stored == left or (stored > left and c.cutoff > 0.0):
-                return entries[index].value
+                return True, entries[index].value
         if c.stop:
-            return dead
+            return True, dead
+        share = probability / real(count(open_cells(board, ctx)))
+        if (left > 1 or c.state_leaves == 0) and (left == 1 or share * two < c.cutoff):
+            value = last_chance(board, ctx)
+            keep(entries, index, key, value, left)
+            return True, value
+        return False, dead
+
+    @kernel(variant=boards.name)
+    def chance(board, left, probability, ctx):
+        """Value of an afterstate after which `left` own moves follow (255: to the end), once `at_once` has not told."""
+        c = read(ctx)
         cells = open_cells(board, ctx)
-        empty, rest = 0, cells
-        while rest:
-            rest &= rest - U(1)
-            empty += 1
+        empty = count(cells)
         share = probability / real(empty)
         plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
-        if plain and (left == 1 or share * two < c.cutoff):
-            value = last_chance(board, ctx)
-        else:
-            total = real(0.0)
-            below = left - (left != TO_THE_END)
-            while cells:
-                bit = cells & (~cells + U(1))
-                cells ^= bit
-                for rank in range(1, 3):
-                    weight = two if rank == 1 else four
-                    state = with_tile(board, bit, rank)
-                    onward = share * weight
-                    if plain and onward < c.cutoff:
-                        total += best_leaf(state, ctx) * weight
-                        continue
-                    best, legal = lowest, False
-                    after0, after1, after2, after3, along, across = moves(state, ctx)
-                    for i in range(4):
-                        if after0 != state:
-                            legal = True
+        below = left - (left != TO_THE_END)
+        total = real(0.0)
+        while cells:
+            bit = cells & (~cells + U(1))
+            cells ^= bit
+            for rank in range(1, 3):
+                weight = two if rank == 1 else four
+                state = with_tile(board, bit, rank)
+                onward = share * weight
+                if plain and onward < c.cutoff:
+                    total += best_leaf(state, ctx) * weight
+                    continue
+                best, legal = lowest, False
+                after0, after1, after2, after3, along, across = moves(state, ctx)
+                for i in range(4):
+                    if after0 != state:
+                        legal = True
+                        known, later = at_once(after0, below, onward, ctx)
+                        if not known:
                             later = chance(after0, below, onward, ctx)
-                            if scored:
-                                later = real(later + (along if i < 2 else across))
-                            best = max(best, later)
-                        after0, after1, after2 = after1, after2, after3
-                    total += (best if legal else dead) * weight
-            value = total / real(empty)
-            index = find(entries, key)  # the search below may have filled the place found before
-        keep(entries, index, key, value, left)
+                        if scored:
+                            later = real(later + (along if i < 2 else across))
+                        best = max(best, later)
+                    after0, after1, after2 = after1, after2, after3
+                total += (best if legal else dead) * weight
+        value = total / real(empty)
+        key, entries = key_of(board), borrow(c.entries, entry, c.entry_count)
+        keep(entries, find(entries, key), key, value, left)
         return value
 
     @kernel(variant=boards.name)
@@ -175,7 +173,10 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         left = own_moves(cells, rule) - 1
         if own_table:
             forget(borrow(c.entries, entry, c.entry_count), left)
-        value = np.float64(chance(after, left, real(1.0), ctx))
+        known, value = at_once(after, left, real(1.0), ctx)
+        if not known:
+            value = chance(after, left, real(1.0), ctx)
+        value = np.float64(value)
         return value + (across if action & 1 else along) if scored else value
 
     @kernel(variant=boards.name)

@@ -1,25 +1,54 @@
-"""The last chance node of a packed expectimax, all its leaves at once.
+"""The last chance node of a packed expectimax, all its leaves in one go.
 
 Most of a search is its last level: for each empty cell and each of two tiles, the best of four moves, each valued as
-an afterstate. Where a heuristic is a sum over the four rows and the four columns (``lines[row]`` from one table), a new
-tile changes one row of the board, so
+an afterstate. Where a heuristic is a sum over the four rows and the four columns (``values[line]`` from one table), a
+new tile changes one row of the board, so
 
 - the rows of the moved board are those moved before, but for one;
 - its columns follow from those moved before by exchanging one cell in each.
 
-So each leaf costs one line of sliding and five look-ups instead of eight and eight. Sums run in the order of the plain
-evaluation, ((row 0 + row 1) + row 2) + row 3, so that single precision gives the same bits.
+So each leaf costs one look-up of how its row slides and what that is worth, and four of its columns. Sums run in the
+order of the plain evaluation, ((row 0 + row 1) + row 2) + row 3, so that single precision gives the same bits. There
+are hardly any branches: no processor could predict them.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
-from mergefall.game2048.packed import LINE, spread, transpose
+from mergefall.game2048.packed import LINE, empties, line_table, spread, transpose
 from mergefall.kernels import borrow, kernel
+from numpy.typing import NDArray
+
+from mergefall_baselines.game2048.engines import trailing_zeros
 
 U = np.uint64
 LINES = 1 << 16
 REAL = np.float32
+ZERO, TWO, FOUR = REAL(0.0), REAL(0.9), REAL(0.1)
+COLUMN = U(0x000F000F000F000F)
+BACK, ON = U(1), U(2)  # bits: whether a line changes as it slides towards its first cell, its last
+SUMS = 64  # size of the scratch: for each of four directions, as `slide_all` says
+PER_DIRECTION = U(16)
+
+# A line slid towards its first cell (`back`) and its last (`on`): laid out as a column, and its value.
+SLID = np.dtype(
+    [("back", np.uint64), ("on", np.uint64), ("back_value", REAL), ("on_value", REAL), ("changes", np.uint64)]
+)
+
+
+@lru_cache(maxsize=8)
+def slid_lines(heuristic: Any) -> NDArray[np.void]:
+    """How each line of four slides and what it is worth then, SLID[65536], for a heuristic that is a sum over lines."""
+    lines, values = line_table(4), heuristic.tables()
+    back, on = lines & LINE, lines >> U(16) & LINE
+    table = np.empty(LINES, dtype=SLID)
+    table["back"], table["on"] = spread.py_func(back), spread.py_func(on)
+    table["back_value"], table["on_value"] = values[back], values[on]
+    table["changes"] = lines >> U(62)
+    return table
 
 
 @kernel
@@ -29,83 +58,74 @@ def line_sum(board, values):
 
 
 @kernel
-def columns_of(r0, r1, r2, r3):
-    """The transposed board of four lines."""
-    return spread(r0) | spread(r1) << U(4) | spread(r2) << U(8) | spread(r3) << U(12)
+def keep_sums(sums, i, v0, v1, v2, v3):
+    """Prepare the sum of four values with one exchanged: r is replaced by x in sums[i+r] + x + sums[i+4+r] + …."""
+    sums[i], sums[i + U(1)], sums[i + U(2)], sums[i + U(3)] = ZERO, v0, v0 + v1, v0 + v1 + v2
+    sums[i + U(4)], sums[i + U(5)], sums[i + U(6)] = v1, v2, v3  # three zeros follow
 
 
 @kernel
-def leaves_of_row(r, row, other_entries, back, on, lines_at, values_at, best_at, first, step, lowest):
-    """The leaves for the empty cells of row `r`: the better of sliding all rows back and on, if above what `best` has.
+def slide_all(board, slid, sums, first):
+    """Slide all rows both ways: the two boards transposed, and two bits for each row (`BACK`, `ON`).
 
-    `back` and `on` describe the other rows slid either way: value of the rows before `r`, values of up to three rows
-    after it, and the transposed board without row `r`. Cell c's leaf for a tile of rank k is ``best[first + c * step +
-    k - 1]``.
+    The values of the rows go to ``sums[first:]``, for either way, as `keep_sums` has it.
     """
-    lines, values, best = borrow(lines_at, np.uint64, LINES), borrow(values_at, REAL, LINES), borrow(best_at, REAL, 32)
-    back_before, back1, back2, back3, back_columns = back
-    on_before, on1, on2, on3, on_columns = on
-    for rank in range(1, 3):
-        run = False
-        back_value = on_value = lowest
-        for c in range(4):
-            if row >> U(4 * c) & U(15) != U(0):
-                run = False
-                continue
-            entry = lines[row | U(rank) << U(4 * c)]
-            if not run:  # wherever in a run of empty cells the tile stands, the row slides to the same
-                run = True
-                slid = entry & LINE
-                along = ((back_before + values[slid]) + back1) + back2 + back3
-                back_value = along + line_sum(back_columns | spread(slid) << U(4 * r), values)
-                slid = entry >> U(16) & LINE
-                along = ((on_before + values[slid]) + on1) + on2 + on3
-                on_value = along + line_sum(on_columns | spread(slid) << U(4 * r), values)
-            moving = entry | other_entries
-            index = first + c * step + rank - 1
-            value = best[index]
-            if moving >> U(62) & U(1):
-                value = max(value, back_value)
-            if moving >> U(63):
-                value = max(value, on_value)
-            best[index] = value
+    e0, e1, e2, e3 = slid[board & LINE], slid[board >> U(16) & LINE], slid[board >> U(32) & LINE], slid[board >> U(48)]
+    keep_sums(sums, first, e0.back_value, e1.back_value, e2.back_value, e3.back_value)
+    keep_sums(sums, first + PER_DIRECTION, e0.on_value, e1.on_value, e2.on_value, e3.on_value)
+    back = e0.back | e1.back << U(4) | e2.back << U(8) | e3.back << U(12)
+    on = e0.on | e1.on << U(4) | e2.on << U(8) | e3.on << U(12)
+    return back, on, e0.changes | e1.changes << U(2) | e2.changes << U(4) | e3.changes << U(6)
 
 
 @kernel
-def best_slides(board, lines_at, values_at, best_at, row_step, cell_step, lowest):
-    """Raise ``best`` by the leaves of the two moves along the rows, for each empty cell and tile."""
-    lines, values = borrow(lines_at, np.uint64, LINES), borrow(values_at, REAL, LINES)
-    w0, w1, w2, w3 = board & LINE, board >> U(16) & LINE, board >> U(32) & LINE, board >> U(48)
-    e0, e1, e2, e3 = lines[w0], lines[w1], lines[w2], lines[w3]
-    b0, b1, b2, b3 = e0 & LINE, e1 & LINE, e2 & LINE, e3 & LINE
-    o0, o1, o2, o3 = e0 >> U(16) & LINE, e1 >> U(16) & LINE, e2 >> U(16) & LINE, e3 >> U(16) & LINE
-    back_columns, on_columns = columns_of(b0, b1, b2, b3), columns_of(o0, o1, o2, o3)
-    vb0, vb1, vb2, vb3 = values[b0], values[b1], values[b2], values[b3]
-    vo0, vo1, vo2, vo3 = values[o0], values[o1], values[o2], values[o3]
-    zero = vb0 - vb0
-    column = U(0x000F000F000F000F)
-    back = (zero, vb1, vb2, vb3, back_columns & ~column)
-    on = (zero, vo1, vo2, vo3, on_columns & ~column)
-    leaves_of_row(0, w0, e1 | e2 | e3, back, on, lines_at, values_at, best_at, 0, cell_step, lowest)
-    back = (vb0, vb2, vb3, zero, back_columns & ~(column << U(4)))
-    on = (vo0, vo2, vo3, zero, on_columns & ~(column << U(4)))
-    leaves_of_row(1, w1, e0 | e2 | e3, back, on, lines_at, values_at, best_at, row_step, cell_step, lowest)
-    back = (vb0 + vb1, vb3, zero, zero, back_columns & ~(column << U(8)))
-    on = (vo0 + vo1, vo3, zero, zero, on_columns & ~(column << U(8)))
-    leaves_of_row(2, w2, e0 | e1 | e3, back, on, lines_at, values_at, best_at, 2 * row_step, cell_step, lowest)
-    back = (vb0 + vb1 + vb2, zero, zero, zero, back_columns & ~(column << U(12)))
-    on = (vo0 + vo1 + vo2, zero, zero, zero, on_columns & ~(column << U(12)))
-    leaves_of_row(3, w3, e0 | e1 | e2, back, on, lines_at, values_at, best_at, 3 * row_step, cell_step, lowest)
+def others(all_rows, r):
+    """What `slide_all` returned, without row `r`; the bits of the other rows in one."""
+    back, on, changes = all_rows
+    row = ~(COLUMN << (r << U(2)))
+    changes &= ~(U(3) << (r << U(1)))
+    changes |= changes >> U(4)
+    return back & row, on & row, changes | changes >> U(2)
 
 
 @kernel
-def best_leaves(board, lines_at, values_at, best_at, lowest):
-    """Value of the player's best move for each empty cell and tile of a 4×4 afterstate, or `lowest`.
+def better_slide(line, r, rest, slid, values, sums, first, lowest):
+    """The better of sliding back and on a board with row `r` exchanged for `line`, or `lowest`; `rest` is `others`."""
+    back, on, changes = rest
+    e = slid[line]
+    i = first + r
+    rows = sums[i] + e.back_value + sums[i + U(4)] + sums[i + U(5)] + sums[i + U(6)]
+    back_value = rows + line_sum(back | e.back << (r << U(2)), values)
+    i += PER_DIRECTION
+    rows = sums[i] + e.on_value + sums[i + U(4)] + sums[i + U(5)] + sums[i + U(6)]
+    on_value = rows + line_sum(on | e.on << (r << U(2)), values)
+    changes |= e.changes
+    return max(max(lowest, back_value if changes & BACK else lowest), on_value if changes & ON else lowest)
 
-    Takes the addresses of the line table uint64[65536], of the line values float32[65536] and of the result
-    ``best[2 * cell + rank - 1]``, float32[32], cells row-major.
+
+@kernel
+def mean_of_best(board, slid_at, values_at, sums_at, lowest, dead):
+    """The player's best move after each new tile, averaged, for a 4×4 afterstate; `dead` where none is above `lowest`.
+
+    Takes the addresses of `slid_lines`, of the line values float32[65536] and of the scratch float32[SUMS].
     """
-    best = borrow(best_at, REAL, 32)
-    best[:] = lowest
-    best_slides(board, lines_at, values_at, best_at, 8, 2, lowest)
-    best_slides(transpose(board), lines_at, values_at, best_at, 2, 8, lowest)
+    slid, values = borrow(slid_at, SLID, LINES), borrow(values_at, REAL, LINES)
+    sums = borrow(sums_at, REAL, SUMS)
+    turned = transpose(board)
+    rows, columns = slide_all(board, slid, sums, U(0)), slide_all(turned, slid, sums, U(2) * PER_DIRECTION)
+    cells = empties(board)
+    total, empty = ZERO, 0
+    while cells:
+        place = trailing_zeros(cells)
+        r, c = place >> U(4), place >> U(2) & U(3)
+        row, column = board >> (r << U(4)) & LINE, turned >> (c << U(4)) & LINE
+        other_rows, other_columns = others(rows, r), others(columns, c)
+        for rank in range(1, 3):
+            line = row | U(rank) << (c << U(2))
+            best = better_slide(line, r, other_rows, slid, values, sums, U(0), lowest)
+            line = column | U(rank) << (r << U(2))
+            best = max(best, better_slide(line, c, other_columns, slid, values, sums, U(2) * PER_DIRECTION, lowest))
+            total += (best if best != lowest else dead) * (TWO if rank == 1 else FOUR)
+        cells &= cells - U(1)
+        empty += 1
+    return total / REAL(empty)

@@ -20,7 +20,7 @@ U = np.uint64
 @cache
 def minimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
     """``decide`` and ``choose`` of minimax for one way of holding boards and one heuristic class."""
-    name, _, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic, scored)
+    name, _, from_cells, _, moves, open_cells, with_tile, evaluate = engine(kind, heuristic, scored)
     dead = float(heuristic.dead) if heuristic else 0.0
 
     @kernel(variant=name)
@@ -68,7 +68,7 @@ def minimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
 @cache
 def mixed_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
     """``decide`` and ``choose`` of the mixed search for one way of holding boards and one heuristic class."""
-    name, _, from_cells, _, moves, open_cells, with_tile, _, evaluate = engine(kind, heuristic, scored)
+    name, _, from_cells, _, moves, open_cells, with_tile, evaluate = engine(kind, heuristic, scored)
     dead = float(heuristic.dead)
 
     @kernel(variant=name)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
+from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.table import new_table
 from mergefall_baselines.player import Trajectory, play_in_env
 
@@ -143,7 +144,8 @@ class Search2048(Player2048):
             record[f"table{i}"] = address(table)
         record["weights"], record["weight_count"] = address(weights), weights.size
         record["cells"] = address(np.zeros(rows * cols, dtype=np.uint8))
-        record["leaves"] = address(np.zeros(32, dtype=self.real))
+        if heuristic and heuristic.line_additive and kind == "packed":
+            record["slid_lines"], record["sums"] = address(slid_lines(heuristic)), address(np.zeros(SUMS, REAL))
         record["entries"], record["entry_count"] = address(entries), entries.size
         record["cutoff"] = self.real(cutoff)
         record["state_leaves"] = self.state_leaves

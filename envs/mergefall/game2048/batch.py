@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.game2048 import block, square
 from mergefall.game2048 import board as core
-from mergefall.game2048 import square
 from mergefall.kernels import kernel, unowned
 
 U = np.uint64
@@ -72,13 +72,13 @@ def _show(i, states, seen, cells, masks, scores, max_tiles, legal):
     legal[i] = seen >> core.LEGAL_BIT & 1
 
 
-@kernel(inline="always")
-def _play(i, states, action, fresh, pool, lines):
+@kernel
+def _play(i, states, action, fresh, pool):
     """Step game `i`, or begin it where it is to be fresh; returns the packed integer, not over at a beginning."""
     if fresh:
         seen = square.begin(states, i, pool) & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
     else:
-        seen = square.step(states, i, action, lines)
+        seen = core.step(states[i], action)
     return seen
 
 
@@ -121,10 +121,20 @@ def step(
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))
     masks, scores, max_tiles, legal = unowned((masks, scores, max_tiles, legal))
-    for i in range(U(first), U(end)):  # unsigned, so that no index is looked at for being negative
-        seen = _play(i, states, actions[i], fresh[i], pool, lines)
-        _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
-        _show(i, states, seen, cells, masks, scores, max_tiles, legal)
+    four_by_four = lines.size > 0
+    scratch = np.empty(block.SCRATCH, np.uint64)
+    for start in range(U(first), U(end), block.BLOCK):  # unsigned, so that no index is looked at for being negative
+        count = min(block.BLOCK, U(end) - start)
+        if four_by_four:
+            block.advance(states, actions, start, count, lines, scratch)
+        for j in range(U(0), count):
+            i = start + j
+            if four_by_four and not fresh[i] and square.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
+                seen = block.keep(states, i, scratch, j)
+            else:
+                seen = _play(i, states, actions[i], fresh[i], pool)
+            _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
+            _show(i, states, seen, cells, masks, scores, max_tiles, legal)
 
 
 @kernel

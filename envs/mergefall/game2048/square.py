@@ -55,18 +55,28 @@ def widen(half):
 
 
 @kernel
+def all_below_15(upper, lower):
+    """Whether the sixteen ranks in two words are all below 15; none is above 127."""
+    return ((upper + RANK_15) | (lower + RANK_15)) & TOP_BIT_PER_BYTE == 0
+
+
+@kernel
 def choose(condition, a, b):
     """`a` where `condition` is 1, `b` where it is 0, without a branch."""
     mask = U(0) - condition
     return (a & mask) | (b & ~mask)
 
 
-@kernel(inline="always")
-def slide(board, action, lines):
-    """(the board after an action, score): four look-ups; the board comes back unchanged where the action is illegal."""
-    upright = U(action in (core.UP, core.DOWN))
-    shift = U(action in (core.RIGHT, core.DOWN)) << U(4)
-    rows = choose(upright, transpose(board), board)
+@kernel
+def turned(board, action):
+    """The board with its columns as rows where the action is up or down, which are even; its own inverse."""
+    return choose(~U(action) & U(1), transpose(board), board)
+
+
+@kernel
+def slide_rows(rows, action, lines):
+    """All rows slid towards the first cell where the action is up or left, else towards the last; and the score."""
+    shift = (U(action) ^ U(action) >> U(1)) << U(4) & U(16)  # RIGHT and DOWN are 1 and 2
     e0 = lines[rows & LINE]
     e1 = lines[rows >> U(16) & LINE]
     e2 = lines[rows >> U(32) & LINE]
@@ -77,8 +87,14 @@ def slide(board, action, lines):
         | (e2 >> shift & LINE) << U(32)
         | (e3 >> shift & LINE) << U(48)
     )
-    gain = (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
-    return choose(upright, transpose(slid), slid), np.int64(gain)
+    return slid, (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
+
+
+@kernel(inline="always")
+def slide(board, action, lines):
+    """(the board after an action, score): four look-ups; the board comes back unchanged where the action is illegal."""
+    slid, gain = slide_rows(turned(board, action), action, lines)
+    return turned(slid, action), np.int64(gain)
 
 
 @kernel
@@ -149,7 +165,7 @@ def status(board, goal):
     """What `board.status` returns, of a packed 4×4 board."""
     top = top_rank(board)
     mask = legal_mask(board)
-    over = mask == 0 or (goal > 0 and top >= goal)
+    over = (mask == 0) | ((goal > 0) & (top >= goal))
     return (core.ALL_ACTIONS if over else mask) | np.int64(over) << core.OVER_BIT | top << core.RANK_SHIFT
 
 
@@ -178,7 +194,7 @@ def step(states, i, action, lines):
     small, upper, lower = states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4, U(0), U(0)
     if small:
         upper, lower = states[i, CELLS], states[i, CELLS + 1]
-        small = ((upper + RANK_15) | (lower + RANK_15)) & TOP_BIT_PER_BYTE == 0
+        small = all_below_15(upper, lower)
     if small:
         stream, bits = next_bits(states[i, STREAM])
         board = squeeze(upper) | squeeze(lower) << U(32)
