@@ -50,6 +50,21 @@ def rules_word(
     return word | slides << 28 | clear_first << 29
 
 
+def rules_text(word: int) -> str:
+    """What a word RULES says, for messages.
+
+    >>> rules_text(rules_word(10, 20, "sz", "uniform", 1, False, True))
+    '10×20, pieces sz, uniform, preview 1, drop, clear_first'
+    """
+    pieces, randomizer = word >> 16 & 15, word >> 20 & 15
+    names = (
+        SETS[pieces] if pieces < len(SETS) else pieces,
+        RANDOMIZERS[randomizer] if randomizer < len(RANDOMIZERS) else randomizer,
+    )
+    kind, rule = "slide" if word >> 28 & 1 else "drop", "clear_first" if word >> 29 & 1 else "strict"
+    return f"{word & 255}×{word >> 8 & 255}, pieces {names[0]}, {names[1]}, preview {word >> 24 & 15}, {kind}, {rule}"
+
+
 @kernel
 def size_of(state):
     """(cols, rows) of the field."""
@@ -156,8 +171,20 @@ def draw_multiset(state):
 
 
 @kernel
-def start(state):
-    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones."""
+def deal(state, piece):
+    """Make a given piece the next one dealt: a bag that holds it loses it, as if it had been drawn."""
+    if np.int64(state[RULES]) >> 20 & 15 == BAG7:
+        bag = state[BAG] if state[BAG] else U(DRAWN[piece_set(state)])
+        state[BAG] = bag & ~(U(1) << U(piece))
+    return piece
+
+
+@kernel
+def start(state, given=0):
+    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones.
+
+    `given` has 4 bits for each of these, like QUEUE: the id that is given plus one, or 0 for one that is drawn.
+    """
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
         state[word] = U(0)
     for i in range(COLUMNS, state.size):
@@ -165,7 +192,26 @@ def start(state):
     if np.int64(state[RULES]) >> 20 & 15 == HIDDEN:
         draw_multiset(state)
     for i in range(1 + preview_of(state)):
-        state[QUEUE] |= U(draw_piece(state)) << U(4 * i)
+        asked = np.int64(given) >> 4 * i & 15
+        piece = deal(state, asked - 1) if asked else draw_piece(state)
+        state[QUEUE] |= U(piece) << U(4 * i)
+
+
+@kernel
+def start_from(state, given):
+    """Begin a game from `given` uint64[1 + cols]: the pieces as `start` takes them, and the board's columns."""
+    start(state, given[0])
+    for i in range(1, given.size):
+        state[COLUMNS + i - 1] = given[i]
+
+
+@kernel
+def begin(state, pool):
+    """Begin a game from a start drawn from `pool` uint64[n, 1 + cols], if it holds any, else an ordinary one."""
+    if len(pool):
+        start_from(state, pool[below(draw(state), len(pool))])
+    else:
+        start(state)
 
 
 @kernel
