@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
 from mergefall.tetris.placements import column_of, drop_of, rest_of, rotation_of, row_of
 from mergefall.tetris.settings import Settings
 
-TALLEST, LARGEST = 880, 44  # pixels of a tall field, and of a cell of a small one
+TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
-PANEL = 168  # pixels of the side panel's width
+PANEL = 152  # pixels of the side panel's width
 CURRENT, FOLLOWING = 24, 14  # pixels of a cell of the current piece, and of those that follow
 
 GREY: Colour = (176, 170, 180)  # cells that no piece is known of
@@ -94,7 +95,8 @@ def to_ansi(scene: Scene) -> str:
     plain = "\x1b[0m"
     lines = [f"lines {scene.lines}  score {scene.score}  pieces {scene.placed}" + "  game over" * scene.over]
     for row in scene.cells.tolist():
-        cells = (ansi(FILLS[fill], LIGHT) + ("[]" if fill else " ·") for fill in row)
+        runs = ((fill, len(list(run))) for fill, run in groupby(row))
+        cells = (ansi(FILLS[fill], LIGHT) + ("[]" if fill else " ·") * length for fill, length in runs)
         lines.append("".join(cells) + plain)
     for label, pieces, line in (("piece", scene.pieces[:1], 1), ("next ", scene.pieces[1:], 2)):
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
@@ -169,7 +171,7 @@ def _panel(scene: Scene) -> Any:
     slots = -(-len(following) // 2)
     figures = (("LINES", scene.lines), ("SCORE", scene.score), ("PIECES", scene.placed))
     panel = pygame().Surface(
-        (PANEL, 108 + (32 + slots * slot) * bool(following) + 52 * len(figures)), pygame().SRCALPHA
+        (PANEL, 108 + (32 + slots * slot) * bool(following) + 60 * len(figures)), pygame().SRCALPHA
     )
     top = _label(panel, "PIECE", 0)
     panel.blit(_piece(scene.pieces[0], CURRENT), (0, top))
@@ -178,11 +180,11 @@ def _panel(scene: Scene) -> Any:
         top = _label(panel, "NEXT", top)
         for i, piece in enumerate(following):
             panel.blit(_piece(piece, FOLLOWING), (i % 2 * PANEL // 2, top + i // 2 * slot))
-        top += slots * slot + 10
+        top += slots * slot + 8
     for name, value in figures:
         under = _label(panel, name, top)
         panel.blit(fitting(f"{value}", DARK, PANEL, 20), (0, under - 4))
-        top += 52
+        top += 60
     return panel
 
 
