@@ -123,11 +123,18 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
 @kernel
 def write_board(columns, rows, board):
     """Write the field as cells uint8[rows·cols], row 0 on top; storage rows are left out."""
-    cols = columns.size
+    cols, highest = U(columns.size), U(0)  # unsigned, so that no index is looked at for being negative
     for c in range(cols):
-        word = columns[c]
-        for r in range(rows):
-            board[(rows - 1 - r) * cols + c] = np.uint8(word >> U(r) & U(1))
+        highest |= columns[c]
+    height = min(U(height_of(highest)), U(rows))
+    for k in range((U(rows) - height) * cols):
+        board[k] = 0
+    for c in range(cols):
+        word, k = columns[c], (U(rows) - U(1)) * cols + c
+        for _ in range(height):
+            board[k] = np.uint8(word & U(1))
+            word >>= U(1)
+            k -= cols
 
 
 @kernel
