@@ -47,13 +47,13 @@ def is_free(columns, piece, rotation, column, y):
 
 @kernel
 def fall(columns, piece, rotation, column, y):
-    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too."""
-    drop = y
-    for i in range(WIDTHS[piece, rotation]):
-        lowest = y + BOTTOMS[piece, rotation, i]
-        beneath = columns[column + i] & ((U(1) << U(lowest)) - U(1))
-        drop = min(drop, lowest - height_of(beneath))
-    return y - drop
+    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too.
+
+    Row by row, as a piece may be caught by a cell within its own hollow: a U on its side by one that it reaches around.
+    """
+    while y > 0 and is_free(columns, piece, rotation, column, y - 1):
+        y -= 1
+    return y
 
 
 @kernel
