@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.tetris import from_text, wrappers
+from mergefall.tetris import EVALUATIONS, from_text, place, wrappers
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.game import COLUMNS
 from mergefall.tetris.vector_env import TetrisVectorEnv
@@ -260,7 +260,16 @@ def test_threads_change_nothing():
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
-@pytest.mark.parametrize("wrapper", [wrappers.planes, wrappers.flat, wrappers.heights, wrappers.afterstates])
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        wrappers.planes,
+        wrappers.flat,
+        wrappers.heights,
+        wrappers.afterstates,
+        lambda env: wrappers.features(env, "dellacherie"),
+    ],
+)
 @each_variant
 def test_wrapped_observations(wrapper, kwargs):
     """They lie in their spaces, pass the checker, and are the same batched as single."""
@@ -292,6 +301,35 @@ def test_what_wrapped_observations_say():
     env = TetrisEnv(4, 4)
     after, _ = wrappers.afterstates(env).reset(options=options)
     assert equal((after["boards"], after["rewards"], after["legal"] == 1), env.afterstates())
+
+
+@pytest.mark.parametrize("name", ["dt-20", "open-enclosed"])
+@each_variant
+def test_terms_of_all_afterstates(kwargs, name):
+    """They are the evaluation's of each placement, whose board is the afterstate."""
+    env, envs = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    chosen, settings = EVALUATIONS[name], env.settings
+    for _ in range(5):
+        boards, _, legal = env.afterstates()
+        terms, over = env.afterstate_terms(name)
+        assert equal((terms, over), tuple(array[0] for array in envs.afterstate_terms(name)))
+        board, piece = env._observation()["board"], settings.piece_set.names[env._observation()["piece"]]
+        for action in range(settings.n_actions):
+            if not legal[action]:
+                assert not terms[action].any()
+                continue
+            slide, rotation, column = np.unravel_index(action, (3, 4, settings.cols))
+            placed = place(board, piece, rotation, column, slide, settings.overflow)
+            np.testing.assert_array_equal(placed.board, boards[action])
+            assert (terms[action].tolist(), over[action]) == (list(chosen.terms(placed).values()), placed.over)
+        action = int(np.where(legal & ~over, (boards.any(axis=2)).sum(axis=1), 99).argmin())
+        if env.step(action)[2]:
+            break
+        envs.step([action, action])
+    with pytest.raises(ValueError, match="no evaluation 'low'"):
+        env.afterstate_terms("low")
 
 
 def test_final_observations_are_wrapped_too():
