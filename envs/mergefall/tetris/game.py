@@ -210,7 +210,7 @@ def begin(state, pool):
     if len(pool):
         start_from(state, pool[below(draw(state), len(pool))])
     else:
-        start(state)
+        start(state, U(0))  # of the type of those in a pool, for which it is compiled anyway
 
 
 @kernel
