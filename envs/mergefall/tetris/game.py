@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import place
+from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.words import below, next_bits, popcount
@@ -50,6 +50,21 @@ def rules_word(
     """The word RULES."""
     word = cols | rows << 8 | SETS.index(pieces) << 16 | RANDOMIZERS.index(randomizer) << 20 | preview << 24
     return word | slides << 28 | clear_first << 29
+
+
+def rules_text(word: int) -> str:
+    """What a word RULES says, for messages.
+
+    >>> rules_text(rules_word(10, 20, "sz", "uniform", 1, False, True))
+    '10×20, pieces sz, uniform, preview 1, drop, clear_first'
+    """
+    pieces, randomizer = word >> 16 & 15, word >> 20 & 15
+    names = (
+        SETS[pieces] if pieces < len(SETS) else pieces,
+        RANDOMIZERS[randomizer] if randomizer < len(RANDOMIZERS) else randomizer,
+    )
+    kind, rule = "slide" if word >> 28 & 1 else "drop", "clear_first" if word >> 29 & 1 else "strict"
+    return f"{word & 255}×{word >> 8 & 255}, pieces {names[0]}, {names[1]}, preview {word >> 24 & 15}, {kind}, {rule}"
 
 
 @kernel
@@ -98,8 +113,7 @@ def table_row(state, piece):
 @kernel
 def columns_in(state):
     """The state's columns, a view uint64[cols]."""
-    cols, _ = size_of(state)
-    return state[COLUMNS : COLUMNS + cols]
+    return state[COLUMNS:]
 
 
 @kernel
@@ -159,8 +173,20 @@ def draw_multiset(state):
 
 
 @kernel
-def start(state):
-    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones."""
+def deal(state, piece):
+    """Make a given piece the next one dealt: a bag that holds it loses it, as if it had been drawn."""
+    if np.int64(state[RULES]) >> 20 & 15 == BAG7:
+        bag = state[BAG] if state[BAG] else U(DRAWN[piece_set(state)])
+        state[BAG] = bag & ~(U(1) << U(piece))
+    return piece
+
+
+@kernel
+def start(state, given=0):
+    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones.
+
+    `given` has 4 bits for each of these, like QUEUE: the id that is given plus one, or 0 for one that is drawn.
+    """
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
         state[word] = U(0)
     for i in range(COLUMNS, state.size):
@@ -168,7 +194,26 @@ def start(state):
     if np.int64(state[RULES]) >> 20 & 15 == HIDDEN:
         draw_multiset(state)
     for i in range(1 + preview_of(state)):
-        state[QUEUE] |= U(draw_piece(state)) << U(4 * i)
+        asked = np.int64(given) >> 4 * i & 15
+        piece = deal(state, asked - 1) if asked else draw_piece(state)
+        state[QUEUE] |= U(piece) << U(4 * i)
+
+
+@kernel
+def start_from(state, given):
+    """Begin a game from `given` uint64[1 + cols]: the pieces as `start` takes them, and the board's columns."""
+    start(state, given[0])
+    for i in range(1, given.size):
+        state[COLUMNS + i - 1] = given[i]
+
+
+@kernel
+def begin(state, pool):
+    """Begin a game from a start drawn from `pool` uint64[n, 1 + cols], if it holds any, else an ordinary one."""
+    if len(pool):
+        start_from(state, pool[below(draw(state), len(pool))])
+    else:
+        start(state, U(0))  # of the type of those in a pool, for which it is compiled anyway
 
 
 @kernel
@@ -203,16 +248,30 @@ def play(state, placement):
 
 
 @kernel
-def step(state, action):
-    """Play one action; returns the packed integer described above.
+def is_over(state):
+    """Whether the game is over: only then does a cell lie above the field."""
+    _, rows = size_of(state)
+    return is_above(columns_in(state), rows)
 
-    An illegal action changes only the counts of steps and of illegal actions in a row.
+
+@kernel
+def take(state, placement):
+    """Count a step, and play a placement, or nothing for -1; returns the packed integer described above.
+
+    What is illegal, as anything is in a game that is over, changes only the counts of steps and of illegal actions in a
+    row.
     """
     state[STEPS] += U(1)
-    placement = rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state))
-    if placement < 0:
+    over = is_over(state)
+    if over or placement < 0:
         state[ILLEGAL] += U(1)
-        return 0
+        return over << OVER_BIT
     state[ILLEGAL] = U(0)
     lines, over = play(state, placement)
     return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT
+
+
+@kernel
+def step(state, action):
+    """Play one action: see `take`."""
+    return take(state, rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state)))
