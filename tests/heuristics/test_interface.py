@@ -69,7 +69,7 @@ def test_weights_are_arguments():
         ({"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
         ({"name": "prairie-fire", "stages": [[True, {}]]}, "from rank True"),
         ({"name": "prairie-fire", "stages": {"11": {}}}, "expected pairs .rank of the largest tile"),
-        (3, "a heuristic is a name or a mapping"),
+        (3, "heuristic 3; expected a name or a mapping"),
     ],
 )
 def test_bad_specs(spec, message):

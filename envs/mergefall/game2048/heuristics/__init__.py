@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mergefall.game2048.heuristics.base import Heuristic, read_options
+from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
 from mergefall.game2048.heuristics.nneonneo import Nneonneo
 from mergefall.game2048.heuristics.prairie_fire import PrairieFire
 from mergefall.game2048.heuristics.tile_order import TileOrder
+from mergefall.weighted import from_spec
 
 HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), PrairieFire(), Nneonneo())}
 
@@ -36,12 +37,4 @@ def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
         Traceback (most recent call last):
         ValueError: no heuristic 'snake'; there are tile-order, monotone-smooth, prairie-fire, nneonneo
     """
-    if isinstance(spec, Heuristic):
-        return spec
-    if not isinstance(spec, str | Mapping):
-        raise ValueError(f"heuristic {spec!r}; a heuristic is a name or a mapping of its name and weights")
-    options = {"name": spec} if isinstance(spec, str) else dict(spec)
-    name = options.pop("name", None)
-    if not isinstance(name, str) or name not in HEURISTICS:
-        raise ValueError(f"no heuristic {name!r}; there are {', '.join(HEURISTICS)}")
-    return read_options(type(HEURISTICS[name]), options)
+    return from_spec(Heuristic, HEURISTICS, spec)

@@ -6,22 +6,21 @@ and tables come from there; the fast twin for packed 4×4 boards is tested to gi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall.kernels import kernel
+from mergefall.weighted import WeightedSum
 
 SMALLEST, LARGEST, MAX_RANK = 2, 6, 62  # board sides; 2^62 is the largest tile that an int64 holds
 
 
 @dataclass(frozen=True)
-class Heuristic:
+class Heuristic(WeightedSum):
     """A weighted sum of named terms of a 2048 board; subclasses say which, their fields are the weights.
 
     Example:
@@ -35,8 +34,7 @@ class Heuristic:
     """
 
     # For searches, see the module's docstring. Kernels are wrapped in `staticmethod`: a dispatcher binds as a method.
-    name: ClassVar[str]
-    term_names: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
     real: ClassVar[type[np.floating]] = np.float64  # the precision of `packed_kernel` and so of a search
     floored: ClassVar[bool] = False  # a search values no node of the player's below `dead`
@@ -44,10 +42,6 @@ class Heuristic:
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
     packed_kernel: ClassVar[Any]  # (board uint64, to_move, tables, weights) -> float, 4×4 boards
-
-    def __post_init__(self) -> None:
-        for term in self.term_names:
-            check_weight(self.name, term, getattr(self, term))
 
     def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
         """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].
@@ -71,26 +65,9 @@ class Heuristic:
         _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), self._weights, parts)
         return {name: float(part[0]) if single else part for name, part in zip(self.term_names, parts, strict=True)}
 
-    def weight_vector(self) -> NDArray[np.float64]:
-        """The weights as the kernels take them, float64[k]; the first are those of the terms, in order."""
-        return np.array([getattr(self, term) for term in self.term_names], dtype=np.float64)
-
-    @cached_property
-    def _weights(self) -> NDArray[np.float64]:
-        return self.weight_vector()
-
     def tables(self) -> Any:
         """The tables that `packed_kernel` takes, built on first use and shared: an array or a tuple of arrays."""
         raise NotImplementedError(f"{self.name} has no packed kernel")
-
-    def to_json(self) -> dict[str, Any]:
-        """The heuristic as JSON types; `heuristic` reads it back.
-
-        >>> from mergefall.game2048 import HEURISTICS
-        >>> HEURISTICS["monotone-smooth"].to_json()
-        {'name': 'monotone-smooth', 'monotonicity': 1.0, 'smoothness': 0.1, 'empty': 2.5, 'max': 1.0, 'corner': 1.5}
-        """
-        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
@@ -112,20 +89,6 @@ class Heuristic:
         single = boards.ndim == 2
         count = 1 if single else len(boards)
         return np.ascontiguousarray(boards, dtype=np.uint8).reshape(count, rows * cols), rows, cols, single
-
-
-def check_weight(heuristic: str, name: str, value: Any) -> None:
-    """Raises ValueError for a weight that is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ValueError(f"weight {name!r} of {heuristic} is {value!r}; expected a finite number")
-
-
-def read_options(cls: type[Heuristic], options: Mapping[str, Any]) -> Heuristic:
-    """A heuristic from its options; raises ValueError for an unknown one."""
-    known = [field.name for field in fields(cls)]
-    if unknown := sorted(map(str, set(options) - set(known))):
-        raise ValueError(f"{cls.name} has no weight {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
-    return cls(**options)
 
 
 @kernel

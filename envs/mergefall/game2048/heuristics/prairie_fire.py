@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import MAX_RANK, Heuristic, check_weight
+from mergefall.game2048.heuristics.base import MAX_RANK, Heuristic
 from mergefall.game2048.heuristics.prairie_packed import packed_tables, value_of_packed
 from mergefall.game2048.heuristics.prairie_terms import TERMS, terms_of_cells, value_of_cells
+from mergefall.weighted import check_weight
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
-from mergefall.game2048.heuristics.base import Heuristic, check_weight, dot
+from mergefall.game2048.heuristics.base import Heuristic, dot
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
+from mergefall.weighted import check_weight
 
 GAME_OVER = -9_999_999_999.0
 

@@ -1,0 +1,356 @@
+"""The one-piece controllers of the literature, weighted sums of ten features: `dellacherie`, `bcts`, `dt-10` …
+
+Everything here counts bits of columns, one word each (`field.py`); walls are columns full to the field's top. A count
+is the sum of what each column, each pair of neighbours and each column between its neighbours adds, so what one
+placement changes is found in the columns of the piece and beside it; the rest is prepared once for a board. The slow
+twin is `reference.py`.
+
+Sources: C. Fahey, Tetris (2003), for P. Dellacherie's controller; C. Thiery & B. Scherrer, Building controllers for
+Tetris (2009), for the definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mergefall.kernels import kernel
+from mergefall.tetris.evaluations.base import Evaluation, Kernels, plain_leaf
+from mergefall.tetris.field import height_of
+from mergefall.tetris.pieces import HEIGHTS
+from mergefall.words import popcount, trailing_zeros
+
+U = np.uint64
+
+FEATURES = (
+    "landing_height",
+    "eroded_cells",
+    "lines",
+    "row_transitions",
+    "column_transitions",
+    "holes",
+    "hole_depth",
+    "wells",
+    "rows_with_holes",
+    "diversity",
+)
+LANDING, ERODED, LINES, ROW, COLUMN, HOLES, DEPTH, WELLS, ROWS, DIVERSITY = range(10)
+
+# Five counts in one word that can be added up: bits 0-11 row transitions, 12-23 column transitions, 24-35 holes,
+# 36-47 hole depth, 48-63 wells. The largest board, 16 columns of 40 rows, stays below 2¹² and 2¹⁶.
+COLUMN_SHIFT, HOLES_SHIFT, DEPTH_SHIFT, WELLS_SHIFT, FIELD = U(12), U(24), U(36), U(48), U(0xFFF)
+
+
+@kernel
+def field_mask(rows):
+    """A column full to the field's top: a wall."""
+    return (U(1) << U(rows)) - U(1)
+
+
+@kernel
+def covered(column):
+    """The cells below a column's height: filled ones and holes."""
+    return field_mask(height_of(column))
+
+
+@kernel
+def of_column(column):
+    """What a column counts by itself.
+
+    Transitions are changes between a cell and the one beneath, the floor being filled, the row above the field empty.
+    Holes are empty and covered. Filled cells are above a hole unless they stand on the floor without a gap: those of
+    each run but that one are what lies directly above a hole, the hole depth.
+    """
+    filled = popcount(column)
+    transitions = popcount(column ^ (column << U(1) | U(1)))
+    holes = height_of(column) - filled
+    depth = filled - trailing_zeros(~column)
+    return U(transitions) << COLUMN_SHIFT | U(holes) << HOLES_SHIFT | U(depth) << DEPTH_SHIFT
+
+
+@kernel
+def of_pair(left, right):
+    """Row transitions between two neighbouring columns."""
+    return U(popcount(left ^ right))
+
+
+@kernel
+def of_well(left, column, right):
+    """Cumulative wells of a column: each empty cell between two filled ones counts the empty run from it downwards."""
+    run, count = left & right & ~column, 0
+    while run:
+        count += popcount(run)
+        run = run >> U(1) & ~column
+    return U(count) << WELLS_SHIFT
+
+
+@kernel
+def of_step(left, right):
+    """The height difference from one column to the next as one bit, 0 to 4 for −2 to 2; nothing for a larger one."""
+    step = height_of(right) - height_of(left) + 2
+    return U(1) << U(step) if 0 <= step <= 4 else U(0)
+
+
+@kernel
+def counts(columns, rows):
+    """(the five counts, rows with holes and steps as bits) of a board; cells above the field must be empty."""
+    wall, packed, holes, steps = field_mask(rows), U(0), U(0), U(0)
+    before, cols = wall, columns.size
+    for i in range(cols):
+        column = columns[i]
+        after = columns[i + 1] if i + 1 < cols else wall
+        packed += of_column(column) + of_pair(before, column) + of_well(before, column, after)
+        holes |= covered(column) & ~column
+        if i:
+            steps |= of_step(before, column)
+        before = column
+    return packed + of_pair(before, wall), holes, steps
+
+
+@cache
+def _kernels(cls: type[Linear], clears: bool) -> Kernels:
+    has = tuple(name in cls.term_names for name in FEATURES)
+    (
+        has_landing,
+        has_eroded,
+        has_lines,
+        has_row,
+        has_column,
+        has_holes,
+        has_depth,
+        has_wells,
+        has_rows,
+        has_diversity,
+    ) = has
+    variant = f"{cls.name}-{clears}"
+
+    @kernel(variant=variant)
+    def move(piece, rotation, column, y, lines, own, rows, weights):
+        value = 0.0
+        if has_landing:
+            value += weights[LANDING] * (y + 0.5 * (HEIGHTS[piece, rotation] - 1))
+        if has_eroded:
+            value += weights[ERODED] * np.float64(lines * own)
+        if has_lines:
+            value += weights[LINES] * np.float64(lines)
+        return value
+
+    @kernel(variant=variant)
+    def last(piece, rotation, column, y, rows, weights):
+        return 0.0
+
+    @kernel(variant=variant)
+    def weighted(packed, holes, steps, weights):
+        value = 0.0
+        if has_row:
+            value += weights[ROW] * np.float64(np.int64(packed & FIELD))
+        if has_column:
+            value += weights[COLUMN] * np.float64(np.int64(packed >> COLUMN_SHIFT & FIELD))
+        if has_holes:
+            value += weights[HOLES] * np.float64(np.int64(packed >> HOLES_SHIFT & FIELD))
+        if has_depth:
+            value += weights[DEPTH] * np.float64(np.int64(packed >> DEPTH_SHIFT & FIELD))
+        if has_wells:
+            value += weights[WELLS] * np.float64(np.int64(packed >> WELLS_SHIFT))
+        if has_rows:
+            value += weights[ROWS] * np.float64(popcount(holes))
+        if has_diversity:
+            value += weights[DIVERSITY] * np.float64(popcount(steps))
+        return value
+
+    @kernel(variant=variant)
+    def board(columns, rows, weights):
+        packed, holes, steps = counts(columns, rows)
+        return weighted(packed, holes, steps, weights)
+
+    prepare, leaf = plain_leaf(cls, clears, move, last, board)
+    return Kernels(move, last, board, prepare, leaf)
+
+
+@kernel
+def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
+    terms[LANDING] = y + 0.5 * (HEIGHTS[piece, rotation] - 1)
+    terms[ERODED] = lines * own
+    terms[LINES] = lines
+
+
+@kernel
+def terms_of_board(columns, rows, weights, terms):
+    packed, holes, steps = counts(columns, rows)
+    terms[ROW] = packed & FIELD
+    terms[COLUMN] = packed >> COLUMN_SHIFT & FIELD
+    terms[HOLES] = packed >> HOLES_SHIFT & FIELD
+    terms[DEPTH] = packed >> DEPTH_SHIFT & FIELD
+    terms[WELLS] = packed >> WELLS_SHIFT
+    terms[ROWS] = popcount(holes)
+    terms[DIVERSITY] = popcount(steps)
+
+
+@dataclass(frozen=True)
+class Linear(Evaluation):
+    """A weighted sum of some of ten features of a placement.
+
+    Of the placement: `landing_height` (rows beneath its lowest cell plus half its height less one), `eroded_cells`
+    (lines times the piece's own cells in them), `lines`. Of the board after clearing: `row_transitions` (filled to
+    empty and back along rows, walls filled, so 2 for an empty row), `column_transitions` (floor filled, above the
+    field empty), `holes` (empty cells with a filled one above in their column), `wells` (an empty cell whose left and right
+    neighbours are filled counts the empty run from itself downwards), `hole_depth` (filled cells directly above a
+    hole), `rows_with_holes`, `diversity` (how many of −2 to 2 occur among the height differences of neighbours).
+    """
+
+    slots: ClassVar[tuple[str, ...]] = FEATURES
+    board_slots: ClassVar[tuple[str, ...]] = FEATURES[ROW:]
+
+    @classmethod
+    def kernels(cls, clears: bool = True) -> Kernels:
+        return _kernels(cls, clears)
+
+    @classmethod
+    def term_kernels(cls) -> tuple[Any, Any]:
+        return terms_of_move, terms_of_board
+
+
+@dataclass(frozen=True)
+class Dellacherie(Linear):
+    """Pierre Dellacherie's one-piece controller, its weights found by hand; ties go to the higher `priority`.
+
+    Source: C. Fahey, Tetris (2003).
+    """
+
+    name: ClassVar[str] = "dellacherie"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+    )
+
+    landing_height: float = -1.0
+    eroded_cells: float = 1.0
+    row_transitions: float = -1.0
+    column_transitions: float = -1.0
+    holes: float = -4.0
+    wells: float = -1.0
+
+
+@dataclass(frozen=True)
+class Bcts(Linear):
+    """Building Controllers for Tetris: Dellacherie's features and two more, weights by noisy cross-entropy.
+
+    Source: C. Thiery & B. Scherrer (2009).
+    """
+
+    name: ClassVar[str] = "bcts"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+        "hole_depth",
+        "rows_with_holes",
+    )
+
+    landing_height: float = -12.629
+    eroded_cells: float = 6.601974
+    row_transitions: float = -9.215815
+    column_transitions: float = -19.77356
+    holes: float = -13.08335
+    wells: float = -10.48747
+    hole_depth: float = -1.611863
+    rows_with_holes: float = -24.04087
+
+
+@dataclass(frozen=True)
+class Dt10(Linear):
+    """Classification-based modified policy iteration, its controller of 10×10; holes count in favour, and rightly so.
+
+    Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
+    of Tetris (2013).
+    """
+
+    name: ClassVar[str] = "dt-10"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+        "hole_depth",
+        "rows_with_holes",
+        "diversity",
+    )
+
+    landing_height: float = -2.18
+    eroded_cells: float = 2.42
+    row_transitions: float = -2.17
+    column_transitions: float = -3.31
+    holes: float = 0.95
+    wells: float = -2.22
+    hole_depth: float = -0.81
+    rows_with_holes: float = -9.65
+    diversity: float = 1.27
+
+
+@dataclass(frozen=True)
+class Dt20(Linear):
+    """Classification-based modified policy iteration, its controller of 10×20; holes count in favour, and rightly so.
+
+    Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
+    of Tetris (2013).
+    """
+
+    name: ClassVar[str] = "dt-20"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+        "hole_depth",
+        "rows_with_holes",
+        "diversity",
+    )
+
+    landing_height: float = -2.68
+    eroded_cells: float = 1.38
+    row_transitions: float = -2.41
+    column_transitions: float = -6.32
+    holes: float = 2.03
+    wells: float = -2.71
+    hole_depth: float = -0.43
+    rows_with_holes: float = -9.48
+    diversity: float = 0.89
+
+
+@dataclass(frozen=True)
+class ElTetris(Linear):
+    """Dellacherie's features with lines in place of eroded cells, weights by particle swarm optimization.
+
+    Source: I. El-Ashi, El-Tetris (2011).
+    """
+
+    name: ClassVar[str] = "el-tetris"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "lines",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+    )
+
+    landing_height: float = -4.500158825082766
+    lines: float = 3.4181268101392694
+    row_transitions: float = -3.2178882868487753
+    column_transitions: float = -9.348695305445199
+    holes: float = -7.899265427351652
+    wells: float = -3.3855972247263626
