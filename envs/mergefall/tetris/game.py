@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import place
+from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.words import below, next_bits, popcount
@@ -246,16 +246,30 @@ def play(state, placement):
 
 
 @kernel
-def step(state, action):
-    """Play one action; returns the packed integer described above.
+def is_over(state):
+    """Whether the game is over: only then does a cell lie above the field."""
+    _, rows = size_of(state)
+    return is_above(columns_in(state), rows)
 
-    An illegal action changes only the counts of steps and of illegal actions in a row.
+
+@kernel
+def take(state, placement):
+    """Count a step, and play a placement, or nothing for -1; returns the packed integer described above.
+
+    What is illegal, as anything is in a game that is over, changes only the counts of steps and of illegal actions in a
+    row.
     """
     state[STEPS] += U(1)
-    placement = rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state))
-    if placement < 0:
+    over = is_over(state)
+    if over or placement < 0:
         state[ILLEGAL] += U(1)
-        return 0
+        return over << OVER_BIT
     state[ILLEGAL] = U(0)
     lines, over = play(state, placement)
     return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT
+
+
+@kernel
+def step(state, action):
+    """Play one action: see `take`."""
+    return take(state, rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state)))

@@ -76,6 +76,22 @@ def row_at_rest(columns, piece, slide, rotation, column):
 
 
 @kernel
+def packed(y, column, rotation, action):
+    """A placement in one integer."""
+    return y | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
+
+
+@kernel
+def drop_of(columns, piece, action):
+    """What `rest_of` returns where only drops are actions: no slides for Numba to compile."""
+    rotation, column = action // columns.size, action % columns.size
+    width = WIDTHS[piece, rotation]
+    if width == 0 or column + width > columns.size:
+        return -1
+    return packed(landing(columns, piece, rotation, column), column, rotation, action)
+
+
+@kernel
 def rest_of(columns, piece, action, with_slides):
     """The placement that an action leads to, or -1 if it is illegal."""
     cols = columns.size
@@ -86,7 +102,7 @@ def rest_of(columns, piece, action, with_slides):
     y = row_at_rest(columns, piece, slide, rotation, column)
     if y < 0:
         return -1
-    return y | (column + STEPS[slide]) << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
+    return packed(y, column + STEPS[slide], rotation, action)
 
 
 @kernel

@@ -1,0 +1,223 @@
+"""One pass over many games: every output of a step written by one kernel, which threads call for a part each.
+
+Each game is a row of state words as in `game.py`. What a step returns is a `Seen`, made anew for every step.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel, unowned
+from mergefall.tetris import game
+from mergefall.tetris.field import place, write_board
+from mergefall.tetris.game import columns_in, queued, table_row
+from mergefall.tetris.pieces import WIDTHS
+from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_of
+from mergefall.tetris.settings import Settings
+
+U = np.uint64
+
+
+class Seen(NamedTuple):
+    """What n games show after a step: the columns of Gymnasium's batched returns."""
+
+    boards: NDArray[np.uint8]  # [n, rows · cols]
+    pieces: NDArray[np.int64]
+    nexts: NDArray[np.int64]  # [n, preview]
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    masks: NDArray[np.int8]  # [n, actions]
+    lines: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    placed: NDArray[np.int64]
+    legal: NDArray[np.bool_]
+    multisets: NDArray[np.int64]  # [n, piece ids], or [n, 0] without a hidden one
+
+    @classmethod
+    def empty(cls, n: int, settings: Settings) -> Seen:
+        """Room for what n games show."""
+        return cls(
+            np.empty((n, settings.rows * settings.cols), np.uint8),
+            np.empty(n, np.int64),
+            np.empty((n, settings.preview), np.int64),
+            np.empty(n, np.float64),
+            np.empty(n, np.bool_),
+            np.empty(n, np.bool_),
+            np.empty((n, settings.n_actions), np.int8),
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n, np.bool_),
+            np.empty((n, settings.n_pieces if settings.randomizer == "hidden" else 0), np.int64),
+        )
+
+
+class Kernels(NamedTuple):
+    """The kernels of one kind of placements; those for drops do not compile what only slides need."""
+
+    step_one: Any  # (states, action, boards, nexts, masks) -> the packed integer of `game.take`, for a batch of one
+    step: Any  # (first, end, states, actions, fresh, pool, payments, illegal_limit, max_steps, *seen)
+    begin: Any  # (states, which, pool)
+    begin_from: Any  # (states, which, given)
+    look: Any  # (states, which, *seen)
+    afterstates: Any  # (states, boards, lines)
+
+
+@kernel
+def _drop_mask(columns, piece, mask):
+    """The legal drops of a piece as the ones in int8[4 · cols]: all within the walls."""
+    cols = columns.size
+    for rotation in range(ROTATIONS):
+        width = WIDTHS[piece, rotation]
+        last = cols - width if width else -1
+        for column in range(cols):
+            mask[rotation * cols + column] = column <= last
+
+
+@kernel
+def _slide(columns, piece, action):
+    """`rest_of` with slides."""
+    return rest_of(columns, piece, action, True)
+
+
+@kernel
+def _slide_mask(columns, piece, mask):
+    """The legal actions as the ones in int8[12 · cols]."""
+    for action in range(mask.size):
+        mask[action] = rest_of(columns, piece, action, True) >= 0
+
+
+@kernel
+def _tell(i, state, lines, scores, placed, multisets):
+    """Write the figures of game `i`."""
+    lines[i], scores[i], placed[i] = state[game.LINES], state[game.SCORE], state[game.PIECES]
+    for piece in range(multisets.shape[1]):
+        multisets[i, piece] = np.int64(state[game.BAG] >> U(4 * piece)) & 15
+
+
+@kernel
+def begin(states, which, pool):
+    """Begin the games with the indices `which` int64[k] anew, from starts drawn from `pool` if it holds any."""
+    for i in which:
+        game.begin(states[i], pool)
+
+
+@kernel
+def begin_from(states, which, given):
+    """Begin the games with the indices `which` int64[k] from a start as `Settings.start` returns it."""
+    for i in which:
+        game.start_from(states[i], given)
+
+
+@cache
+def kernels_for(slides: bool) -> Kernels:
+    """The kernels for placements "slide" (True) or "drop"."""
+    variant = "slide" if slides else "drop"
+    rest, write_mask = (_slide, _slide_mask) if slides else (drop_of, _drop_mask)
+
+    @kernel(variant=variant)
+    def play(state, action):
+        """`game.step`; returns its packed integer."""
+        return game.take(state, rest(columns_in(state), table_row(state, queued(state, 0)), action))
+
+    @kernel(variant=variant)
+    def show(state, over, board, following, mask):
+        """Write what a player sees of a game, all but the piece; all actions are marked legal when it is over."""
+        columns = columns_in(state)
+        write_board(columns, board.size // columns.size, board)
+        for i in range(following.size):
+            following[i] = queued(state, 1 + i)
+        if over:
+            for action in range(mask.size):
+                mask[action] = 1
+        else:
+            write_mask(columns, table_row(state, queued(state, 0)), mask)
+
+    @kernel(variant=variant)
+    def step_one(states, action, boards, nexts, masks):
+        states, boards, nexts, masks = unowned((states, boards, nexts, masks))
+        seen = play(states[0], action)
+        show(states[0], seen >> game.OVER_BIT & 1 == 1, boards[0], nexts[0], masks[0])
+        return seen
+
+    @kernel(variant=variant)
+    def step(
+        first,
+        end,
+        states,
+        actions,
+        fresh,
+        pool,
+        payments,
+        illegal_limit,
+        max_steps,
+        boards,
+        pieces,
+        nexts,
+        rewards,
+        terminated,
+        truncated,
+        masks,
+        lines,
+        scores,
+        placed,
+        legal,
+        multisets,
+    ):
+        """Step games `first` to `end` - 1; those marked in `fresh` bool[n] begin anew instead."""
+        states, actions, fresh, pool, payments = unowned((states, actions, fresh, pool, payments))
+        boards, pieces, nexts, rewards, terminated = unowned((boards, pieces, nexts, rewards, terminated))
+        truncated, masks, lines, scores = unowned((truncated, masks, lines, scores))
+        placed, legal, multisets = unowned((placed, legal, multisets))
+        for i in range(first, end):
+            state = states[i]
+            if fresh[i]:
+                game.begin(state, pool)
+                seen = 1 << game.LEGAL_BIT
+            else:
+                seen = play(state, actions[i])
+            over = seen >> game.OVER_BIT & 1 == 1
+            stuck = np.int64(state[game.ILLEGAL]) >= illegal_limit
+            rewards[i], terminated[i] = payments[seen >> game.LINES_SHIFT], over
+            truncated[i] = stuck or (max_steps > 0 and np.int64(state[game.STEPS]) >= max_steps)
+            legal[i], pieces[i] = seen >> game.LEGAL_BIT & 1, queued(state, 0)
+            show(state, over, boards[i], nexts[i], masks[i])
+            _tell(i, state, lines, scores, placed, multisets)
+
+    @kernel(variant=variant)
+    def look(states, which, seen):
+        """Write what the games with the indices `which` int64[k] show, as after a reset."""
+        for i in which:
+            state = states[i]
+            seen.legal[i], seen.pieces[i] = True, queued(state, 0)
+            show(state, game.is_over(state), seen.boards[i], seen.nexts[i], seen.masks[i])
+            _tell(i, state, seen.lines, seen.scores, seen.placed, seen.multisets)
+
+    @kernel(variant=variant)
+    def afterstates(states, boards, lines):
+        """What every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
+
+        An illegal action leaves the board as it is, with -1 lines; so does every action when the game is over.
+        """
+        after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
+        for i in range(len(states)):
+            state = states[i]
+            columns = columns_in(state)
+            _, rows = game.size_of(state)
+            piece, over = table_row(state, queued(state, 0)), game.is_over(state)
+            for action in range(lines.shape[1]):
+                placement = -1 if over else rest(columns, piece, action)
+                for c in range(columns.size):
+                    after[c] = columns[c]
+                lines[i, action] = -1
+                if placement >= 0:
+                    y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
+                    lines[i, action], _, _ = place(after, piece, rotation, column, y, rows, game.clears_first(state))
+                write_board(after, rows, boards[i, action])
+
+    return Kernels(step_one, step, begin, begin_from, look, afterstates)
