@@ -36,7 +36,7 @@ CONTEXT = np.dtype(
         ("weight_count", np.int64),
         ("cells", np.uint64),  # scratch, uint8[rows·cols]
         ("leaves", np.uint64),  # scratch, 32 values
-        ("entries", np.uint64),  # transposition table, see `table.py`
+        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
         ("entry_count", np.int64),
         ("stop", np.int64),  # set from outside: give up
         ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves

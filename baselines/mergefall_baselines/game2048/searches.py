@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.deepening import deepen, seconds_option
 from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
-from mergefall_baselines.game2048.table import new_table
+from mergefall_baselines.table import new_table
 from mergefall_baselines.player import Trajectory, play_in_env
 
 TO_THE_END = 255  # own moves left of a search without a depth limit

@@ -22,9 +22,8 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.settings import Settings
@@ -48,7 +47,8 @@ def _episode_kernel(decide: Any) -> Any:
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
     def play_on(state, actions, memory, values, settings):
         """Play until `actions` is full: pieces placed, shifted by one bit, and whether the game is over."""
-        columns, known = game.columns_in(state), 1 + game.preview_of(state)
+        columns, known = unowned(game.columns_in(state)), 1 + game.preview_of(state)
+        memory, values, settings = unowned(memory), unowned(values), unowned(settings)
         for placed in range(actions.size):
             queue = state[game.QUEUE]
             observe(memory, queue, known)
@@ -65,10 +65,10 @@ def _episode_kernel(decide: Any) -> Any:
 @lru_cache
 def _game(env_id: str, env_kwargs: str) -> Settings:
     """What the environment makes of its arguments (JSON), errors included."""
-    env = gym.make(env_id, **json.loads(env_kwargs)).unwrapped
-    if not isinstance(env, TetrisEnv):
+    settings = getattr(gym.make(env_id, **json.loads(env_kwargs)).unwrapped, "settings", None)
+    if not isinstance(settings, Settings):
         raise ValueError(f"env_id is {env_id!r}; expected a Tetris environment")
-    return env.settings
+    return settings
 
 
 class TetrisPlayer(Player):
