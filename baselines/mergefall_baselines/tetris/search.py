@@ -177,44 +177,44 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
     of_locked, bounded = cls.of_locked, bound is not None
 
     @kernel(variant=name)
-    def placed(level, piece, placement, stays, c):
-        """(worth of the move, whether it is fatal); the next level's board is that after it.
-
-        If it `stays` the last one, its worth has all its terms.
-        """
+    def placed(level, piece, placement, c):
+        """(worth of the move, whether it is fatal); the next level's board is that after it."""
         columns, after = board_at(level, c), board_at(level + 1, c)
-        weights = borrow(c.weights, np.float64, c.weight_count)
         rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
         for i in range(c.cols):
             after[i] = columns[i]
-        value = 0.0
-        if of_locked:
-            if stays:
-                put(after, piece, rotation, column, y)
-                value = board(after, c.rows, weights)
-                for i in range(c.cols):
-                    after[i] = columns[i]
         lines, own, over = 0, 0, False
         if clears:
             lines, own, over = place(after, piece, rotation, column, y, c.rows, c.clear_first != 0)
         else:
             put(after, piece, rotation, column, y)
             over = y + HEIGHTS[piece, rotation] > c.rows
-        value += move(piece, rotation, column, y, lines, own, c.rows, weights)
+        value = move(piece, rotation, column, y, lines, own, c.rows, borrow(c.weights, np.float64, c.weight_count))
         if scored:
             value += lines
-        if stays:
-            value += last(piece, rotation, column, y, c.rows, weights)
-            if not of_locked:
-                value += board(after, c.rows, weights)
         return value, over
+
+    @kernel(variant=name)
+    def ending(level, piece, placement, c):
+        """What a placement that `placed` has played adds if it is the last."""
+        weights = borrow(c.weights, np.float64, c.weight_count)
+        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        value = last(piece, rotation, column, y, c.rows, weights)
+        if not of_locked:
+            return value + board(board_at(level + 1, c), c.rows, weights)
+        columns, locked = board_at(level, c), borrow(c.scratch, np.uint64, c.cols)
+        for i in range(c.cols):
+            locked[i] = columns[i]
+        put(locked, piece, rotation, column, y)
+        return value + board(locked, c.rows, weights)
 
     @kernel(variant=name)
     def of_leaf(level, piece, rotation, column, y, c):
         """Value of a placement that is the last, -inf if it is fatal; the level's memo must be prepared."""
         if scored:
-            value, over = placed(level, piece, y | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT, True, c)
-            return -np.inf if over else value
+            placement = y | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT
+            value, over = placed(level, piece, placement, c)
+            return -np.inf if over else value + ending(level, piece, placement, c)
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
         columns, memo = board_at(level, c), memo_at(level, c)
         return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
@@ -244,7 +244,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         if bounded:
             weights = borrow(c.weights, np.float64, c.weight_count)
             for i in range(count):
-                worth, over = placed(level, piece, placements[i], False, c)
+                worth, over = placed(level, piece, placements[i], c)
                 most = bound(board_at(level + 1, c), left - 1, c.rows, weights)
                 keys[i] = -np.inf if over else worth + max(most, c.lost)
         elif c.beam:
@@ -297,10 +297,12 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
                         if keys[i] + SLACK < max(best, need):
                             best = max(best, keys[i])
                             break
-                    value, over = placed(level, piece, placements[i], stays, c)
+                    value, over = placed(level, piece, placements[i], c)
                     if over:
                         continue
-                    if not stays:
+                    if stays:
+                        value += ending(level, piece, placements[i], c)
+                    else:
                         highest = keys[i] - value if bounded else np.inf
                         lowest = max(best, need) - value
                         value += node(
@@ -319,8 +321,8 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
     @kernel(variant=name)
     def decide(columns, queue, memory, values, settings):
         ctx, depth, known, distribution, near_top, exact, ranks = settings
-        c = read(ctx)
-        root, highest_column = board_at(0, c), 0
+        c, top, first_move, certain = read(ctx), np.int64(0), np.int64(1), np.float64(1.0)  # literals are types apart
+        root, highest_column = board_at(top, c), 0
         for i in range(c.cols):
             root[i] = columns[i]
             highest_column = max(highest_column, height_of(columns[i]))
@@ -331,27 +333,27 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         bag = chances_of(memory, distribution, c.drawn, borrow(c.chances, np.float64, IDS))
         if c.entry_count > 1:
             forget(borrow(c.entries, ENTRY, c.entry_count), MOST_MOVES + 12)
-        prepare(root, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(0, c))
+        prepare(root, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(top, c))
         piece = c.first + np.int64(queue & U(15))
-        placements, keys = lists_at(0, c)
+        placements, keys = lists_at(top, c)
         count = list_placements(root, piece, c.slides != 0, placements)
         best, chosen = -np.inf, placements[0]
         if depth > 1:
-            count = listed(0, piece, depth, c)
+            count = listed(top, piece, depth, c)
         for i in range(count):
             placement = placements[i]
             if bounded and not exact and depth > 1:
                 if keys[i] + SLACK < best:
                     break
             if depth == 1:
-                value = of_leaf(0, piece, rotation_of(placement), column_of(placement), row_of(placement), c)
+                value = of_leaf(top, piece, rotation_of(placement), column_of(placement), row_of(placement), c)
             else:
-                value, over = placed(0, piece, placement, False, c)
+                value, over = placed(top, piece, placement, c)
                 if over:
                     continue
                 highest = keys[i] - value if bounded else np.inf
                 lowest = -np.inf if exact else best - value
-                value += node(1, queue >> U(4), known - 1, depth - 1, bag, 1.0, highest, lowest, ctx)
+                value += node(first_move, queue >> U(4), known - 1, depth - 1, bag, certain, highest, lowest, ctx)
             values[action_of(placement)] = value
             first = ranks[action_of(placement)] < ranks[action_of(chosen)]
             if value > best or (value == best and value > -np.inf and first):
