@@ -17,11 +17,16 @@ class Entry:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+_TETRIS = "mergefall.tetris.env:TetrisEnv", "mergefall.tetris.vector_env:TetrisVectorEnv"
+
 ENVIRONMENTS = {
     "mergefall/Game2048-v0": Entry(
         single="mergefall.game2048.env:Game2048Env",
         batched="mergefall.game2048.vector_env:Game2048VectorEnv",
     ),
+    "mergefall/Tetris-v0": Entry(*_TETRIS),
+    "mergefall/SZTetris-v0": Entry(*_TETRIS, {"pieces": "sz"}),
+    "mergefall/Quintris-v0": Entry(*_TETRIS, {"cols": 15, "rows": 25, "pieces": "five", "randomizer": "hidden"}),
 }
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.checks import integer
+from mergefall.drawing import Window
 from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
-from mergefall.game2048.render import Window, frame
+from mergefall.game2048.render import board_surface, frame
 from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
 from mergefall.kernels import direct
 from mergefall.words import stream_from_seed
@@ -214,8 +215,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         if self.render_mode != "human":
             return frame(self._cells, score, self.render_mode)
         if self._window is None:
-            self._window = Window(self.metadata["render_fps"])
-        self._window.show(self._cells, score)
+            self._window = Window("2048 · mergefall", self.metadata["render_fps"])
+        self._window.show(board_surface(self._cells, score))
         return None
 
     def close(self) -> None:

@@ -221,3 +221,19 @@ def kernels_for(slides: bool) -> Kernels:
                 write_board(after, rows, boards[i, action])
 
     return Kernels(step_one, step, begin, begin_from, look, afterstates)
+
+
+def over(states: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of the games of states uint64[n, words] are over, as bool[n]."""
+    rows = states[0, game.RULES] >> U(8) & U(255)
+    return (states[:, game.COLUMNS :] >> rows).any(axis=1)
+
+
+def afterstates(
+    states: NDArray[np.uint64], settings: Settings
+) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+    """The environments' `afterstates`: boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal."""
+    n, actions, rows, cols = len(states), settings.n_actions, settings.rows, settings.cols
+    boards, lines = np.empty((n, actions, rows * cols), np.uint8), np.empty((n, actions), np.int64)
+    kernels_for(settings.placements == "slide").afterstates(states, boards, lines)
+    return boards.reshape(n, actions, rows, cols), settings.rewards(lines), lines >= 0

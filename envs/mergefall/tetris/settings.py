@@ -99,8 +99,12 @@ class Settings:
         except TypeError:
             number = -1
         if not 0 <= number < self.n_actions:
-            raise ValueError(f"action is {action!r}; expected an integer from 0 to {self.n_actions - 1}")
+            raise ValueError(f"action is {action!r}; expected {self.actions_text()}")
         return number
+
+    def actions_text(self) -> str:
+        """What actions are, for messages."""
+        return f"an integer from 0 to {self.n_actions - 1}"
 
     def rules_word(self) -> int:
         """The word RULES of the states."""
@@ -165,6 +169,10 @@ class Settings:
             if isinstance(piece, str)
             else integer(name, piece, 0, len(names) - 1)
         )
+
+    def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The hidden copies int64[n] of each piece in a state."""
+        return (int(state[game.BAG]) >> 4 * np.arange(self.n_pieces)) & 15
 
     def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint64]:
         """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; `{}` is an ordinary start."""

@@ -1,0 +1,194 @@
+"""Games as pictures and as coloured text: the field, the piece to place, those that follow, and the figures."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.drawing import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
+from mergefall.tetris import game
+from mergefall.tetris.field import boards_of
+from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
+from mergefall.tetris.placements import column_of, drop_of, rest_of, rotation_of, row_of
+from mergefall.tetris.settings import Settings
+
+TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
+GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
+PANEL = 152  # pixels of the side panel's width
+CURRENT, FOLLOWING = 24, 14  # pixels of a cell of the current piece, and of those that follow
+
+GREY: Colour = (176, 170, 180)  # cells that no piece is known of
+# By row of the tables in pieces.py: I O T S Z J L, then plus I5 L5 Y5 U N.
+PALETTE = colours("3cb6cc f0c040 a45cc0 62b04e e0524c 4a70d0 ee8c3a e0619e 3cb6cc ee8c3a a45cc0 4a70d0 62b04e")
+FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
+
+
+class Scene(NamedTuple):
+    """What there is to draw of a game."""
+
+    cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by nobody knows what, 2 and on: a piece's table row
+    pieces: tuple[int, ...]  # the table rows of the current piece and of those that follow
+    lines: int
+    score: int
+    placed: int
+    over: bool
+
+
+class Canvas:
+    """The colours of one game's cells, remembered from the placements played; no rule depends on them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._first = NAMES.index(settings.piece_set.names[0])
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all colours, as for a new game."""
+        height = self._settings.rows + self._settings.piece_set.storage
+        self._fills = np.zeros((height, self._settings.cols), dtype=np.uint8)  # row 0 on top, storage rows included
+
+    def paint(self, state: NDArray[np.uint64], action: int) -> None:
+        """Follow an action that is about to be played in `state`; what is illegal leaves no trace."""
+        columns, height = state[game.COLUMNS :].copy(), len(self._fills)
+        piece = self._first + (int(state[game.QUEUE]) & 15)
+        slides = self._settings.placements == "slide"
+        placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
+        filled = boards_of(columns, height)
+        if placement < 0 or filled[: height - self._settings.rows].any():
+            return
+        rotation, y, column = rotation_of.py_func(placement), row_of.py_func(placement), column_of.py_func(placement)
+        tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
+        own = boards_of(MASKS[piece, rotation, :wide], tall) == 1
+        where = slice(height - y - tall, height - y), slice(column, column + wide)
+        self._fills[where][own] = 2 + piece
+        filled[where][own] = 1
+        if self._settings.overflow == "clear_first" or y + tall <= self._settings.rows:
+            kept = self._fills[~filled.all(axis=1)]
+            self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
+
+    def scene(self, state: NDArray[np.uint64]) -> Scene:
+        """The game as it is now; cells without a known colour are grey."""
+        filled = boards_of(state[game.COLUMNS :], len(self._fills))
+        top = len(self._fills) - self._settings.rows
+        queue = int(state[game.QUEUE])
+        return Scene(
+            cells=np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)[top:],
+            pieces=tuple(self._first + (queue >> 4 * i & 15) for i in range(1 + self._settings.preview)),
+            lines=int(state[game.LINES]),
+            score=int(state[game.SCORE]),
+            placed=int(state[game.PIECES]),
+            over=bool(filled[:top].any()),
+        )
+
+
+def frame(scene: Scene, mode: str) -> str | NDArray[np.uint8]:
+    """What an environment's `render` returns in the modes `"ansi"` and `"rgb_array"`."""
+    return to_ansi(scene) if mode == "ansi" else pixels(draw(scene))
+
+
+def to_ansi(scene: Scene) -> str:
+    """A game as coloured text for terminals, two characters a cell; the pieces stand beside the field."""
+    plain = "\x1b[0m"
+    lines = [f"lines {scene.lines}  score {scene.score}  pieces {scene.placed}" + "  game over" * scene.over]
+    for row in scene.cells.tolist():
+        runs = ((fill, len(list(run))) for fill, run in groupby(row))
+        cells = (ansi(FILLS[fill], LIGHT) + ("[]" if fill else " ·") * length for fill, length in runs)
+        lines.append("".join(cells) + plain)
+    for label, pieces, line in (("piece", scene.pieces[:1], 1), ("next ", scene.pieces[1:], 2)):
+        names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
+        lines[line] += f"  {label} {' '.join(names)}" if pieces else ""
+    return "\n".join(lines) + "\n"
+
+
+def draw(scene: Scene) -> Any:
+    """A picture of a game as a pygame surface: the field on the left, the panel on the right."""
+    rows, cols = scene.cells.shape
+    side = min(LARGEST, TALLEST // rows)
+    width, height = cols * side + 2 * FRAME, rows * side + 2 * FRAME
+    panel = _panel(scene)
+    total = (width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
+    surface = pygame().Surface([n + n % 2 for n in total])  # video codecs want it even
+    surface.fill(PAGE)
+    surface.blit(rounded(width, height, BOARD, FRAME), (MARGIN, MARGIN))
+    for r in range(rows):
+        for c in range(cols):
+            corner = MARGIN + FRAME + c * side, MARGIN + FRAME + r * side
+            surface.blit(_cell(FILLS[scene.cells[r, c]], side), corner)
+    if scene.over:
+        surface.blit(_veil(width, height), (MARGIN, MARGIN))
+    surface.blit(panel, (width + 2 * MARGIN, MARGIN))
+    return surface
+
+
+@cache
+def _cell(colour: Colour, side: int) -> Any:
+    """One cell: filled ones with a light upper and a dark lower edge."""
+    cell = pygame().Surface((side, side), pygame().SRCALPHA)
+    inner, radius = side - GAP, max(2, side // 8)
+    if colour is EMPTY:
+        cell.blit(rounded(inner, inner, EMPTY, radius), (GAP // 2, GAP // 2))
+        return cell
+    edge = max(1, side // 9)
+    light = tuple(n + (255 - n) * 2 // 5 for n in colour)
+    dark = tuple(n * 3 // 4 for n in colour)
+    cell.blit(rounded(inner, inner, dark, radius), (GAP // 2, GAP // 2))
+    cell.blit(rounded(inner, inner - edge, light, radius), (GAP // 2, GAP // 2))
+    cell.blit(rounded(inner, inner - 2 * edge, colour, radius), (GAP // 2, GAP // 2 + edge))
+    return cell
+
+
+@cache
+def _veil(width: int, height: int) -> Any:
+    """What lies over the field when the game is over."""
+    veil = rounded(width, height, DARK, FRAME).copy()
+    veil.set_alpha(150)
+    word = fitting("GAME OVER", LIGHT, width * 0.8, 40)
+    both = pygame().Surface((width, height), pygame().SRCALPHA)
+    both.blit(veil, (0, 0))
+    both.blit(word, ((width - word.get_width()) // 2, (height - word.get_height()) // 2))
+    return both
+
+
+@cache
+def _piece(piece: int, side: int) -> Any:
+    """A piece as it is before it is turned."""
+    cells = rotations(NAMES[piece])[0]
+    wide, tall = (1 + max(cell[axis] for cell in cells) for axis in (1, 0))
+    surface = pygame().Surface((wide * side, tall * side), pygame().SRCALPHA)
+    for r, c in cells:
+        surface.blit(_cell(PALETTE[piece], side), (c * side, r * side))
+    return surface
+
+
+def _panel(scene: Scene) -> Any:
+    """The current piece, the next ones in two columns, and the figures, from top to bottom."""
+    following = scene.pieces[1:]
+    slot = 3 * FOLLOWING + 8
+    slots = -(-len(following) // 2)
+    figures = (("LINES", scene.lines), ("SCORE", scene.score), ("PIECES", scene.placed))
+    panel = pygame().Surface(
+        (PANEL, 108 + (32 + slots * slot) * bool(following) + 60 * len(figures)), pygame().SRCALPHA
+    )
+    top = _label(panel, "PIECE", 0)
+    panel.blit(_piece(scene.pieces[0], CURRENT), (0, top))
+    top = 108
+    if following:
+        top = _label(panel, "NEXT", top)
+        for i, piece in enumerate(following):
+            panel.blit(_piece(piece, FOLLOWING), (i % 2 * PANEL // 2, top + i // 2 * slot))
+        top += slots * slot + 8
+    for name, value in figures:
+        under = _label(panel, name, top)
+        panel.blit(fitting(f"{value}", DARK, PANEL, 20), (0, under - 4))
+        top += 60
+    return panel
+
+
+def _label(panel: Any, text: str, top: int) -> int:
+    """Write a label; returns where what it is about begins."""
+    panel.blit(fitting(text, BOARD, PANEL, 11), (0, top))
+    return top + 22

@@ -1,0 +1,143 @@
+"""The batched Tetris environment: n games stepped by one kernel call, each as the single environment would step it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from mergefall.tetris import batch, game
+from mergefall.tetris.env import TetrisEnv
+from mergefall.tetris.render import Canvas, frame
+from mergefall.tetris.settings import Settings
+from mergefall.vector import GameVectorEnv
+
+FEWEST = 96  # games for a thread: with fewer, waking it takes longer than the work
+
+
+class TetrisVectorEnv(GameVectorEnv):
+    """n games of Tetris, stepped together; what each does is described at `TetrisEnv`.
+
+    Made by `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)`. Game i of a batch that is reset with seed s plays
+    exactly as a single environment that is reset with seed s + i, and the batch returns what Gymnasium's
+    `SyncVectorEnv` of single environments returns, infos and their `_key` masks included. All arrays are fresh.
+
+    Besides the single environment's arguments it takes `num_envs`, `autoreset_mode` (`"NextStep"`, `"SameStep"`,
+    `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
+    one frame per game (`"ansi"` or `"rgb_array"`).
+
+    A step is shared by `threads` threads, by default one for each core if it has at least 96 games to play; results do
+    not depend on them.
+
+    >>> import gymnasium as gym, mergefall
+    >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=3, preview=2)
+    >>> obs, infos = envs.reset(seed=0)
+    >>> obs["board"].shape, obs["piece"].shape, obs["next"].shape, infos["action_mask"].shape
+    ((3, 20, 10), (3,), (3, 2), (3, 40))
+    >>> obs, rewards, terminated, truncated, infos = envs.step([0, 1, 2])
+    >>> rewards.dtype, infos["pieces"]
+    (dtype('float64'), array([1, 1, 1]))
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        cols: int = 10,
+        rows: int = 20,
+        pieces: Literal["tetromino", "sz", "five"] = "tetromino",
+        randomizer: Literal["uniform", "bag7", "hidden"] = "uniform",
+        preview: int = 1,
+        placements: Literal["drop", "slide"] = "drop",
+        overflow: Literal["strict", "clear_first"] = "strict",
+        reward: Literal["lines", "score"] = "lines",
+        illegal_limit: int = 100,
+        render_mode: str | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        settings = Settings(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
+        self._set_up(
+            settings, TetrisEnv.metadata, num_envs, render_mode, autoreset_mode, max_episode_steps, threads, FEWEST
+        )
+        self._rules = settings.payments(), settings.illegal_limit, self.max_episode_steps or 0
+        self._canvases = [Canvas(settings) for _ in range(self.num_envs)] if render_mode else []
+
+    @property
+    def _kernels(self) -> batch.Kernels:
+        return batch.kernels_for(self.settings.placements == "slide")
+
+    def _empty(self) -> batch.Seen:
+        return batch.Seen.empty(self.num_envs, self.settings)
+
+    def _begin(self, which: NDArray[np.int64], start: Any) -> None:
+        if start is None:
+            self._kernels.begin(self._states, which, self._pool)
+        else:
+            self._kernels.begin_from(self._states, which, start)
+        if self._canvases:
+            for i in which:
+                self._canvases[i].clear()
+
+    def _look(self, which: NDArray[np.int64], seen: batch.Seen) -> None:
+        self._kernels.look(self._states, which, seen)
+
+    def _step_part(
+        self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
+    ) -> None:
+        for i in range(*part) if self._canvases else ():
+            if fresh[i]:
+                self._canvases[i].clear()
+            else:
+                self._canvases[i].paint(self._states[i], int(actions[i]))
+        self._kernels.step(*part, self._states, actions, fresh, self._pool, *self._rules, *seen)
+
+    def _observations(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
+        board = seen.boards.reshape(-1, self.settings.rows, self.settings.cols)
+        observations: dict[str, NDArray[Any]] = {"board": board, "piece": seen.pieces}
+        return observations | {"next": seen.nexts} if self.settings.preview else observations
+
+    def _columns(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
+        columns = {
+            "action_mask": seen.masks,
+            "lines": seen.lines,
+            "score": seen.scores,
+            "pieces": seen.placed,
+            "legal": seen.legal,
+        }
+        return columns | {"multiset": seen.multisets} if self.settings.randomizer == "hidden" else columns
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions as bool[n, actions] (all True where a game is over)."""
+        seen = self._empty()
+        self._look(self._everyone, seen)
+        return seen.masks.astype(np.bool_)
+
+    def restore_state(self, state: NDArray[np.uint64]) -> None:
+        """Go back to what `clone_state` returned; a ValueError if that was of games with other rules or number."""
+        self._states = self.settings.restored(state, self._states)
+        self._ended = batch.over(self._states) | (self._states[:, game.ILLEGAL] >= self.settings.illegal_limit)
+        if self.max_episode_steps:
+            self._ended |= self._states[:, game.STEPS] >= self.max_episode_steps
+        self._started = True
+        for canvas in self._canvases:
+            canvas.clear()
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+        """What each action leads to in each game, before the next piece.
+
+        Returns boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal bool[n, actions]. An illegal
+        action's board is the present one and its reward 0.
+        """
+        return batch.afterstates(self._states, self.settings)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
+            return None
+        scenes = (canvas.scene(state) for canvas, state in zip(self._canvases, self._states, strict=True))
+        return tuple(frame(scene, self.render_mode) for scene in scenes)

@@ -1,0 +1,207 @@
+"""What batched environments of any game have in common: checks, seeds, autoreset, infos with their `_key` masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from mergefall.checks import integer
+from mergefall.threads import cores, share
+from mergefall.words import stream_from_seed
+
+STREAM = 0  # the word of a state that is the random stream, in every game
+
+
+class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
+    """n games stepped together, returning what Gymnasium's `SyncVectorEnv` of single environments returns.
+
+    Each game is a row of `_states` uint64[n, words]. What games show is a named tuple of fresh arrays with a row for
+    each game, `terminated` and `truncated` among them; here it is called `seen`. A subclass calls `_set_up` once, and
+    says how games begin, what they show, and how a part of the batch is stepped.
+    """
+
+    settings: Any
+    _states: NDArray[np.uint64]
+    _pool: NDArray[Any]  # starts to draw from
+
+    def _empty(self) -> Any:
+        """Room for what the games show."""
+        raise NotImplementedError
+
+    def _begin(self, which: NDArray[np.int64], start: Any) -> None:
+        """Begin the games with these indices anew: from `start` (`settings.start`), or for None as `_pool` says."""
+        raise NotImplementedError
+
+    def _look(self, which: NDArray[np.int64], seen: Any) -> None:
+        """Write what the games with these indices show after a beginning."""
+        raise NotImplementedError
+
+    def _step_part(self, part: Any, actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: Any) -> None:
+        """Step games `part[0]` to `part[1]` - 1, or begin those marked in `fresh` anew, and write what they show."""
+        raise NotImplementedError
+
+    def _observations(self, seen: Any) -> Any:
+        """The batched observation in `seen`."""
+        raise NotImplementedError
+
+    def _columns(self, seen: Any) -> dict[str, NDArray[Any]]:
+        """The infos in `seen` by key."""
+        raise NotImplementedError
+
+    def _set_up(
+        self,
+        settings: Any,
+        metadata: dict[str, Any],
+        num_envs: int,
+        render_mode: str | None,
+        autoreset_mode: str | AutoresetMode,
+        max_episode_steps: int | None,
+        threads: int | None,
+        fewest: int,
+    ) -> None:
+        """Check the arguments of a batch and lay out its games; a thread is woken for no less than `fewest` of them."""
+        if render_mode not in (None, "ansi", "rgb_array"):
+            raise ValueError(f"render_mode is {render_mode!r}; expected 'ansi', 'rgb_array' or None")
+        modes = [mode.value for mode in AutoresetMode]
+        if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
+            raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
+        self.settings = settings
+        self.num_envs = integer("num_envs", num_envs, 1)
+        if max_episode_steps is not None:
+            max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
+        self.max_episode_steps = max_episode_steps
+        most = cores() if threads is None else integer("threads", threads, 1)
+        self.threads = max(1, min(most, self.num_envs // fewest))
+        self.render_mode = render_mode
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = settings.observation_space()
+        self.single_action_space = settings.action_space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._pool = settings.pool(None)
+        self._states = settings.new_states(self.num_envs)
+        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # episodes that the last step ended
+        self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
+        self._everyone = np.arange(self.num_envs)
+        self._started = False
+        size = max(fewest, -(-self.num_envs // (2 * self.threads)))  # two parts a thread, so that none waits for long
+        self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin all episodes, or those that `options["reset_mask"]` bool[n] marks; seed s is s + i for game i.
+
+        A list gives each game its seed; where there is none the random stream goes on.
+        """
+        options = dict(options or {})
+        mask = self._checked_mask(options.pop("reset_mask", None))
+        start = self.settings.start(options)
+        for i, one in enumerate(self._seeds(seed)):
+            if one is not None and mask[i]:
+                self._states[i, STREAM] = stream_from_seed(one)
+        self._begin(np.flatnonzero(mask), start)
+        seen = self._empty()
+        self._look(self._everyone, seen)
+        infos = self._infos(seen, mask)
+        for key in self._columns(seen):
+            infos[key][~mask] = 0
+        self._ended[mask] = False
+        self._started = True
+        return self._observations(seen), infos
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play one action in each game: observations, rewards, terminated, truncated, infos."""
+        actions = self._checked_actions(actions)
+        if not self._started:
+            raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            over = np.flatnonzero(self._ended)[:10].tolist()
+            raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
+        fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
+        seen = self._empty()
+        if self.threads == 1:
+            self._step_part((0, self.num_envs), actions, fresh, seen)
+        else:
+            share(lambda part: self._step_part(part, actions, fresh, seen), self._parts, self.threads)
+        self._ended = seen.terminated | seen.truncated
+        infos = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
+            infos = self._restart(seen)
+        infos.update(self._infos(seen, np.ones(self.num_envs, dtype=np.bool_)))
+        return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
+
+    def _restart(self, seen: Any) -> dict[str, Any]:
+        """Begin the games that have ended anew; returns what they showed at their ends."""
+        which = np.flatnonzero(self._ended)
+        final = self._empty()
+        for kept, column in zip(final, seen, strict=True):
+            kept[:] = 0
+            kept[which] = column[which]
+        last = self._observations(final)
+        observations = np.full(self.num_envs, None, dtype=object)
+        for i in which:
+            observations[i] = {k: v[i].copy() for k, v in last.items()} if isinstance(last, dict) else last[i].copy()
+        self._begin(which, None)
+        self._look(which, seen)
+        infos = {"final_obs": observations, "final_info": self._infos(final, self._ended)}
+        return infos | {f"_{key}": self._ended.copy() for key in infos}
+
+    def _infos(self, seen: Any, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
+        columns = self._columns(seen)
+        return columns | {f"_{key}": mask.copy() for key in columns}
+
+    def _checked_actions(self, actions: Any) -> NDArray[np.int64]:
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            found = f"{actions.dtype}{list(actions.shape)}"
+            raise ValueError(f"actions are {found}; expected integers of shape ({self.num_envs},)")
+        values = np.ascontiguousarray(actions, dtype=np.int64)
+        highest = int(self.single_action_space.n) - 1  # pyright: ignore[reportAttributeAccessIssue]
+        if values.view(np.uint64).max() > highest:
+            i = int(np.argmax(values.view(np.uint64) > highest))
+            raise ValueError(f"action of game {i} is {actions[i]}; expected {self.settings.actions_text()}")
+        return values
+
+    def _checked_mask(self, mask: Any) -> NDArray[np.bool_]:
+        if mask is None:
+            return np.ones(self.num_envs, dtype=np.bool_)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask is {mask!r}; expected a bool array of shape ({self.num_envs},)")
+        if not mask.any():
+            raise ValueError("reset_mask is False everywhere; expected at least one game to reset")
+        if not self._started and not mask.all():
+            raise gym.error.ResetNeeded("the first reset must be of all games; expected no reset_mask")
+        return mask
+
+    def _seeds(self, seed: Any) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if np.ndim(seed) == 0:
+            first = integer("seed", seed, 0)
+            return [first + i for i in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ValueError(f"seed is a list of {len(seed)}; expected one for each of {self.num_envs} games")
+        return [None if one is None else integer("seed", one, 0) for one in seed]
+
+    def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
+        """Draw the start of each new episode from a list of `reset` options, by each game's own random stream.
+
+        An entry `{}` is an ordinary start; None or an empty list ends it. Holds through autoreset; options given to
+        `reset` go first.
+        """
+        self._pool = self.settings.pool(pool)
+
+    def clone_state(self) -> NDArray[np.uint64]:
+        """All games, random streams and steps of the episodes included; row i suits a single environment too."""
+        return self._states.copy()
