@@ -25,11 +25,34 @@ def height_of(column):
 
 
 @kernel
+def field_mask(rows):
+    """A column full to the field's top, as a wall is."""
+    return (U(1) << U(rows)) - U(1)
+
+
+@kernel
+def holes_in(column):
+    """The empty cells below a column's height."""
+    return field_mask(height_of(column)) & ~column
+
+
+@kernel(forceinline=True)
 def landing(columns, piece, rotation, column):
-    """The row y in which a piece dropped from above comes to rest."""
-    y = 0
-    for i in range(WIDTHS[piece, rotation]):
-        y = max(y, height_of(columns[column + i]) - BOTTOMS[piece, rotation, i])
+    """The row y in which a piece dropped from above comes to rest.
+
+    Unsigned indices need no test for being negative, and a chain of tests is a third of a loop's time.
+    """
+    shape, turn, at = U(piece), U(rotation), U(column)
+    width = WIDTHS[shape, turn]
+    y = height_of(columns[at]) - BOTTOMS[shape, turn, U(0)]
+    if width > 1:
+        y = max(y, height_of(columns[at + U(1)]) - BOTTOMS[shape, turn, U(1)])
+    if width > 2:
+        y = max(y, height_of(columns[at + U(2)]) - BOTTOMS[shape, turn, U(2)])
+    if width > 3:
+        y = max(y, height_of(columns[at + U(3)]) - BOTTOMS[shape, turn, U(3)])
+    if width > 4:
+        y = max(y, height_of(columns[at + U(4)]) - BOTTOMS[shape, turn, U(4)])
     return y
 
 

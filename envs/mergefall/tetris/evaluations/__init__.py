@@ -7,9 +7,13 @@ from typing import Any
 
 from mergefall.tetris.evaluations.base import MEMO, Evaluation, Kernels
 from mergefall.tetris.evaluations.linear import Bcts, Dellacherie, Dt10, Dt20, ElTetris
+from mergefall.tetris.evaluations.open_enclosed import OpenEnclosed
+from mergefall.tetris.evaluations.two_tetrad import TwoTetrad
 from mergefall.weighted import from_spec
 
-EVALUATIONS: dict[str, Evaluation] = {e.name: e for e in (Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())}
+EVALUATIONS: dict[str, Evaluation] = {
+    e.name: e for e in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())
+}
 
 __all__ = [
     "EVALUATIONS",
@@ -21,6 +25,8 @@ __all__ = [
     "ElTetris",
     "Evaluation",
     "Kernels",
+    "OpenEnclosed",
+    "TwoTetrad",
     "evaluation",
 ]
 
@@ -35,6 +41,6 @@ def evaluation(spec: str | Mapping[str, Any] | Evaluation) -> Evaluation:
         -14
         >>> evaluation("low")
         Traceback (most recent call last):
-        ValueError: no evaluation 'low'; there are dellacherie, bcts, dt-10, dt-20, el-tetris
+        ValueError: no evaluation 'low'; there are two-tetrad, open-enclosed, dellacherie, bcts, dt-10, dt-20, el-tetris
     """
     return from_spec(Evaluation, EVALUATIONS, spec)

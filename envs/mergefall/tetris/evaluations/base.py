@@ -136,13 +136,9 @@ class Evaluation(WeightedSum):
         return {name: float(part[0]) if single else part.copy() for name, part in found.items()}
 
 
-def plain_leaf(cls: type[Evaluation], clears: bool, move: Any, last: Any, board: Any) -> tuple[Any, Any]:
-    """(prepare, leaf) for any evaluation: nothing is remembered, each placement is played on a copy."""
+def plain_leaf(cls: type[Evaluation], clears: bool, move: Any, last: Any, board: Any) -> Any:
+    """A `leaf` for any evaluation that plays each placement on a copy and needs no memo."""
     of_locked = cls.of_locked
-
-    @kernel(variant=f"{cls.name}-{clears}")
-    def prepare(columns, rows, weights, memo):
-        pass
 
     @kernel(variant=f"{cls.name}-{clears}")
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
@@ -167,7 +163,7 @@ def plain_leaf(cls: type[Evaluation], clears: bool, move: Any, last: Any, board:
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)
         return of_placement + last(piece, rotation, column, y, rows, weights) + value
 
-    return prepare, leaf
+    return leaf
 
 
 def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:

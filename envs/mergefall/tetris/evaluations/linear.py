@@ -19,8 +19,9 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.evaluations.base import Evaluation, Kernels, plain_leaf
-from mergefall.tetris.field import height_of
-from mergefall.tetris.pieces import HEIGHTS
+from mergefall.tetris.field import field_mask, height_of, holes_in
+from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
+from mergefall.tetris.rules import MOST_COLS
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
@@ -39,36 +40,19 @@ FEATURES = (
 )
 LANDING, ERODED, LINES, ROW, COLUMN, HOLES, DEPTH, WELLS, ROWS, DIVERSITY = range(10)
 
-# Five counts in one word that can be added up: bits 0-11 row transitions, 12-23 column transitions, 24-35 holes,
-# 36-47 hole depth, 48-63 wells. The largest board, 16 columns of 40 rows, stays below 2¹² and 2¹⁶.
-COLUMN_SHIFT, HOLES_SHIFT, DEPTH_SHIFT, WELLS_SHIFT, FIELD = U(12), U(24), U(36), U(48), U(0xFFF)
-
-
-@kernel
-def field_mask(rows):
-    """A column full to the field's top: a wall."""
-    return (U(1) << U(rows)) - U(1)
-
-
-@kernel
-def covered(column):
-    """The cells below a column's height: filled ones and holes."""
-    return field_mask(height_of(column))
+# Five counts in one word that can be added up: bits 0-11 row transitions, 12-23 column transitions, 24-35 heights,
+# 36-47 cells that stand on the floor without a gap, 48-63 wells; 16 columns of 40 rows stay below 2¹² and 2¹⁶. With the
+# number of filled cells they give the others: holes are what heights have more than filled cells; and the filled cells
+# directly above a hole are all but those that stand on the floor, for each run of them but that one is above a hole.
+FIELD = U(0xFFF)
+CHANGES, HEIGHTS_AT, STANDING, WELLS_AT = U(12), U(24), U(36), U(48)
 
 
 @kernel
 def of_column(column):
-    """What a column counts by itself.
-
-    Transitions are changes between a cell and the one beneath, the floor being filled, the row above the field empty.
-    Holes are empty and covered. Filled cells are above a hole unless they stand on the floor without a gap: those of
-    each run but that one are what lies directly above a hole, the hole depth.
-    """
-    filled = popcount(column)
-    transitions = popcount(column ^ (column << U(1) | U(1)))
-    holes = height_of(column) - filled
-    depth = filled - trailing_zeros(~column)
-    return U(transitions) << COLUMN_SHIFT | U(holes) << HOLES_SHIFT | U(depth) << DEPTH_SHIFT
+    """What a column counts by itself: changes from a cell to the one above, floor filled, above the field empty."""
+    changes = U(popcount(column ^ (column << U(1) | U(1)))) << CHANGES
+    return changes | U(height_of(column)) << HEIGHTS_AT | U(trailing_zeros(~column)) << STANDING
 
 
 @kernel
@@ -78,13 +62,15 @@ def of_pair(left, right):
 
 
 @kernel
-def of_well(left, column, right):
-    """Cumulative wells of a column: each empty cell between two filled ones counts the empty run from it downwards."""
-    run, count = left & right & ~column, 0
-    while run:
-        count += popcount(run)
-        run = run >> U(1) & ~column
-    return U(count) << WELLS_SHIFT
+def of_wells(wells, empty):
+    """Cumulative wells: each of the cells `wells` counts the run of `empty` cells from itself downwards."""
+    second = wells >> U(1) & empty
+    count = popcount(wells) + popcount(second)  # the usual case, without a branch
+    wells = second >> U(1) & empty
+    while wells:
+        count += popcount(wells)
+        wells = wells >> U(1) & empty
+    return U(count) << WELLS_AT
 
 
 @kernel
@@ -96,18 +82,30 @@ def of_step(left, right):
 
 @kernel
 def counts(columns, rows):
-    """(the five counts, rows with holes and steps as bits) of a board; cells above the field must be empty."""
-    wall, packed, holes, steps = field_mask(rows), U(0), U(0), U(0)
-    before, cols = wall, columns.size
+    """(the five counts, filled cells, rows with holes and steps as bits) of a board, empty above the field."""
+    wall, cols = field_mask(rows), columns.size
+    packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
     for i in range(cols):
         column = columns[i]
         after = columns[i + 1] if i + 1 < cols else wall
-        packed += of_column(column) + of_pair(before, column) + of_well(before, column, after)
-        holes |= covered(column) & ~column
+        packed += of_column(column) + of_pair(before, column) + of_wells(before & after & ~column, ~column)
+        filled += popcount(column)
+        holes |= holes_in(column)
         if i:
             steps |= of_step(before, column)
         before = column
-    return packed + of_pair(before, wall), holes, steps
+    return packed + of_pair(before, wall), filled, holes, steps
+
+
+# What `prepare` remembers of a board: the columns with two walls on either side; the number of filled cells; and eight
+# words for each border between columns, from the left wall to the right, of what lies on its left and on its right.
+#
+#   LEFT, RIGHT              the five counts, of pairs without the one across the border
+#   FULL_LEFT, FULL_RIGHT    rows full there,  HOLES_LEFT, HOLES_RIGHT  with holes,  STEPS_LEFT, STEPS_RIGHT  steps
+LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, HOLES_LEFT, HOLES_RIGHT, STEPS_LEFT, STEPS_RIGHT = (U(i) for i in range(8))
+BORDER = U(8)
+FILLED = BORDER * U(MOST_COLS + 1)
+WALLED = FILLED + U(3)  # the first column
 
 
 @cache
@@ -143,18 +141,18 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
         return 0.0
 
     @kernel(variant=variant)
-    def weighted(packed, holes, steps, weights):
+    def weighted(packed, filled, holes, steps, weights):
         value = 0.0
         if has_row:
             value += weights[ROW] * np.float64(np.int64(packed & FIELD))
         if has_column:
-            value += weights[COLUMN] * np.float64(np.int64(packed >> COLUMN_SHIFT & FIELD))
+            value += weights[COLUMN] * np.float64(np.int64(packed >> CHANGES & FIELD))
         if has_holes:
-            value += weights[HOLES] * np.float64(np.int64(packed >> HOLES_SHIFT & FIELD))
+            value += weights[HOLES] * np.float64(np.int64(packed >> HEIGHTS_AT & FIELD) - filled)
         if has_depth:
-            value += weights[DEPTH] * np.float64(np.int64(packed >> DEPTH_SHIFT & FIELD))
+            value += weights[DEPTH] * np.float64(filled - np.int64(packed >> STANDING & FIELD))
         if has_wells:
-            value += weights[WELLS] * np.float64(np.int64(packed >> WELLS_SHIFT))
+            value += weights[WELLS] * np.float64(np.int64(packed >> WELLS_AT))
         if has_rows:
             value += weights[ROWS] * np.float64(popcount(holes))
         if has_diversity:
@@ -163,10 +161,83 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
 
     @kernel(variant=variant)
     def board(columns, rows, weights):
-        packed, holes, steps = counts(columns, rows)
-        return weighted(packed, holes, steps, weights)
+        packed, filled, holes, steps = counts(columns, rows)
+        return weighted(packed, filled, holes, steps, weights)
 
-    prepare, leaf = plain_leaf(cls, clears, move, last, board)
+    @kernel(variant=variant)
+    def prepare(columns, rows, weights, memo):
+        wall, cols = field_mask(rows), U(columns.size)
+        memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
+        filled = 0
+        for i in range(cols):
+            memo[WALLED + i] = columns[i]
+            filled += popcount(columns[i])
+        memo[FILLED] = U(filled)
+        packed, full, holes, steps = U(0), wall, U(0), U(0)
+        for i in range(cols + U(1)):
+            at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
+            memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
+            memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
+            packed += of_pair(before, column)
+            memo[at + RIGHT] = packed
+            if i < cols:
+                wells = before & memo[WALLED + i + U(1)] & ~column
+                packed += of_column(column) + of_wells(wells, ~column)
+                full &= column
+                holes |= holes_in(column)
+                if has_diversity and i > 0:
+                    steps |= of_step(before, column)
+        full, holes, steps = wall, U(0), U(0)
+        for k in range(cols + U(1)):
+            i = cols - k
+            at, column = BORDER * i, memo[WALLED + i - U(1)]
+            memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
+            memo[at + RIGHT] = packed - memo[at + RIGHT]
+            full &= column
+            holes |= holes_in(column)
+            if has_diversity and 0 < i < cols:
+                steps |= of_step(column, memo[WALLED + i])
+
+    plain = plain_leaf(cls, clears, move, last, board)
+
+    @kernel(variant=variant, forceinline=True)
+    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+        shape, turn = U(piece), U(rotation)
+        width, at = U(WIDTHS[shape, turn]), WALLED + U(column)
+        left, right = BORDER * U(column), BORDER * (U(column) + width)
+        packed = memo[left + LEFT] + memo[right + RIGHT]
+        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+        holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
+        steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
+        before = memo[at - U(1)]
+        cells = MASKS[shape, turn, U(0)] << U(y)
+        beside = cells & memo[at - U(2)] & ~before  # cells that became wells, left of the piece
+        if beside:
+            packed += of_wells(beside, ~before)
+        new = memo[at] | cells
+        for i in range(width):
+            after = memo[at + i + U(1)]
+            if i + U(1) < width:
+                cells = MASKS[shape, turn, i + U(1)] << U(y)
+                after |= cells
+            packed += of_pair(before, new) + of_wells(before & after & ~new, ~new) + of_column(new)
+            full &= new
+            if has_rows:
+                holes |= holes_in(new)
+            if has_diversity and (i > 0 or column > 0):
+                steps |= of_step(before, new)
+            before, new = new, after
+        packed += of_pair(before, new)
+        beside = cells & memo[at + width + U(1)] & ~new
+        if beside:
+            packed += of_wells(beside, ~new)
+        if has_diversity and column + WIDTHS[shape, turn] < columns.size:
+            steps |= of_step(before, new)
+        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
+            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        value = weighted(packed, np.int64(memo[FILLED]) + SIZES[shape], holes, steps, weights)
+        return move(piece, rotation, column, y, 0, 0, rows, weights) + value
+
     return Kernels(move, last, board, prepare, leaf)
 
 
@@ -179,12 +250,12 @@ def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
 
 @kernel
 def terms_of_board(columns, rows, weights, terms):
-    packed, holes, steps = counts(columns, rows)
-    terms[ROW] = packed & FIELD
-    terms[COLUMN] = packed >> COLUMN_SHIFT & FIELD
-    terms[HOLES] = packed >> HOLES_SHIFT & FIELD
-    terms[DEPTH] = packed >> DEPTH_SHIFT & FIELD
-    terms[WELLS] = packed >> WELLS_SHIFT
+    packed, filled, holes, steps = counts(columns, rows)
+    terms[ROW] = np.int64(packed & FIELD)
+    terms[COLUMN] = np.int64(packed >> CHANGES & FIELD)
+    terms[HOLES] = np.int64(packed >> HEIGHTS_AT & FIELD) - filled
+    terms[DEPTH] = filled - np.int64(packed >> STANDING & FIELD)
+    terms[WELLS] = np.int64(packed >> WELLS_AT)
     terms[ROWS] = popcount(holes)
     terms[DIVERSITY] = popcount(steps)
 
@@ -196,9 +267,9 @@ class Linear(Evaluation):
     Of the placement: `landing_height` (rows beneath its lowest cell plus half its height less one), `eroded_cells`
     (lines times the piece's own cells in them), `lines`. Of the board after clearing: `row_transitions` (filled to
     empty and back along rows, walls filled, so 2 for an empty row), `column_transitions` (floor filled, above the
-    field empty), `holes` (empty cells with a filled one above in their column), `wells` (an empty cell whose left and right
-    neighbours are filled counts the empty run from itself downwards), `hole_depth` (filled cells directly above a
-    hole), `rows_with_holes`, `diversity` (how many of −2 to 2 occur among the height differences of neighbours).
+    field empty), `holes` (empty cells with a filled one above in their column), `hole_depth` (filled cells directly
+    above a hole), `wells` (an empty cell whose left and right neighbours are filled counts the empty run from itself
+    downwards), `rows_with_holes`, `diversity` (how many of −2 to 2 occur among the height differences of neighbours).
     """
 
     slots: ClassVar[tuple[str, ...]] = FEATURES
