@@ -8,6 +8,7 @@ from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import players as tetris_searches
+from mergefall_baselines.tetris import quintris as tetris_quintris
 from mergefall_baselines.tetris import simple as tetris_simple
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
@@ -29,3 +30,4 @@ register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of
 register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
 register("tetris/two-tetrad", tetris_searches.TwoTetrad)
 register("tetris/expectimax", tetris_searches.Expectimax)
+register("quintris/expectimax", tetris_quintris.Quintris)

@@ -27,11 +27,17 @@ from mergefall_baselines.tetris.base import TetrisPlayer
 U = np.uint64
 
 
+@kernel
+def priority(piece, rotation, column, cols):
+    """What tells Dellacherie's controller between placements of one value: the higher is chosen."""
+    spawn = (cols - WIDTHS[piece, rotation]) // 2
+    return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation
+
+
 @cache
 def greedy_kernels(cls: type[Evaluation], ties: bool) -> tuple[Any, Any]:
     """(best, decide) for an evaluation class; with `ties` equal values are told apart by Dellacherie's priority."""
     _, _, _, prepare, leaf = cls.kernels()
-    priority = cls.priority if ties else None
 
     @kernel(variant=f"{cls.name}-{ties}")
     def best(columns, piece, values, settings):

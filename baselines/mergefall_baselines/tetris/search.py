@@ -222,14 +222,21 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
     @kernel(variant=name)
     def best_leaf(level, piece, c):
         """The highest value among the placements of the last piece, -inf if all are fatal."""
-        columns, best = board_at(level, c), -np.inf
-        for slide in range(3 if c.slides else 1):
+        columns, memo, best = board_at(level, c), memo_at(level, c), -np.inf
+        weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
+        cols, rows, clear_first, slides = c.cols, c.rows, c.clear_first != 0, 3 if c.slides else 1
+        for slide in range(slides):
             for rotation in range(ROTATIONS):
                 width = WIDTHS[piece, rotation]
-                for column in range(c.cols - width + 1 if width else 0):
-                    y = row_at_rest(columns, piece, slide, rotation, column)
-                    if y >= 0:
-                        best = max(best, of_leaf(level, piece, rotation, column + STEPS[slide], y, c))
+                for column in range(cols - width + 1 if width else 0):
+                    y, end = row_at_rest(columns, piece, slide, rotation, column), column + STEPS[slide]
+                    if y < 0:
+                        continue
+                    if scored:
+                        value = of_leaf(level, piece, rotation, end, y, c)
+                    else:
+                        value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
+                    best = max(best, value)
         return best
 
     @kernel(variant=name)
