@@ -13,15 +13,14 @@ from mergefall.game2048.clusters import Cluster, clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.render import BOARD, DARK, EMPTY, LIGHT, tile_colours
+from mergefall.plotting import BAD, GOOD, INK, NEW, Colour, draw_bars, new_figure, number, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
 ARROWS = "↑→↓←"  # by action
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
-Colour = tuple[float, float, float]
 GREY: Colour = (0.86, 0.86, 0.86)
 
 
@@ -44,17 +43,17 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
     batch = batch[None] if batch.ndim == 2 else batch
     values, parts = h(batch, to_move), _weighted(h, batch, to_move)
     drawn = {name: part for name, part in parts.items() if name != "base"}
-    figure = _figure(8, 2.1 * len(batch))
+    figure = new_figure(8, 2.1 * len(batch))
     axes = figure.subplots(len(batch), 2, width_ratios=(1, 2.2), squeeze=False)
     everything = np.concatenate([[0.0], *drawn.values()])
     low, high = everything.min(), everything.max()
     for i, (left, right) in enumerate(axes):
         draw_board(left, batch[i])
-        _draw_bars(right, {name: float(part[i]) for name, part in drawn.items()}, low, high)
-        note = "" if "base" not in parts else f"  (base {_number(parts['base'][i])} included)"
+        draw_bars(right, {name: float(part[i]) for name, part in drawn.items()}, low, high)
+        note = "" if "base" not in parts else f"  (base {number(parts['base'][i])} included)"
         if not np.isclose(values[i], sum(part[i] for part in parts.values())):
             note = "  (no move left: not the sum)"
-        right.set_title(f"{h.name}: {_number(values[i])}{note}", loc="left", fontsize=10, color=INK)
+        right.set_title(f"{h.name}: {number(values[i])}{note}", loc="left", fontsize=10, color=INK)
         if titles:
             left.set_title(titles[i], loc="left", fontsize=10, color=INK)
     return figure
@@ -67,7 +66,7 @@ def plot_clusters(ranks: ArrayLike) -> Figure:
     ImportError without matplotlib.
     """
     found = clusters(ranks)
-    figure = _figure(9, max(2.8, 0.55 + 0.26 * len(found)))
+    figure = new_figure(9, max(2.8, 0.55 + 0.26 * len(found)))
     left, right = figure.subplots(1, 2, width_ratios=(1, 2.1))
     colours = _cluster_colours(found)
     draw_board(left, ranks, {cell: colour for c, colour in zip(found, colours, strict=True) for cell in c.cells})
@@ -100,7 +99,7 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     from matplotlib.lines import Line2D
 
     result = compare_move(before, action)
-    figure = _figure(6.2, 3.0)
+    figure = new_figure(6.2, 3.0)
     left, right = figure.subplots(1, 2)
     draw_board(left, before)
     draw_board(right, result.after)
@@ -128,11 +127,11 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | Non
     board = np.asarray(ranks)
     rows, cols = board.shape
     colours = colours or {}
-    axes.add_patch(_round(FancyBboxPatch, 0, 0, cols, rows, _shade(BOARD), 0.1))
+    axes.add_patch(_round(FancyBboxPatch, 0, 0, cols, rows, shade(BOARD), 0.1))
     for (r, c), rank in np.ndenumerate(board):
         back, front = tile_colours(int(rank)) if rank else (EMPTY, LIGHT)
         own = colours.get(r * cols + c)
-        axes.add_patch(_round(FancyBboxPatch, c + 0.06, r + 0.06, 0.88, 0.88, own or _shade(back), 0.08))
+        axes.add_patch(_round(FancyBboxPatch, c + 0.06, r + 0.06, 0.88, 0.88, own or shade(back), 0.08))
         for down, across in ((0, 1), (1, 0), (1, 1)):  # what lies between cells of one colour
             block = [colours.get((r + i) * cols + c + j) for i in range(down + 1) for j in range(across + 1)]
             if own and c + across < cols and all(colour == own for colour in block):
@@ -140,23 +139,9 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | Non
                 wide, high = 1 if across else 0.88, 1 if down else 0.88
                 axes.add_patch(Rectangle(place, wide, high, facecolor=own, linewidth=0, snap=False))
         if rank:
-            _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, _shade(DARK if own else front))
+            _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, shade(DARK if own else front))
     axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")
     axes.axis("off")
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("this drawing needs matplotlib; install it with: pip install 'mergefall[render]'") from error
-    figure = plt.figure(figsize=(width, height), layout="constrained", facecolor="white")
-    plt.close(figure)  # it lives on in the caller's hands: a notebook shows it once, a script leaks none
-    return figure
-
-
-def _shade(colour: tuple[int, int, int]) -> Colour:
-    return colour[0] / 255, colour[1] / 255, colour[2] / 255
 
 
 def _round(box: Any, x: float, y: float, width: float, height: float, colour: Colour, corner: float) -> Any:
@@ -187,37 +172,8 @@ def _weighted(h: Heuristic, batch: Any, to_move: bool) -> dict[str, Any]:
     return {name: weight * terms[name] + 0.0 for name, weight in weights.items() if weight.any()}
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
-
-
 def _count(groups: int) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
-
-
-def _draw_bars(axes: Axes, parts: dict[str, float], low: float, high: float) -> None:
-    values = list(parts.values())
-    places = range(len(values))
-    axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
-    room = 0.28 * ((high - low) or 1.0)  # for the figures at the bars' ends
-    axes.set_xlim(low - room if low < 0 else 0, high + room)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    for place, value in zip(places, values, strict=True):
-        axes.annotate(
-            _number(value),
-            (value, place),
-            xytext=(4 if value >= 0 else -4, 0),
-            textcoords="offset points",
-            ha="left" if value >= 0 else "right",
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
-    axes.set_yticks(places, list(parts), fontsize=9, color=INK)
-    axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.set_xticks([])
-    axes.tick_params(which="both", length=0)
-    axes.spines[:].set_visible(False)
 
 
 def _cluster_colours(found: Sequence[Cluster]) -> list[Colour]:

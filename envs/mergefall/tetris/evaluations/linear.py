@@ -284,6 +284,17 @@ class Linear(Evaluation):
         return terms_of_move, terms_of_board
 
 
+@kernel
+def priority(piece, rotation, column, cols):
+    """Dellacherie's tie-break, an integer, higher first: far from the spawn column, then on its left, then unturned.
+
+    100·|column − spawn|, and 10 on the left of it, less the rotation, the quarter turns clockwise from the spawn
+    orientation, 0 to 3; spawn = (cols − width) // 2 of the piece as it is turned.
+    """
+    spawn = (cols - WIDTHS[piece, rotation]) // 2
+    return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation
+
+
 @dataclass(frozen=True)
 class Dellacherie(Linear):
     """Pierre Dellacherie's one-piece controller, its weights found by hand; ties go to the higher `priority`.

@@ -1,0 +1,85 @@
+"""Tetris to look at: boards, placements, and what an evaluation sees in them. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mergefall.plotting import INK, NEW, draw_bars, new_figure, number
+from mergefall.tetris.evaluations.base import Evaluation
+from mergefall.tetris.rules import Placement, board_array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FILLED, EMPTY, HOLE = "#8a93a0", "#eceef1", "#f3c9bf"
+
+
+def plot_terms(e: Evaluation, states: Any, titles: Sequence[str] | None = None) -> Figure:
+    """Draw boards or placements, and beside each a bar for weight·term of each term.
+
+    The terms of a board are drawn as the difference to an empty board, whose value the title names: the bars and that
+    make up the value. All bars share one linear axis, so that a term which hardly counts looks it.
+
+    Args:
+        e: the evaluation.
+        states: boards as `board_array` takes them, of which only the board terms are drawn, or placements, drawn before
+            clearing with all terms; a list of them, or a single one.
+        titles: one for each.
+
+    Raises:
+        ValueError: for anything else.
+        ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
+    """
+    shown = list(states) if isinstance(states, list) or np.ndim(states) == 3 else [states]
+    placements = [state if isinstance(state, Placement) else None for state in shown]
+    boards = [p.locked if p else board_array(state) for p, state in zip(placements, shown, strict=True)]
+    parts = [_weighted(e, state if p else board) for p, state, board in zip(placements, shown, boards, strict=True)]
+    rows, cols = max(board.shape[0] for board in boards), max(board.shape[1] for board in boards)
+    figure = new_figure(8, len(boards) * min(4.0, max(2.2, 0.16 * rows)))
+    axes = figure.subplots(len(boards), 2, width_ratios=(0.5 * max(cols / 10, 0.6), 1.5), squeeze=False)
+    everything = [0.0, *(value for part in parts for value in part.values())]
+    for i, (left, right) in enumerate(axes):
+        placement = placements[i]
+        draw_board(left, boards[i], placement.cells if placement else ())
+        draw_bars(right, parts[i], min(everything), max(everything))
+        value = e(placement) if placement else e.board(boards[i])
+        note = f"empty board {number(e.board(np.zeros_like(boards[i])))} included"
+        right.set_title(f"{e.name}: {number(value)}  ({note})", loc="left", fontsize=10, color=INK)
+        if titles:
+            left.set_title(titles[i], loc="left", fontsize=10, color=INK)
+    return figure
+
+
+def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
+    """Draw one board into matplotlib axes, its holes shaded, and the (row, column) pairs `cells` in a colour.
+
+    The cell in row r, column c is at (c, r), one wide; cells above the field are drawn there.
+    """
+    from matplotlib.patches import Rectangle
+
+    array, marked = board_array(board), set(cells)
+    rows, cols = array.shape
+    covered = (np.maximum.accumulate(array, axis=0) > array).tolist()
+    for r in range(min([0, *(row for row, _ in marked)]), rows):
+        for c in range(cols):
+            if r < 0 and (r, c) not in marked:
+                continue
+            old = FILLED if r >= 0 and array[r, c] else HOLE if r >= 0 and covered[r][c] else EMPTY
+            colour = NEW if (r, c) in marked else old
+            axes.add_patch(Rectangle((c + 0.04, r + 0.04), 0.92, 0.92, facecolor=colour, linewidth=0))
+    axes.plot([0, 0, cols, cols], [0, rows, rows, 0], color=INK, linewidth=1)
+    top = min([0, *(row for row, _ in marked)])
+    axes.set(xlim=(-0.1, cols + 0.1), ylim=(rows + 0.1, top - 0.1), aspect="equal", anchor="N")
+    axes.axis("off")
+
+
+def _weighted(e: Evaluation, state: Any) -> dict[str, float]:
+    """weight·term of a placement or a board, board terms less those of an empty board."""
+    of_placement = isinstance(state, Placement)
+    terms = e.terms(state) if of_placement else e.board_terms(state)
+    empty = e.board_terms(np.zeros_like(state.board if of_placement else state))
+    return {name: getattr(e, name) * (term - empty.get(name, 0.0)) + 0.0 for name, term in terms.items()}
