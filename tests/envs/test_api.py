@@ -13,34 +13,10 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.registration import ENVIRONMENTS
 
+from .tools import arrays, equal
+
 IDS = list(ENVIRONMENTS)
 each_id = pytest.mark.parametrize("name", IDS)
-
-
-def equal(a, b):
-    """Whether two returns are the same in structure, types, dtypes and values."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(equal, a, b))
-    if isinstance(a, np.ndarray):
-        if a.dtype != b.dtype or a.shape != b.shape:
-            return False
-        return all(map(equal, a, b)) if a.dtype == object else bool((a == b).all())
-    return a == b
-
-
-def arrays(value):
-    """All arrays within a return."""
-    if isinstance(value, np.ndarray):
-        return [value] if value.dtype != object else [array for item in value for array in arrays(item)]
-    if isinstance(value, dict):
-        return [array for item in value.values() for array in arrays(item)]
-    if isinstance(value, (tuple, list)):
-        return [array for item in value for array in arrays(item)]
-    return []
 
 
 def play(env, seed, steps, illegal=0.1):

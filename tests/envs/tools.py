@@ -1,4 +1,4 @@
-"""What the tests of the 2048 environments share: the plain Python rules applied to many boards at once."""
+"""What tests of environments share: comparisons of returns, and the plain 2048 rules applied to many boards."""
 
 import json
 from functools import cache
@@ -52,3 +52,29 @@ def symmetries(board):
             actions = [0, 3, 2, 1] if mirrored else [0, 1, 2, 3]
             pictures.append((picture, [(action - turns) % 4 for action in actions]))
     return pictures
+
+
+def equal(a, b):
+    """Whether two returns are the same in structure, types, dtypes and values."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return all(map(equal, a, b)) if a.dtype == object else bool((a == b).all())
+    return a == b
+
+
+def arrays(value):
+    """All arrays within a return."""
+    if isinstance(value, np.ndarray):
+        return [value] if value.dtype != object else [array for item in value for array in arrays(item)]
+    if isinstance(value, dict):
+        return [array for item in value.values() for array in arrays(item)]
+    if isinstance(value, (tuple, list)):
+        return [array for item in value for array in arrays(item)]
+    return []

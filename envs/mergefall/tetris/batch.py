@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.field import place, write_board
+from mergefall.tetris.field import landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_at_rest, row_of
 from mergefall.tetris.settings import Settings
 
 U = np.uint64
@@ -71,12 +71,12 @@ class Kernels(NamedTuple):
 @kernel
 def _drop_mask(columns, piece, mask):
     """The legal drops of a piece as the ones in int8[4 · cols]: all within the walls."""
-    cols = columns.size
-    for rotation in range(ROTATIONS):
-        width = WIDTHS[piece, rotation]
-        last = cols - width if width else -1
+    cols = U(columns.size)  # unsigned, so that no index is looked at for being negative
+    for rotation in range(U(ROTATIONS)):
+        width = U(WIDTHS[piece, rotation])
+        room = cols + U(1) - width if U(0) < width <= cols else U(0)
         for column in range(cols):
-            mask[rotation * cols + column] = column <= last
+            mask[rotation * cols + column] = column < room
 
 
 @kernel
@@ -87,9 +87,25 @@ def _slide(columns, piece, action):
 
 @kernel
 def _slide_mask(columns, piece, mask):
-    """The legal actions as the ones in int8[12 · cols]."""
-    for action in range(mask.size):
-        mask[action] = rest_of(columns, piece, action, True) >= 0
+    """The legal actions as the ones in int8[12 · cols].
+
+    A slide goes under something, or it would end where a drop does: so of two neighbouring drops only the one that ends
+    lower can move towards the other.
+    """
+    cols = columns.size
+    _drop_mask(columns, piece, mask)
+    for action in range(ROTATIONS * cols, mask.size):
+        mask[action] = 0
+    for rotation in range(ROTATIONS):
+        left, right = (ROTATIONS + rotation) * cols, (2 * ROTATIONS + rotation) * cols
+        before, last = 0, cols - WIDTHS[piece, rotation]
+        for column in range(last + 1 if last < cols else 0):
+            y = landing(columns, piece, rotation, column)
+            if column > 0 and y < before:
+                mask[left + column] = row_at_rest(columns, piece, 1, rotation, column) >= 0
+            if column > 0 and y > before:
+                mask[right + column - 1] = row_at_rest(columns, piece, 2, rotation, column - 1) >= 0
+            before = y
 
 
 @kernel
@@ -174,7 +190,7 @@ def kernels_for(slides: bool) -> Kernels:
         boards, pieces, nexts, rewards, terminated = unowned((boards, pieces, nexts, rewards, terminated))
         truncated, masks, lines, scores = unowned((truncated, masks, lines, scores))
         placed, legal, multisets = unowned((placed, legal, multisets))
-        for i in range(first, end):
+        for i in range(U(first), U(end)):
             state = states[i]
             if fresh[i]:
                 game.begin(state, pool)

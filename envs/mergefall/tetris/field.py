@@ -70,13 +70,13 @@ def is_free(columns, piece, rotation, column, y):
 
 @kernel
 def fall(columns, piece, rotation, column, y):
-    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too."""
-    drop = y
-    for i in range(WIDTHS[piece, rotation]):
-        lowest = y + BOTTOMS[piece, rotation, i]
-        beneath = columns[column + i] & ((U(1) << U(lowest)) - U(1))
-        drop = min(drop, lowest - height_of(beneath))
-    return y - drop
+    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too.
+
+    Row by row, as a piece may be caught by a cell within its own hollow: a U on its side by one that it reaches around.
+    """
+    while y > 0 and is_free(columns, piece, rotation, column, y - 1):
+        y -= 1
+    return y
 
 
 @kernel
@@ -146,11 +146,18 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
 @kernel
 def write_board(columns, rows, board):
     """Write the field as cells uint8[rows·cols], row 0 on top; storage rows are left out."""
-    cols = columns.size
+    cols, highest = U(columns.size), U(0)  # unsigned, so that no index is looked at for being negative
     for c in range(cols):
-        word = columns[c]
-        for r in range(rows):
-            board[(rows - 1 - r) * cols + c] = np.uint8(word >> U(r) & U(1))
+        highest |= columns[c]
+    height = min(U(height_of(highest)), U(rows))
+    for k in range((U(rows) - height) * cols):
+        board[k] = 0
+    for c in range(cols):
+        word, k = columns[c], (U(rows) - U(1)) * cols + c
+        for _ in range(height):
+            board[k] = np.uint8(word & U(1))
+            word >>= U(1)
+            k -= cols
 
 
 @kernel

@@ -111,8 +111,7 @@ def table_row(state, piece):
 @kernel
 def columns_in(state):
     """The state's columns, a view uint64[cols]."""
-    cols, _ = size_of(state)
-    return state[COLUMNS : COLUMNS + cols]
+    return state[COLUMNS:]
 
 
 @kernel

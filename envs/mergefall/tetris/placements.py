@@ -49,11 +49,15 @@ def action_of(placement):
 
 @kernel
 def _slid(columns, piece, rotation, column, step):
-    """The row in which a piece dropped at `column` rests after it moved one column by `step`, or -1 if it cannot."""
-    y = landing(columns, piece, rotation, column)
-    if not is_free(columns, piece, rotation, column + step, y):
+    """The row in which a piece dropped at `column` rests after it moved one column by `step`.
+
+    -1 if it cannot move, and if it would only come to rest where a drop in that column ends: so it does whenever it
+    moves no lower than that.
+    """
+    y, end = landing(columns, piece, rotation, column), column + step
+    if end < 0 or end + WIDTHS[piece, rotation] > columns.size or y >= landing(columns, piece, rotation, end):
         return -1
-    return fall(columns, piece, rotation, column + step, y)
+    return fall(columns, piece, rotation, end, y) if is_free(columns, piece, rotation, end, y) else -1
 
 
 @kernel
@@ -65,13 +69,11 @@ def row_at_rest(columns, piece, slide, rotation, column):
     """
     if slide == 0:
         return landing(columns, piece, rotation, column)
-    step = -1 if slide == 1 else 1
-    y, end = _slid(columns, piece, rotation, column, step), column + step
-    if y < 0 or y == landing(columns, piece, rotation, end):
-        return -1
-    beyond = end + 1 + WIDTHS[piece, rotation] <= columns.size
-    if slide == 2 and beyond and y == _slid(columns, piece, rotation, end + 1, -1):
-        return -1
+    step = 2 * slide - 3  # left, right
+    y, beyond = _slid(columns, piece, rotation, column, step), column + 2
+    if y >= 0 and slide == 2 and beyond + WIDTHS[piece, rotation] <= columns.size:
+        if y == _slid(columns, piece, rotation, beyond, -step):
+            return -1
     return y
 
 

@@ -15,7 +15,7 @@ from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.settings import Settings
 from mergefall.vector import GameVectorEnv
 
-FEWEST = 96  # games for a thread: with fewer, waking it takes longer than the work
+FEWEST = 128  # games for a thread: with fewer, waking it takes longer than the work
 
 
 class TetrisVectorEnv(GameVectorEnv):
@@ -29,7 +29,7 @@ class TetrisVectorEnv(GameVectorEnv):
     `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
     one frame per game (`"ansi"` or `"rgb_array"`).
 
-    A step is shared by `threads` threads, by default one for each core if it has at least 96 games to play; results do
+    A step is shared by `threads` threads, by default one for each core if it has at least 128 games to play; results do
     not depend on them.
 
     >>> import gymnasium as gym, mergefall
