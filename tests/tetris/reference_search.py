@@ -89,11 +89,10 @@ class ReferenceSearch:
         """action -> (whether fatal, worth of the move, what it adds as the last one, the board after it)."""
         key = board.tobytes(), board.shape, piece
         if key not in self.memo:
-            rows, cols = board.shape
-            empty = ((0,) * cols,) * 5
+            empty = ((0,) * board.shape[1],) * 5
             legal = legal_placements(empty + tuple(map(tuple, board.tolist())), piece, self.slides)
             self.memo[key] = {
-                (slide * 4 + rotation) * cols + column: self.move(board, piece, rotation, column, slide)
+                (slide * 4 + rotation) * board.shape[1] + column: self.move(board, piece, rotation, column, slide)
                 for slide, rotation, column in legal
             }
         return self.memo[key]

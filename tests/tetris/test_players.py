@@ -1,6 +1,7 @@
 """Every Tetris player keeps the protocol: one observation or a batch, and the same episode in any loop."""
 
 import pickle
+from dataclasses import asdict
 
 import gymnasium as gym
 import numpy as np
@@ -35,6 +36,11 @@ def player(name):
     return make(name, **OPTIONS.get(name, {}))
 
 
+def rules_with(**kwargs):
+    """All rules of an environment, as `evaluate` hands them over."""
+    return asdict(gym.make(ENV, **(SMALL | kwargs)).unwrapped.settings)
+
+
 def observations(count=5, **kwargs):
     """What random play sees: (a batch of observations, their action masks)."""
     env = gym.make(ENV, **(SMALL | kwargs))
@@ -53,7 +59,7 @@ def one(batch, i):
 
 def test_one_observation_or_a_batch(name, player):
     batch, legal = observations(pieces="five")
-    player = player.with_rules({"pieces": "five"})
+    player = player.with_rules(rules_with(pieces="five"))
     action = player.act(one(batch, 0))
     assert (action.shape, action.dtype) == ((), np.int64)
     actions = player.act(batch)
@@ -68,7 +74,7 @@ def test_one_observation_or_a_batch(name, player):
 @pytest.mark.parametrize("rules", RULES)
 def test_chosen_actions_are_legal_and_others_are_worth_nothing(name, player, rules):
     batch, legal = observations(**rules)
-    player = player.with_rules(rules)
+    player = player.with_rules(rules_with(**rules))
     assert legal[np.arange(len(legal)), player.act(batch)].all()
     values = player.values(batch)
     assert not np.isfinite(values[~legal]).any()
@@ -80,7 +86,7 @@ def test_the_compiled_episode_is_the_gym_loop(name, player, rules):
     kwargs, limit = SMALL | rules, 60
     for seed in (0, 11):
         ours = player.play(ENV, seed, kwargs, limit)
-        slow = play_in_env(player.with_rules(kwargs), ENV, seed, kwargs, limit)
+        slow = play_in_env(player.with_rules(rules_with(**kwargs)), ENV, seed, kwargs, limit)
         assert ours.actions.tolist() == slow.actions.tolist()
         assert (ours.figures, ours.terminated, len(ours)) == (slow.figures, slow.terminated, len(slow))
 
@@ -107,7 +113,7 @@ def test_games_longer_than_what_is_kept(monkeypatch):
 
 def test_players_travel_as_what_made_them_rules_included(name, player):
     batch, _ = observations(placements="slide")
-    player = player.with_rules(SMALL | {"placements": "slide"})
+    player = player.with_rules(rules_with(placements="slide"))
     copy = pickle.loads(pickle.dumps(player))
     assert (copy.name, copy.options) == (player.name, player.options)
     np.testing.assert_array_equal(copy.values(batch), player.values(batch))
@@ -128,7 +134,7 @@ def test_what_is_counted_travels_in_the_state():
 
 def test_previewed_pieces_are_counted_once():
     player = make("tetris/expectimax", depth=1, preview=2)
-    (batch, _), memory = observations(12, preview=2), player.start(0)
+    (batch, _), memory = observations(12, preview=2, rows=40), player.start(0)
     for i in range(12):
         _, memory = player.predict(one(batch, i), memory)
     seen = [*batch["piece"], *batch["next"][-1]]

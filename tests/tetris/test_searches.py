@@ -61,7 +61,7 @@ def test_two_tetrad_is_the_plain_search(evaluation, placements, overflow):
         rules = {"placements": placements, "overflow": overflow}
         player = make("tetris/two-tetrad", evaluation=evaluation, depth=depth, **rules)
         search = ReferenceSearch(EVALUATIONS[evaluation], depth, slides=placements == "slide", overflow=overflow)
-        for board, queue in positions(6, 5, 3, seed=depth):
+        for board, queue in positions(6, 5, 2, seed=depth):
             assert_same(player, search, board, queue, None)
 
 
@@ -76,7 +76,7 @@ def bag_without(queue):
 def test_expectimax_is_the_plain_search(distribution, depth, known):
     player = make("tetris/expectimax", evaluation="bcts", depth=depth, distribution=distribution)
     search = ReferenceSearch(EVALUATIONS["bcts"], depth)
-    for board, queue in positions(7, 4, 2, seed=10 * depth + known, known=known):
+    for board, queue in positions(6, 4, 2, seed=10 * depth + known, known=known):
         chances = {"uniform": dict.fromkeys(TETROMINOES, 1), "bag": bag_without(queue), "counted": seen(queue)}
         assert_same(player, search, board, queue, chances[distribution])
 
@@ -90,10 +90,10 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         ("bcts", {"beam": 3}),
         ("two-tetrad", {"beam": 5, "lost": -1e4}),
         ("bcts", {"cutoff": 0.1}),
-        ("two-tetrad", {"cutoff": 0.1, "rewards": True}),
-        ("open-enclosed", {"cutoff": 0.1, "rewards": True}),
+        ("two-tetrad", {"cutoff": 0.1}),
+        ("open-enclosed", {"cutoff": 0.1}),
         ("bcts", {"lost": -500.0}),
-        ("dt-10", {"rewards": True, "lost": 0.0}),
+        ("bcts", {"rewards": True, "lost": 0.0}),
         (None, {}),
         (None, {"lost": -1.0}),
     ],
@@ -102,7 +102,7 @@ def test_options_of_expectimax(evaluation, options):
     player = make("tetris/expectimax", evaluation=evaluation, depth=3, **options)
     options = {"rewards": evaluation is None} | options
     search = ReferenceSearch(None if evaluation is None else EVALUATIONS[evaluation], 3, **options)
-    for board, queue in positions(6, 4, 3, seed=5, known=1):
+    for board, queue in positions(5, 4, 2, seed=5, known=1):
         assert_same(player, search, board, queue, UNIFORM)
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mergefall_baselines.deepening import deepen, seconds_option
 from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
-from mergefall_baselines.table import new_table
 from mergefall_baselines.player import Trajectory, play_in_env
+from mergefall_baselines.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
 RULES = {None: 0, "distinct": -1, "empties": -2}

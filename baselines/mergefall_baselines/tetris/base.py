@@ -6,7 +6,8 @@ A player brings a decision kernel for the rules it plays by:
 
 `columns` uint64[cols] are the board (`mergefall.tetris.field`), `queue` the known pieces' ids, 4 bits each, the current
 one lowest; `memory` uint64[8] is what the player remembers (`chances.py`), `settings` whatever the kernel needs. It
-fills `values` for all actions, -inf where illegal, and returns the chosen one as `mergefall.tetris.placements` packs it.
+fills `values` for all actions, -inf where illegal, and returns the chosen one, packed as in
+`mergefall.tetris.placements`.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ class TetrisPlayer(Player):
 
     def _rules_for(self, cols: int, rows: int, preview: int) -> Settings:
         """The rules to play an observation by."""
-        seen = {"cols": cols, "rows": rows, "preview": preview}
+        seen: dict[str, Any] = {"cols": cols, "rows": rows, "preview": preview}
         key = cols, rows, preview
         if key not in self._resolved:
             self._check(seen, "the observation shows")

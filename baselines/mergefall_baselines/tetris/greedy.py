@@ -8,18 +8,11 @@ from typing import Any
 
 import numpy as np
 from mergefall.kernels import kernel
-from mergefall.tetris.evaluations import Evaluation
+from mergefall.tetris.evaluations import MEMO, Evaluation, priority
 from mergefall.tetris.evaluations import evaluation as make_evaluation
-from mergefall.tetris.evaluations.base import MEMO
+from mergefall.tetris.field import landing
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import (
-    ACTION_SHIFT,
-    COLUMN_SHIFT,
-    ROTATION_SHIFT,
-    ROTATIONS,
-    STEPS,
-    row_at_rest,
-)
+from mergefall.tetris.placements import ROTATIONS, STEPS, column_of, packed, rotation_of, row_at_rest
 from mergefall.tetris.settings import Settings
 
 from mergefall_baselines.tetris.base import TetrisPlayer
@@ -27,46 +20,42 @@ from mergefall_baselines.tetris.base import TetrisPlayer
 U = np.uint64
 
 
-@kernel
-def priority(piece, rotation, column, cols):
-    """What tells Dellacherie's controller between placements of one value: the higher is chosen."""
-    spawn = (cols - WIDTHS[piece, rotation]) // 2
-    return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation
-
-
 @cache
-def greedy_kernels(cls: type[Evaluation], ties: bool) -> tuple[Any, Any]:
+def greedy_kernels(cls: type[Evaluation], slides: bool, ties: bool = False) -> tuple[Any, Any]:
     """(best, decide) for an evaluation class; with `ties` equal values are told apart by Dellacherie's priority."""
     _, _, _, prepare, leaf = cls.kernels()
+    name = f"{cls.name}-{slides}-{ties}"
 
-    @kernel(variant=f"{cls.name}-{ties}")
+    @kernel(variant=name)
     def best(columns, piece, values, settings):
         """The placement of highest value, the lowest action if none lives; `values` are those of all legal actions."""
-        rows, slides, clear_first, weights, memo, scratch = settings
+        rows, clear_first, weights, memo, scratch = settings
         prepare(columns, rows, weights, memo)
         cols, found, highest = columns.size, -1, -np.inf
         for slide in range(3 if slides else 1):
             for rotation in range(ROTATIONS):
                 width = WIDTHS[piece, rotation]
                 for column in range(cols - width + 1 if width else 0):
-                    y = row_at_rest(columns, piece, slide, rotation, column)
-                    if y < 0:
-                        continue
-                    end = column + STEPS[slide]
+                    if slides:
+                        y, end = row_at_rest(columns, piece, slide, rotation, column), column + STEPS[slide]
+                        if y < 0:
+                            continue
+                    else:
+                        y, end = landing(columns, piece, rotation, column), column
                     value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
                     action = (slide * ROTATIONS + rotation) * cols + column
                     values[action] = value
                     better = value > highest
                     if ties:
                         if value == highest and found >= 0 and value > -np.inf:
-                            rival = priority(piece, found >> ROTATION_SHIFT & 255, found >> COLUMN_SHIFT & 255, cols)
+                            rival = priority(piece, rotation_of(found), column_of(found), cols)
                             better = priority(piece, rotation, end, cols) > rival
                     if better or found < 0:
                         highest = value
-                        found = y | end << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
+                        found = packed(y, end, rotation, action)
         return found
 
-    @kernel(variant=f"{cls.name}-{ties}")
+    @kernel(variant=name)
     def decide(columns, queue, memory, values, settings):
         first, search = settings
         for action in range(values.size):
@@ -76,15 +65,10 @@ def greedy_kernels(cls: type[Evaluation], ties: bool) -> tuple[Any, Any]:
     return best, decide
 
 
-def search_rules(rules: Settings) -> tuple[int, bool, bool]:
-    """(rows, whether placements slide, whether rows are cleared first), as kernels take them."""
-    return rules.rows, rules.placements == "slide", rules.overflow == "clear_first"
-
-
 def search_settings(evaluation: Evaluation, rules: Settings) -> tuple[Any, ...]:
     """What `best` takes: rules, weights, and scratch memory."""
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
-    return *search_rules(rules), evaluation.weight_vector(), memo, scratch
+    return rules.rows, rules.overflow == "clear_first", evaluation.weight_vector(), memo, scratch
 
 
 class Greedy(TetrisPlayer):
@@ -110,7 +94,7 @@ class Greedy(TetrisPlayer):
         self.evaluation = make_evaluation(evaluation)
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
-        _, decide = greedy_kernels(type(self.evaluation), self.ties)
+        _, decide = greedy_kernels(type(self.evaluation), rules.placements == "slide", self.ties)
         return decide, (rules.piece_set.first, search_settings(self.evaluation, rules))
 
 

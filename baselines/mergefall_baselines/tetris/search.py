@@ -12,23 +12,21 @@ on the address of one record, `ctx`, that knows them all.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
-from mergefall.tetris.evaluations import Evaluation
-from mergefall.tetris.evaluations.base import MEMO, Kernels, plain_leaf
-from mergefall.tetris.field import height_of, place, put
+from mergefall.tetris.evaluations import MEMO, Evaluation, Kernels
+from mergefall.tetris.evaluations.base import plain_leaf
+from mergefall.tetris.field import height_of, landing, place, put
 from mergefall.tetris.pieces import HEIGHTS, WIDTHS
 from mergefall.tetris.placements import (
-    ACTION_SHIFT,
-    COLUMN_SHIFT,
-    ROTATION_SHIFT,
     ROTATIONS,
     STEPS,
     action_of,
     column_of,
     list_placements,
+    packed,
     rotation_of,
     row_at_rest,
     row_of,
@@ -48,7 +46,6 @@ CONTEXT = np.dtype(
         ("rows", np.int64),
         ("first", np.int64),  # table row of piece id 0
         ("drawn", np.int64),  # ids that appear, as bits
-        ("slides", np.int64),
         ("clear_first", np.int64),
         ("weights", np.uint64),  # float64[weight_count], the evaluation's
         ("weight_count", np.int64),
@@ -158,20 +155,25 @@ class Nothing:
         def board(columns, rows, weights):
             return 0.0
 
-        return Kernels(move, last, board, *plain_leaf(Nothing, clears, move, last, board))
+        @kernel
+        def prepare(columns, rows, weights, memo):
+            pass
+
+        return Kernels(move, last, board, prepare, plain_leaf(cast(Any, Nothing), clears, move, last, board))
 
 
 @cache
-def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: bool, bound: Any) -> Any:
+def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: bool, scored: bool, bound: Any) -> Any:
     """``decide`` of the search with one evaluation class.
 
     Args:
+        slides: whether placements slide.
         clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
         scored: whether each line of the search is worth 1.
         bound: None, or a kernel (columns, moves, rows, piece size, weights) -> float64, which no board after that many
             more placements exceeds in value: it lets the search leave out what cannot matter.
     """
-    name = f"{cls.name}-{clears}-{scored}-{bound is not None}"
+    name = f"{cls.name}-{slides}-{clears}-{scored}-{bound is not None}"
     evaluation = cls.kernels(clears)
     move, last, board, prepare, leaf = evaluation
     of_locked, bounded = cls.of_locked, bound is not None
@@ -212,7 +214,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
     def of_leaf(level, piece, rotation, column, y, c):
         """Value of a placement that is the last, -inf if it is fatal; the level's memo must be prepared."""
         if scored:
-            placement = y | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT
+            placement = packed(y, column, rotation, np.int64(0))
             value, over = placed(level, piece, placement, c)
             return -np.inf if over else value + ending(level, piece, placement, c)
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
@@ -224,14 +226,17 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         """The highest value among the placements of the last piece, -inf if all are fatal."""
         columns, memo, best = board_at(level, c), memo_at(level, c), -np.inf
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
-        cols, rows, clear_first, slides = c.cols, c.rows, c.clear_first != 0, 3 if c.slides else 1
-        for slide in range(slides):
+        cols, rows, clear_first = c.cols, c.rows, c.clear_first != 0
+        for slide in range(3 if slides else 1):
             for rotation in range(ROTATIONS):
                 width = WIDTHS[piece, rotation]
                 for column in range(cols - width + 1 if width else 0):
-                    y, end = row_at_rest(columns, piece, slide, rotation, column), column + STEPS[slide]
-                    if y < 0:
-                        continue
+                    if slides:
+                        y, end = row_at_rest(columns, piece, slide, rotation, column), column + STEPS[slide]
+                        if y < 0:
+                            continue
+                    else:
+                        y, end = landing(columns, piece, rotation, column), column
                     if scored:
                         value = of_leaf(level, piece, rotation, end, y, c)
                     else:
@@ -247,7 +252,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         for fatal ones.
         """
         placements, keys = lists_at(level, c)
-        count = list_placements(board_at(level, c), piece, c.slides != 0, placements)
+        count = list_placements(board_at(level, c), piece, slides, placements)
         if bounded:
             weights = borrow(c.weights, np.float64, c.weight_count)
             for i in range(count):
@@ -271,7 +276,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         c = read(ctx)
         if c.stop:
             return 0.0
-        columns, total, rest = board_at(level, c), 0.0, 1.0
+        columns, total, rest, others = board_at(level, c), 0.0, 1.0, 0.0
         tabled = known == 0 and c.entry_count > 1
         if tabled:
             index, found, _ = entry_of(columns, left, bag, probability, c)
@@ -313,13 +318,23 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
                         highest = keys[i] - value if bounded else np.inf
                         lowest = max(best, need) - value
                         value += node(
-                            level + 1, queue >> U(4), max(known - 1, 0), left - 1, remaining, onward, highest, lowest, ctx
+                            level + 1,
+                            queue >> U(4),
+                            max(known - 1, 0),
+                            left - 1,
+                            remaining,
+                            onward,
+                            highest,
+                            lowest,
+                            ctx,
                         )
                     best = max(best, value)
-            total += share * (best if best > -np.inf else c.lost)
+            if best == -np.inf:
+                best = c.lost
+            total += share * best
             if bounded:
-                if best < need:
-                    return min(total + others, alpha - SLACK)
+                if best + SLACK < need:
+                    return min(total + others, alpha - 2 * SLACK)
         if tabled and not c.stop:
             if total >= alpha:
                 store(columns, left, bag, probability, total, c)
@@ -343,7 +358,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], clears: bool, scored: b
         prepare(root, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(top, c))
         piece = c.first + np.int64(queue & U(15))
         placements, keys = lists_at(top, c)
-        count = list_placements(root, piece, c.slides != 0, placements)
+        count = list_placements(root, piece, slides, placements)
         best, chosen = -np.inf, placements[0]
         if depth > 1:
             count = listed(top, piece, depth, c)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer
+from mergefall.tetris.evaluations import MEMO
 from mergefall.tetris.evaluations import evaluation as make_evaluation
-from mergefall.tetris.evaluations.base import MEMO
 from mergefall.tetris.settings import Settings
 from numpy.typing import NDArray
 
@@ -59,7 +59,9 @@ class TetrisSearch(TetrisPlayer):
         if not isinstance(table, bool):
             raise ValueError(f"table={table!r}; expected True or False")
         self.table = table
-        if lost is not None and (isinstance(lost, bool) or not isinstance(lost, int | float) or not math.isfinite(lost)):
+        if lost is not None and (
+            isinstance(lost, bool) or not isinstance(lost, int | float) or not math.isfinite(lost)
+        ):
             raise ValueError(f"lost={lost!r}; expected a finite number, or None for -inf")
         self.lost = -math.inf if lost is None else lost
         if rewards is not None and not isinstance(rewards, bool):
@@ -89,7 +91,7 @@ class TetrisSearch(TetrisPlayer):
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
         cls = type(self.evaluation) if self.evaluation else Nothing
-        decide = search_kernel(cls, self.clears, self.rewards, self.bound)
+        decide = search_kernel(cls, rules.placements == "slide", self.clears, self.rewards, self.bound)
         known = 1 + rules.preview
         depth = min(self.depth, known) if self.only_known else self.depth
         distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])
@@ -116,7 +118,7 @@ class TetrisSearch(TetrisPlayer):
         entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
         record["cols"], record["rows"] = cols, rules.rows
         record["first"], record["drawn"] = rules.piece_set.first, sum(1 << id for id in rules.piece_set.drawn)
-        record["slides"], record["clear_first"] = rules.placements == "slide", rules.overflow == "clear_first"
+        record["clear_first"] = rules.overflow == "clear_first"
         record["weights"], record["weight_count"] = address(weights), weights.size
         record["columns"] = address(np.zeros((levels, cols), dtype=np.uint64))
         record["memos"] = address(np.zeros((levels, MEMO), dtype=np.uint64))

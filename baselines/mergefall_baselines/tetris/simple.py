@@ -25,7 +25,7 @@ from mergefall_baselines.tetris.chances import (
     distribution_option,
     draw_from,
 )
-from mergefall_baselines.tetris.greedy import greedy_kernels, search_rules, search_settings
+from mergefall_baselines.tetris.greedy import greedy_kernels, search_settings
 
 U = np.uint64
 
@@ -73,15 +73,15 @@ class Random(TetrisPlayer):
 
 
 @cache
-def rollout_kernel(cls: Any) -> Any:
+def rollout_kernel(cls: Any, slides: bool) -> Any:
     """``decide`` by games played on, greedily by an evaluation class or at random (None)."""
-    best = greedy_kernels(cls, False)[0] if cls else None
+    best = greedy_kernels(cls, slides)[0] if cls else None
 
-    @kernel(variant=cls.name if cls else "random")
+    @kernel(variant=f"{cls.name if cls else 'random'}-{slides}")
     def value_by_games(columns, queue, memory, values, settings):
         """Each legal placement is worth the mean of `games` games that begin with it."""
         (first, drawn, known, distribution, games, length), search, scratch = settings
-        rows, slides, clear_first = search[:3]
+        rows, clear_first = search[:2]
         placements, options, board, weights, ignored = scratch
         for action in range(values.size):
             values[action] = -np.inf
@@ -168,11 +168,12 @@ class Rollout(TetrisPlayer):
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
         cls = type(self.evaluation) if self.evaluation else None
-        search = search_settings(self.evaluation, rules) if self.evaluation else search_rules(rules)
+        clear_first = rules.overflow == "clear_first"
+        search = search_settings(self.evaluation, rules) if self.evaluation else (rules.rows, clear_first)
         pieces = rules.piece_set
         drawn = sum(1 << id for id in pieces.drawn)
         distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])
         numbers = pieces.first, drawn, 1 + rules.preview, distribution, self.games, self.length
         placements, options = (np.empty(rules.n_actions, dtype=np.int64) for _ in range(2))
         scratch = placements, options, np.empty(rules.cols, dtype=np.uint64), np.empty(IDS), np.empty(rules.n_actions)
-        return rollout_kernel(cls), (numbers, search, scratch)
+        return rollout_kernel(cls, rules.placements == "slide"), (numbers, search, scratch)
