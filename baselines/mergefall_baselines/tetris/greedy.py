@@ -26,7 +26,7 @@ def greedy_kernels(cls: type[Evaluation], slides: bool, ties: bool = False) -> t
     _, _, _, prepare, leaf = cls.kernels()
     name = f"{cls.name}-{slides}-{ties}"
 
-    @kernel(variant=name)
+    @kernel(variant=name, forceinline=True)  # a third faster
     def best(columns, piece, values, settings):
         """The placement of highest value, the lowest action if none lives; `values` are those of all legal actions."""
         rows, clear_first, weights, memo, scratch = settings
@@ -55,7 +55,7 @@ def greedy_kernels(cls: type[Evaluation], slides: bool, ties: bool = False) -> t
                         found = packed(y, end, rotation, action)
         return found
 
-    @kernel(variant=name)
+    @kernel(variant=name, forceinline=True)
     def decide(columns, queue, memory, values, settings):
         first, search = settings
         for action in range(values.size):
