@@ -128,18 +128,24 @@ def step(
 
 
 @kernel
-def begin(states, which, pool, out):
-    """Begin the games with the indices `which` int64[k] anew and write what they show."""
+def begin(states, which, pool):
+    """Begin the games with the indices `which` int64[k] anew."""
     for i in which:
-        seen = square.begin(states, i, pool) | 1 << core.LEGAL_BIT
-        _show(i, states, seen, out.cells, out.masks, out.scores, out.max_tiles, out.legal)
+        square.begin(states, i, pool)
 
 
 @kernel
-def begin_from(states, which, ranks, out):
+def begin_from(states, which, ranks):
     """Begin the games with the indices `which` int64[k] on the board `ranks` uint8[rows·cols]."""
     for i in which:
-        seen = core.start_from(states[i], ranks) | 1 << core.LEGAL_BIT
+        core.start_from(states[i], ranks)
+
+
+@kernel
+def look(states, which, out):
+    """Write what the games with the indices `which` int64[k] show after a beginning."""
+    for i in which:
+        seen = core.observe(states[i]) | 1 << core.LEGAL_BIT
         _show(i, states, seen, out.cells, out.masks, out.scores, out.max_tiles, out.legal)
 
 

@@ -93,6 +93,13 @@ class Settings:
     def observation_space(self) -> gym.spaces.Box:
         return gym.spaces.Box(0, self.max_rank, (self.rows, self.cols), np.uint8)
 
+    def action_space(self) -> gym.spaces.Discrete:
+        return gym.spaces.Discrete(4)
+
+    def actions_text(self) -> str:
+        """What actions are, for messages."""
+        return "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
+
     def new_states(self, count: int) -> NDArray[np.uint64]:
         """`count` states on empty boards, with random streams from fresh entropy."""
         states = core.new_states(count, self.rows, self.cols, self.goal_rank)
