@@ -28,9 +28,9 @@ class TwoTetrad(TetrisSearch):
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
         >>> player = make("tetris/two-tetrad", evaluation="bcts")
-        >>> board = from_text("..../..../..../#..#")
+        >>> board = from_text("...../...../...../##..#")
         >>> int(player.act({"board": board, "piece": 1, "next": [1]}))  # O
-        1
+        2
     """
 
     only_known = True

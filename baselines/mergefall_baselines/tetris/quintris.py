@@ -96,9 +96,9 @@ class Quintris(TetrisSearch):
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
         >>> player = make("quintris/expectimax", depth=1)
-        >>> board = from_text("......./......./......./......./.#####.")
-        >>> int(player.act({"board": board, "piece": 1, "next": [1]}))  # I5 upright at one wall, then at the other
-        7
+        >>> board = from_text("....../....../....../....../....../#####.")
+        >>> int(player.act({"board": board, "piece": 1, "next": [0]}))  # I5 upright where a row lacks one cell
+        11
     """
 
     remembers = True
