@@ -1,4 +1,4 @@
-"""Search players for 2048 behind one protocol."""
+"""Search players for 2048 and Tetris behind one protocol."""
 
 from mergefall_baselines.game2048.expectimax import Expectimax, greedy
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
@@ -6,6 +6,10 @@ from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
+from mergefall_baselines.tetris import greedy as tetris_greedy
+from mergefall_baselines.tetris import players as tetris_searches
+from mergefall_baselines.tetris import quintris as tetris_quintris
+from mergefall_baselines.tetris import simple as tetris_simple
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
@@ -16,3 +20,14 @@ register("2048/expectimax", Expectimax)
 register("2048/minimax", Minimax)
 register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
+register("tetris/random", tetris_simple.Random)
+register("tetris/rollout", tetris_simple.Rollout)
+register("tetris/greedy", tetris_greedy.Greedy)
+register("tetris/dellacherie", tetris_greedy.Dellacherie)
+register("tetris/bcts", tetris_greedy.preset("bcts", "Building Controllers for Tetris"))
+register("tetris/dt-10", tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."))
+register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."))
+register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
+register("tetris/two-tetrad", tetris_searches.TwoTetrad)
+register("tetris/expectimax", tetris_searches.Expectimax)
+register("quintris/expectimax", tetris_quintris.Quintris)

@@ -31,17 +31,19 @@ class Trajectory:
     """One finished episode: enough to replay it from its seed.
 
     ``actions`` is uint8[length] (uint16 where the action space is larger), ``figures`` holds the game's true figures
-    at the end, as in the environment's ``info`` (2048: ``score``, ``max_tile``), ``terminated`` is False where a cap
-    ended the episode.
+    at the end, as in the environment's ``info`` (2048: ``score``, ``max_tile``; Tetris: ``score``, ``lines``,
+    ``pieces``), ``terminated`` is False where a cap ended the episode. Where a game is longer than a player keeps
+    actions of (Tetris: `mergefall_baselines.tetris.base.KEPT`), ``actions`` are the first and ``length`` counts all.
     """
 
     seed: int
     actions: NDArray[Any]
     terminated: bool
     figures: dict[str, int] = field(hash=False)
+    length: int | None = None
 
     def __len__(self) -> int:
-        return len(self.actions)
+        return len(self.actions) if self.length is None else self.length
 
 
 class Player:

@@ -91,12 +91,12 @@ class _FilePerSignature(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    def __init__(self, function: Callable[..., Any], variant: str) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._notice = _Notice()
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
-            filename_base=f"{self._impl.filename_base}-{variant}",
+            filename_base=self._impl.filename_base,
             source_stamp=digest(_package_root(Path(function.__code__.co_filename))),
         )
 
@@ -135,10 +135,14 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
+    told = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
+    # Numba names machine code after the function and a count that begins anew in each process. Two kernels of one
+    # factory, compiled by two processes, could bear one name, and a third process that loads both would call the wrong.
+    function.__qualname__ = f"{function.__qualname__}-{told}"
     dispatcher: Any = numba.njit(nogil=True, **options)(function)
-    dispatcher.variant = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
+    dispatcher.variant = told
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
-        dispatcher._cache = _KernelCache(function, dispatcher.variant)
+        dispatcher._cache = _KernelCache(function)
     return dispatcher
 
 

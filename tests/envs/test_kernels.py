@@ -25,6 +25,17 @@ from toy.callee import callee
 def caller(x):
     return callee(x)
 """
+FACTORY = """
+from mergefall.kernels import kernel
+def made(step):
+    @kernel(variant=str(step))
+    def steps(x):
+        return steps(x - 1) + step if x > 0 else 0
+    @kernel(variant=str(step))
+    def outer(x):
+        return steps(x)
+    return outer
+"""
 RUN = """
 from toy.caller import caller
 print(caller(1))
@@ -55,6 +66,22 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10) == [11, 1]
     assert run(20) == [21, 0]
     assert run(10)[0] == 11
+
+
+def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
+    """Numba's names count functions process by process: both `steps` here would bear one name."""
+    (tmp_path / "toy.py").write_text(FACTORY)
+    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def found(*steps):
+        code = f"from toy import made; print(*[made(step)(3) for step in {steps}])"
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        return list(map(int, done.stdout.split()))
+
+    assert found(10) == [30]
+    assert found(20) == [60]
+    assert found(10, 20) == [30, 60]
 
 
 def test_every_file_with_a_kernel_counts():

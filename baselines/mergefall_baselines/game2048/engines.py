@@ -37,7 +37,7 @@ CONTEXT = np.dtype(
         ("cells", np.uint64),  # scratch, uint8[rows·cols]
         ("slid_lines", np.uint64),  # for `leaves.py`, with a scratch
         ("sums", np.uint64),
-        ("entries", np.uint64),  # transposition table, see `table.py`
+        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
         ("entry_count", np.int64),
         ("stop", np.int64),  # set from outside: give up
         ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves

@@ -15,7 +15,7 @@ from mergefall_baselines.game2048.base import is_count
 from mergefall_baselines.game2048.engines import Engine, count, engine, read
 from mergefall_baselines.game2048.leaves import mean_of_best
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
-from mergefall_baselines.game2048.table import entry_type, find, forget, holds, keep
+from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
 LARGEST_TABLE = 21  # bits: two million entries
 

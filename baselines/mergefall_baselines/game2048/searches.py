@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +11,12 @@ from mergefall.game2048.packed import area, line_table
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
+from mergefall_baselines.deepening import deepen, seconds_option
 from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
-from mergefall_baselines.game2048.table import new_table
 from mergefall_baselines.player import Trajectory, play_in_env
+from mergefall_baselines.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
 RULES = {None: 0, "distinct": -1, "empties": -2}
@@ -78,12 +78,9 @@ class Search2048(Player2048):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.rule = depth_rule(depth)
-        timed = isinstance(time_limit, int | float) and 0 < time_limit <= threading.TIMEOUT_MAX
-        if time_limit is not None and not timed:
-            raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
         if rewards not in (None, True, False) or isinstance(rewards, int) != isinstance(rewards, bool):
             raise ValueError(f"rewards={rewards!r}; expected True, False or None")
-        self.time_limit = time_limit
+        self.time_limit = seconds_option(time_limit)
         self.state_leaves = leaf == "state"
         self._records: dict[int, NDArray[np.void]] = {}
         self.rewards = self.heuristic is None if rewards is None else bool(rewards)
@@ -101,27 +98,12 @@ class Search2048(Player2048):
             super()._decide(decider, kind, ranks, memory, values)
         else:
             decide, settings = decider(kind, *ranks.shape)
-            self._deepen(decide, settings, ranks.reshape(-1), memory, values)
+            record, cells = self._records[int(settings[0])], ranks.reshape(-1)
 
-    def _deepen(self, decide: Any, settings: Any, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
-        """Search 1, 2, 3 … moves deep until the time is up; what the last complete search found is the result."""
-        record = self._records[int(settings[0])]
-        record["stop"] = 0
-        decide(cells, memory, values, (*settings[:2], 1, *settings[3:]))
-        if np.isfinite(values).sum() < 2:
-            return
-        timer = threading.Timer(self.time_limit or 0.0, record.__setitem__, ("stop", 1))
-        timer.start()
-        deeper = np.empty_like(values)
-        try:
-            for depth in range(2, (self.rule if self.rule > 0 else MARGIN) + 1):
-                decide(cells, memory, deeper, (*settings[:2], depth, *settings[3:]))
-                if record["stop"][0]:
-                    break
-                values[:] = deeper
-        finally:
-            timer.cancel()
-            timer.join()
+            def search(depth: int, found: NDArray[np.float64]) -> None:
+                decide(cells, memory, found, (*settings[:2], depth, *settings[3:]))
+
+            deepen(search, self.rule if self.rule > 0 else MARGIN, self.time_limit, record, values)
 
     def context(self, kind: str, rows: int, cols: int, table_bits: int = 0, cutoff: float = 0.0) -> tuple[Any, Any]:
         """The address of a search's context, which this player keeps alive, and an empty board. One for each thread."""

@@ -1,0 +1,49 @@
+"""Searching deeper move by move until the time is up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def seconds_option(time_limit: Any) -> float | None:
+    """The option `time_limit`, checked: seconds a decision, None for none."""
+    timed = isinstance(time_limit, int | float) and 0 < time_limit <= threading.TIMEOUT_MAX
+    if time_limit is not None and not timed:
+        raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
+    return time_limit
+
+
+def deepen(
+    search: Callable[[int, NDArray[np.float64]], Any],
+    deepest: int,
+    seconds: float,
+    record: NDArray[np.void],
+    values: NDArray[np.float64],
+) -> Any:
+    """Search 1, 2, 3 … moves deep until the time is up; what the last complete search found is the result.
+
+    ``search(depth, values)`` fills the values of the actions and gives up as soon as ``record["stop"]`` is set.
+    """
+    record["stop"] = 0
+    result = search(1, values)
+    if np.isfinite(values).sum() < 2:
+        return result
+    timer = threading.Timer(seconds, record.__setitem__, ("stop", 1))
+    timer.start()
+    deeper = np.empty_like(values)
+    try:
+        for depth in range(2, deepest + 1):
+            found = search(depth, deeper)
+            if record["stop"][0]:
+                break
+            result = found
+            values[:] = deeper
+    finally:
+        timer.cancel()
+        timer.join()
+    return result

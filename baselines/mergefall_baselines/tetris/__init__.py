@@ -1,0 +1,1 @@
+"""Search players for Tetris."""

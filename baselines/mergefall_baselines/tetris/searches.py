@@ -1,0 +1,140 @@
+"""What the tree searches of Tetris share: options, and the memory handed to their kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from mergefall.checks import integer
+from mergefall.tetris.evaluations import MEMO
+from mergefall.tetris.evaluations import evaluation as make_evaluation
+from mergefall.tetris.settings import Settings
+from numpy.typing import NDArray
+
+from mergefall_baselines.deepening import deepen, seconds_option
+from mergefall_baselines.player import Trajectory, play_in_env
+from mergefall_baselines.table import new_table
+from mergefall_baselines.tetris.base import TetrisPlayer
+from mergefall_baselines.tetris.chances import DISTRIBUTIONS, IDS, OF_RANDOMIZER, distribution_option
+from mergefall_baselines.tetris.search import CONTEXT, MOST_MOVES, Nothing, search_kernel
+
+SMALL_TABLE, LARGE_TABLE = 14, 18  # bits: entries for the chance nodes of a search of three moves, and of more
+
+
+class TetrisSearch(TetrisPlayer):
+    """A search to a depth with an evaluation; see `search.py` for the value it denotes, and subclasses for options."""
+
+    clears = True  # whether full rows are cleared within the search
+    bound: Any = None  # see `search_kernel`
+    only_known = False  # whether it looks no further than the known pieces
+
+    def __init__(
+        self,
+        evaluation: Any,
+        depth: int,
+        distribution: str | None = None,
+        beam: int | None = None,
+        cutoff: float | None = None,
+        table: bool = True,
+        lost: float | None = None,
+        rewards: bool | None = None,
+        order: Any = None,
+        near_top: int | None = None,
+        time_limit: float | None = None,
+        **rules: Any,
+    ) -> None:
+        super().__init__(**rules)
+        self._held: list[NDArray[Any]] = []  # what kernels know by address
+        self._records: dict[int, NDArray[np.void]] = {}
+        self.evaluation = None if evaluation is None else make_evaluation(evaluation)
+        self.depth = integer("depth", depth, 1, MOST_MOVES)
+        self.distribution = distribution_option(distribution)
+        self.beam = 0 if beam is None else integer("beam", beam, 1)
+        self.cutoff = 0.0 if cutoff is None else cutoff
+        if isinstance(cutoff, bool) or not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
+            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
+        if not isinstance(table, bool):
+            raise ValueError(f"table={table!r}; expected True or False")
+        self.table = table
+        if lost is not None and (
+            isinstance(lost, bool) or not isinstance(lost, int | float) or not math.isfinite(lost)
+        ):
+            raise ValueError(f"lost={lost!r}; expected a finite number, or None for -inf")
+        self.lost = -math.inf if lost is None else lost
+        if rewards is not None and not isinstance(rewards, bool):
+            raise ValueError(f"rewards={rewards!r}; expected True, False or None")
+        self.rewards = self.evaluation is None if rewards is None else rewards
+        self.order = None if order is None else np.asarray(order)
+        self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
+        self.time_limit = seconds_option(time_limit)
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        if self.time_limit is None:
+            return super().play(env_id, seed, env_kwargs, max_episode_steps)
+        player = self.with_rules(asdict(self.rules_of(env_id, env_kwargs)))
+        return play_in_env(player, env_id, seed, env_kwargs, max_episode_steps)
+
+    def _decide(self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+        if self.time_limit is None:
+            return super()._decide(rules, exact, columns, queue, memory, values)
+        decide, (ctx, deepest, *others) = self.decider(rules, exact)
+
+        def search(depth: int, found: NDArray[np.float64]) -> int:
+            return decide(columns, queue, memory, found, (ctx, depth, *others))
+
+        return deepen(search, deepest, self.time_limit, self._records[int(ctx)], values)
+
+    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
+        cls = type(self.evaluation) if self.evaluation else Nothing
+        decide = search_kernel(cls, rules.placements == "slide", self.clears, self.rewards, self.bound)
+        known = 1 + rules.preview
+        depth = min(self.depth, known) if self.only_known else self.depth
+        distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])
+        ctx = self._context(rules, depth)
+        return decide, (ctx, depth, known, distribution, self.near_top, exact, self._ranks(rules.n_actions))
+
+    def _ranks(self, n_actions: int) -> NDArray[np.int64]:
+        """The place of each action in the order of ties."""
+        order = np.arange(n_actions) if self.order is None else self.order
+        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order.ravel()), np.arange(n_actions)):
+            raise ValueError(f"order={order.tolist()!r}; expected each action from 0 to {n_actions - 1} once")
+        return np.argsort(order)
+
+    def _context(self, rules: Settings, depth: int) -> np.uint64:
+        """The address of a search's context, which this player keeps alive."""
+        record = np.zeros(1, dtype=CONTEXT)
+
+        def address(array: NDArray[Any]) -> int:
+            self._held.append(array)
+            return array.ctypes.data
+
+        cols, levels = rules.cols, depth + 1
+        weights = self.evaluation.weight_vector() if self.evaluation else np.zeros(1)
+        entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
+        record["cols"], record["rows"] = cols, rules.rows
+        record["first"], record["drawn"] = rules.piece_set.first, sum(1 << id for id in rules.piece_set.drawn)
+        record["clear_first"] = rules.overflow == "clear_first"
+        record["weights"], record["weight_count"] = address(weights), weights.size
+        record["columns"] = address(np.zeros((levels, cols), dtype=np.uint64))
+        record["memos"] = address(np.zeros((levels, MEMO), dtype=np.uint64))
+        record["placements"] = address(np.zeros((levels, 12 * cols), dtype=np.int64))
+        record["keys"] = address(np.zeros((levels, 12 * cols)))
+        record["scratch"] = address(np.zeros(cols, dtype=np.uint64))
+        record["chances"] = address(np.zeros(IDS))
+        record["entries"], record["entry_count"] = address(entries), entries.size
+        record["boards"] = address(np.zeros((entries.size, cols + 2), dtype=np.uint64))
+        record["beam"], record["cutoff"], record["lost"] = self.beam, self.cutoff, self.lost
+        self._records[record.ctypes.data] = record
+        return np.uint64(record.ctypes.data)
+
+    def _table_bits(self, depth: int, known: int) -> int:
+        """The size of the table: nothing is met twice before a chance node that is not the last."""
+        chances = depth - known
+        if not self.table or chances < 1 or depth < 3:
+            return 0
+        return SMALL_TABLE if depth == 3 else LARGE_TABLE
