@@ -17,6 +17,7 @@ from mergefall.tetris import batch
 from mergefall.tetris.game import ILLEGAL, LINES, LINES_SHIFT, PIECES, QUEUE, SCORE, STREAM
 from mergefall.tetris.render import Canvas, draw, frame
 from mergefall.tetris.settings import Settings
+from mergefall.tetris.terms import afterstate_terms
 from mergefall.words import stream_from_seed
 
 _GAME_0 = np.zeros(1, dtype=np.int64)
@@ -84,7 +85,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
       evaluators. Observations never tell.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `set_starts(pool)`.
+    `afterstate_terms(evaluation)`, `set_starts(pool)`.
 
     ## Arguments
 
@@ -255,6 +256,15 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         """
         boards, rewards, legal = batch.afterstates(self._states, self.settings)
         return boards[0], rewards[0], legal[0]
+
+    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """An evaluation's terms for each action, in the order of its `term_names`, and which actions end the game.
+
+        `evaluation` is a name, a mapping with weights, or an `Evaluation`. Returns terms float64[actions, k] and over
+        bool[actions], all zeros for an illegal action.
+        """
+        terms, over = afterstate_terms(self._states, self.settings, evaluation)
+        return terms[0], over[0]
 
     def render(self) -> Any:
         """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); shown in a window for `"human"`."""

@@ -13,6 +13,7 @@ from mergefall.tetris import batch, game
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.settings import Settings
+from mergefall.tetris.terms import afterstate_terms
 from mergefall.vector import GameVectorEnv
 
 FEWEST = 128  # games for a thread: with fewer, waking it takes longer than the work
@@ -133,6 +134,10 @@ class TetrisVectorEnv(GameVectorEnv):
         action's board is the present one and its reward 0.
         """
         return batch.afterstates(self._states, self.settings)
+
+    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """As the single environment's: terms float64[n, actions, k], over bool[n, actions]."""
+        return afterstate_terms(self._states, self.settings, evaluation)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""

@@ -6,6 +6,7 @@ one has a row for each game.
     planes(env)          float32[1 + n · (1 + preview), rows, cols]   for convolutions
     flat(env)            float32[rows · cols + n · (1 + preview)]     for multilayer perceptrons
     heights(env)         float32[cols + n · (1 + preview)]            the surface only
+    features(env, name)  float32[k + n · (1 + preview)]               an evaluation's terms of the board
     afterstates(env)     a dict of boards, rewards, legal             to choose the best of
 """
 
@@ -19,6 +20,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+
+from mergefall.tetris.evaluations import evaluation as chosen_evaluation
 
 Observe = Callable[[dict[str, Any]], Any]  # a batch of observations to what the learner sees of each game
 
@@ -98,6 +101,30 @@ def heights(env: Any) -> Any:
 
     size = settings.cols + settings.n_pieces * (1 + settings.preview)
     return _wrapped(env, observe, gym.spaces.Box(0, 1, (size,), np.float32))
+
+
+def features(env: Any, evaluation: Any) -> Any:
+    """Vectors float32[k + n · (1 + preview)]: an evaluation's k terms of the board, unscaled, then the pieces one-hot.
+
+    The terms are those of `evaluation(…).board_terms`, in that order; those of a placement are `afterstate_terms` of
+    the environment.
+
+    >>> import mergefall
+    >>> features(gym.make("mergefall/Tetris-v0"), "bcts").reset()[0].shape
+    (20,)
+    """
+    settings, chosen = env.unwrapped.settings, chosen_evaluation(evaluation)
+
+    def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
+        terms = np.stack(list(chosen.board_terms(observations["board"]).values()), axis=1, dtype=np.float32)
+        return np.concatenate([terms, one_hot(observations, settings.n_pieces)], axis=1)
+
+    count = len(chosen.board_terms(np.zeros((settings.rows, settings.cols), np.uint8)))
+    size = count + settings.n_pieces * (1 + settings.preview)
+    most = settings.cols * settings.rows * (settings.rows + 1)  # beyond any sum over cells of depths or heights
+    high = np.array([most] * count + [1] * (size - count), np.float32)
+    low = np.array([-most] * count + [0] * (size - count), np.float32)
+    return _wrapped(env, observe, gym.spaces.Box(low, high, dtype=np.float32))
 
 
 def afterstates(env: Any) -> Any:

@@ -1,0 +1,62 @@
+"""The terms of an evaluation for all actions of many games in one batch: features of moves, for learners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel
+from mergefall.tetris import game
+from mergefall.tetris.evaluations import Evaluation, evaluation
+from mergefall.tetris.field import place, put
+from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.settings import Settings
+
+
+@cache
+def _kernel(cls: type[Evaluation]) -> Any:
+    of_move, of_board = cls.term_kernels()
+    of_locked = cls.of_locked
+
+    @kernel(variant=cls.name)
+    def write(states, weights, terms, over):
+        """Terms float64[n, actions, slots] and whether the action ends the game, bool[n, actions]."""
+        after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
+        for i in range(len(states)):
+            state = states[i]
+            columns = game.columns_in(state)
+            _, rows = game.size_of(state)
+            piece = game.table_row(state, game.queued(state, 0))
+            for action in range(0 if game.is_over(state) else terms.shape[1]):
+                placement = rest_of(columns, piece, action, game.has_slides(state))
+                if placement < 0:
+                    continue
+                y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
+                for c in range(columns.size):
+                    after[c] = columns[c]
+                lines, own, over[i, action] = place(after, piece, rotation, column, y, rows, game.clears_first(state))
+                if of_locked:
+                    for c in range(columns.size):
+                        after[c] = columns[c]
+                    put(after, piece, rotation, column, y)
+                for c in range(columns.size):
+                    after[c] &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)  # the field, as evaluations look at it
+                of_board(after, rows, weights, terms[i, action])
+                of_move(piece, rotation, column, y, lines, own, rows, weights, terms[i, action])
+
+    return write
+
+
+def afterstate_terms(
+    states: NDArray[np.uint64], settings: Settings, spec: str | Mapping[str, Any] | Evaluation
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The environments' `afterstate_terms`: (terms float64[n, actions, k], over bool[n, actions])."""
+    chosen = evaluation(spec)
+    terms = np.zeros((len(states), settings.n_actions, len(chosen.slots)))
+    over = np.zeros(terms.shape[:2], np.bool_)
+    _kernel(type(chosen))(states, chosen.weight_vector(), terms, over)
+    return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], over
