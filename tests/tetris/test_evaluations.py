@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ def random_board(seed, full_rows=True):
     return board
 
 
+@cache
 def played_board(seed, rows=20, cols=10):
     """A board on which a weak player has put some pieces: each where its cells lie lowest, at times anywhere."""
     random = np.random.default_rng(seed)
@@ -105,9 +107,9 @@ def leaves(e, board, piece, clear_first, clears):
 
 
 BOARDS = [
-    *(played_board(seed) for seed in range(12)),
-    *(played_board(seed, rows=7, cols=6) for seed in range(6)),
-    *(random_board(seed, full_rows=seed % 2 == 0)[-24:] for seed in range(16)),
+    *(played_board(seed) for seed in range(8)),
+    *(played_board(seed, rows=7, cols=6) for seed in range(4)),
+    *(random_board(seed, full_rows=seed % 2 == 0)[-24:] for seed in range(10)),
 ]
 
 
@@ -123,8 +125,8 @@ def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
             assert value == e(placed), (i, NAMES[index], rotation, column, slide)
             cleared += placed.lines
             lost += placed.over
-    assert cleared > 100
-    assert lost > 20
+    assert cleared > 30
+    assert lost > 10
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)

@@ -30,7 +30,7 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
     arguments = ["2048/random", "--episodes", 5, *SMALL, "--seed", 3, "--workers", 1, "--out", out]
     printed, _, status = run(capsys, "evaluate", *arguments)
     assert status == 0
-    for text in ("2048/random", "rows=2 cols=3", "N=5", "seeds 3-7", "ms/move"):
+    for text in ("2048/random", "(2×3 ", "N=5", "seeds 3-7", "ms/move"):
         assert text in printed
     assert [episode.seed for episode in read_records(out)[1]] == [3, 4, 5, 6, 7]
 

@@ -53,7 +53,7 @@ def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
     assert small.rows[0].summary.mean.value >= small.rows[1].summary.mean.value
     for row in small.rows:
         assert row.evaluation.episodes[0].seed == 5
-    for text in ("small", "rows=2 cols=3", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move"):
+    for text in ("small", "(2×3 ", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move"):
         assert text in printed
     assert "cap 4 moves" in printed
     assert capped.rows[0].summary.capped == 1
@@ -156,6 +156,11 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("name: capped", "name: small", "all different"),
         ("name: small", "name: ../small", "names a folder"),
         ("name: small", "name: 2048", "expected str"),
+        (
+            "seed: 5",
+            "baseline: greedy",
+            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
+        ),
         ("games:", "games: [", "while parsing"),
         ("games:", "games: none\nmore:", "unknown key 'more'"),
     ],

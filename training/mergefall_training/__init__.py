@@ -1,4 +1,4 @@
-"""Evaluation, comparison and tuning of 2048 players."""
+"""Evaluation, comparison and tuning of players."""
 
 from __future__ import annotations
 

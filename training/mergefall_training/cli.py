@@ -34,7 +34,7 @@ class Evaluate:
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
-    """Moves after which a game is cut off."""
+    """Moves (in Tetris: pieces) after which a game is cut off."""
     seed: int = 0
     """The first game's seed; game k is played from seed + k."""
     workers: int | None = None
@@ -106,7 +106,7 @@ class Tune:
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
-    """Moves after which a game is cut off."""
+    """Moves (in Tetris: pieces) after which a game is cut off."""
     workers: int = 1
     """Processes that play side by side."""
     out: Path | None = None
@@ -143,7 +143,7 @@ class Watch:
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
-    """Moves after which the game is cut off."""
+    """Moves (in Tetris: pieces) after which the game is cut off."""
     seed: int = 0
     """The game's seed."""
     render_mode: Literal["ansi", "human"] = "ansi"
@@ -216,7 +216,7 @@ class Envs:
 
 
 Command = Evaluate | Compare | Tune | Watch | Play | Players | Envs
-GAMES = {"2048": "mergefall/Game2048-v0"}
+GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 
 def env_of(player: str) -> str:
@@ -259,7 +259,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
     command = tyro.cli(
-        Command, args=arguments, prog="mergefall", description="2048: play, watch, evaluate, compare, tune."
+        Command, args=arguments, prog="mergefall", description="2048 and Tetris: play, watch, evaluate, compare, tune."
     )
     from gymnasium.error import DependencyNotInstalled
 

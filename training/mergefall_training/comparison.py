@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from rich.text import Text
 
 from mergefall_training.console import console
 from mergefall_training.evaluation import Evaluation, Summary, evaluate
+from mergefall_training.records import Episode
 from mergefall_training.statistics import Interval
 from mergefall_training.suites import Entry, Game, Suite, load_suite
 from mergefall_training.workers import process_pool
@@ -35,30 +36,38 @@ TILE_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """One player's line in the comparison of a game."""
+    """One player's line in the comparison of a game; ``ratio`` is its mean over the mean of the game's baseline."""
 
     entry: Entry
     evaluation: Evaluation
     summary: Summary
+    ratio: Interval | None = None
 
 
 @dataclass(frozen=True)
 class GameResult:
-    """All players of one game, the highest mean score first."""
+    """All players of one game, the highest mean first."""
 
     game: Game
     rows: list[Row]
 
     @property
+    def kind(self) -> type[Episode]:
+        """The type of the game's episodes."""
+        return self.rows[0].evaluation.kind
+
+    @property
     def conditions(self) -> str:
-        """What every figure must carry: environment, cap and seeds (each player's first N of them)."""
+        """What every figure must carry: size, environment, rules, cap and seeds (each player's first N of them)."""
         header = self.rows[0].evaluation.header
-        kwargs = " ".join(f"{name}={value}" for name, value in header.env_kwargs.items() if value is not None)
-        cap = f"cap {header.max_episode_steps} moves" if header.max_episode_steps else "no cap"
+        kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
+        size = "×".join(str(kwargs.pop(name)) for name in self.kind.size if name in kwargs)
+        rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
+        cap = f"cap {header.max_episode_steps} {self.kind.turn}s" if header.max_episode_steps else "no cap"
         counts = sorted({row.summary.episodes for row in self.rows})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         last = max(row.summary.last_seed for row in self.rows)
-        return f"{header.env_id} ({kwargs}), {cap}, {n}, seeds {self.game.seed}-{last}"
+        return f"{header.env_id} ({rules}), {cap}, {n}, seeds {self.game.seed}-{last}"
 
     @property
     def all_tiles(self) -> list[int]:
@@ -96,7 +105,7 @@ def compare(
     with process_pool(workers) if parallel else nullcontext(executor) as shared:
         for game in suite.games:
             rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
-            result = GameResult(game, sorted(rows, key=lambda row: -row.summary.mean.value))
+            result = GameResult(game, sorted(_with_ratios(rows, game), key=lambda row: -row.summary.mean.value))
             print_result(result, screen)
             results.append(result)
     if folder is not None:
@@ -120,6 +129,13 @@ def _play(game: Game, entry: Entry, folder: Path | None, workers: int, executor:
     return Row(entry, evaluation, evaluation.summary())
 
 
+def _with_ratios(rows: list[Row], game: Game) -> list[Row]:
+    base = next((row for row in rows if row.entry.label == game.baseline), None)
+    if base is None:
+        return rows
+    return [row if row is base else replace(row, ratio=row.evaluation.ratio(base.evaluation)) for row in rows]
+
+
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -127,43 +143,65 @@ def print_result(result: GameResult, screen: Console) -> None:
     """Print a game's table with what its figures rest on."""
     screen.print(Text.assemble((result.game.name, "bold"), ": ", result.conditions), soft_wrap=True)
     screen.print(_table(result))
-    note = (
-        "Below each estimate its 95% interval: bootstrap for scores, Wilson's for shares of games that reached a tile."
-    )
-    screen.print(f"[dim]{note}[/dim]", highlight=False, soft_wrap=True)
+    screen.print(f"[dim]{_note(result)}[/dim]", highlight=False, soft_wrap=True)
+
+
+def _note(result: GameResult) -> str:
+    """Where the table's intervals come from."""
+    headline = result.kind.headline
+    note = "Below each estimate its 95% interval: bootstrap"
+    if result.all_tiles:
+        note += ", Wilson's for shares of games that reached a tile"
+    if any(row.evaluation.censored for row in result.rows):
+        note += (
+            f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
+            " with the exact Poisson interval, and a ratio has the exact binomial one"
+        )
+    return f"{note}."
 
 
 def _table(result: GameResult) -> Table:
     """One line per player, each estimate above its interval."""
     view = Table(padding=(0, 1, 0, 0), box=None)
     view.add_column("player", overflow="fold", min_width=16)
-    for name in ("N", "mean", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles), "moves", "ms/move"):
+    kind, capped = result.kind, any(row.summary.capped for row in result.rows)
+    names = ["N", f"mean {kind.headline}", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles)]
+    names += [f"{kind.turn}s", f"ms/{kind.turn}", *(["capped"] if capped else [])]
+    names += ["deaths"] if capped and kind.memoryless else []
+    for name in names:
         view.add_column(name, justify="right", no_wrap=True)
-    capped = any(row.summary.capped for row in result.rows)
-    if capped:
-        view.add_column("capped", justify="right")
+    if result.game.baseline is not None:
+        view.add_column(Text(f"over {result.game.baseline}"), justify="right", overflow="fold")
     for row in result.rows:
         summary = row.summary
         cells: list[str | Text] = [Text(row.entry.label), str(summary.episodes)]
-        cells += [_cell(score, short) for score in (summary.mean, summary.median, summary.iqm)]
+        cells += [_cell(estimate, short) for estimate in (summary.mean, summary.median, summary.iqm)]
         cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
         cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
-        view.add_row(*cells, *([str(summary.capped)] if capped else []))
+        cells += [str(summary.capped)] if capped else []
+        cells += [str(summary.deaths)] if capped and kind.memoryless else []
+        cells += [] if result.game.baseline is None else [_cell(row.ratio, short)]
+        view.add_row(*cells)
     return view
 
 
-def _cell(interval: Interval, number: Callable[[float], str]) -> str:
-    if math.isnan(interval.low):
-        return f"{number(interval.value)}\n[dim]-[/dim]"
-    return f"{number(interval.value)}\n[dim]{number(interval.low)}-{number(interval.high)}[/dim]"
+def _cell(interval: Interval | None, number: Callable[[float], str]) -> str:
+    """An estimate above its interval; a dash for what the games cannot tell."""
+    if interval is None:
+        return "-"
+    value = number(interval.value) if math.isfinite(interval.value) else "-"
+    ends = f"{number(interval.low)}-{number(interval.high)}" if math.isfinite(interval.low) else "-"
+    return f"{value}\n[dim]{ends}[/dim]"
 
 
 def short(number: float) -> str:
     """A number to three digits.
 
-    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678)]
-    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M']
+    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678, float("inf"))]
+    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M', 'inf']
     """
+    if math.isinf(number):
+        return "inf"
     for unit, size in (("M", 1e6), ("k", 1e3), ("", 1.0)):
         if abs(number) >= 0.9995 * size or not unit:
             scaled = number / size
@@ -235,6 +273,7 @@ def _flat(result: GameResult, row: Row) -> dict[str, Any]:
     }
     figures = {name: value for name, value in vars(summary).items() if name != "tiles"}
     figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in result.all_tiles}
+    figures |= {} if row.ratio is None else {"ratio": row.ratio}
     for name, value in figures.items():
         if isinstance(value, Interval):
             cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
@@ -252,7 +291,8 @@ def _json(suite: Suite, results: list[GameResult]) -> dict[str, Any]:
                 "label": row.entry.label,
                 "player": row.evaluation.header.player,
                 "options": row.evaluation.header.options,
-                **_without_nan(asdict(row.summary)),
+                **_finite(asdict(row.summary)),
+                **({} if row.ratio is None else {"ratio": _finite(asdict(row.ratio))}),
             }
             for row in result.rows
         ]
@@ -262,14 +302,15 @@ def _json(suite: Suite, results: list[GameResult]) -> dict[str, Any]:
                 "env": header.env_id,
                 "env_kwargs": header.env_kwargs,
                 "max_episode_steps": header.max_episode_steps,
+                "baseline": result.game.baseline,
                 "players": players,
             }
         )
     return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name, "games": games}
 
 
-def _without_nan(value: Any) -> Any:
-    """The value with None for NaN, which JSON does not know."""
+def _finite(value: Any) -> Any:
+    """The value with None for NaN and infinity, which JSON does not know."""
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -24,7 +24,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mergefall_training.console import console
 from mergefall_training.records import Episode, Game2048Episode, Header, RecordFile
-from mergefall_training.statistics import Interval, bootstrap, interquartile_mean, wilson
+from mergefall_training.statistics import (
+    Interval,
+    bootstrap,
+    exponential_mean,
+    exponential_ratio,
+    interquartile_mean,
+    ratio,
+    wilson,
+)
 from mergefall_training.workers import Task, check_executor, play_all, task
 
 SEEDS = 1_000_000  # Seeds from here on are kept for training: no agent shall be evaluated on what it was trained on.
@@ -32,19 +40,23 @@ SEEDS = 1_000_000  # Seeds from here on are kept for training: no agent shall be
 
 @dataclass(frozen=True)
 class Summary:
-    """What the episodes show: scores with 95 % bootstrap intervals, tile rates with Wilson's, and the cost of a move.
+    """What the episodes show: their headline figure, which ``headline`` names, with 95 % intervals; a move's cost.
 
-    ``tiles`` maps each tile value from 8 up to the largest one seen to the share of games that reached it (2048 only);
-    ``capped`` counts the games that a cap ended.
+    ``capped`` counts the games that a cap ended, ``deaths`` the others. The intervals of ``mean``, ``median`` and
+    ``iqm`` are bootstrapped; of Tetris with capped games the mean is `exponential_mean`, and there is no more to say.
+    ``tiles`` maps each tile value from 8 up to the largest one seen to the share of games that reached it (2048 only),
+    with Wilson's interval. Moves are pieces in Tetris.
     """
 
+    headline: str
     episodes: int
     first_seed: int
     last_seed: int
+    deaths: int
     capped: int
     mean: Interval
-    median: Interval
-    iqm: Interval
+    median: Interval | None
+    iqm: Interval | None
     tiles: dict[int, Interval]
     moves_per_game: float
     ms_per_move: float
@@ -56,6 +68,26 @@ class Evaluation:
 
     header: Header
     episodes: list[Episode]
+
+    @property
+    def kind(self) -> type[Episode]:
+        """The type of the episodes, which knows what is particular to the game."""
+        return type(self.episodes[0])
+
+    @property
+    def results(self) -> NDArray[np.int64]:
+        """The headline figure of each game, int64[episodes]."""
+        return np.array([episode.result for episode in self.episodes], dtype=np.int64)
+
+    @property
+    def deaths(self) -> int:
+        """How many games ended by themselves."""
+        return sum(episode.terminated for episode in self.episodes)
+
+    @property
+    def censored(self) -> bool:
+        """Whether a cap hid how far games would have gone, but their mean can be told all the same."""
+        return self.kind.memoryless and self.deaths < len(self.episodes)
 
     @property
     def scores(self) -> NDArray[np.int64]:
@@ -71,21 +103,35 @@ class Evaluation:
         """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
         return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
 
+    def mean(self) -> Interval:
+        """The mean result with its 95 % interval: bootstrapped, or `exponential_mean` where games are censored."""
+        if self.censored:
+            return exponential_mean(int(self.results.sum()), self.deaths)
+        return bootstrap(np.mean, self.results)
+
+    def ratio(self, other: Evaluation) -> Interval:
+        """The mean result over another player's, with the 95 % interval that fits both; results are not negative."""
+        if self.censored or other.censored:
+            return exponential_ratio(int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)
+        return ratio(self.results, other.results)
+
     def summary(self) -> Summary:
         """The figures that tables and plots print."""
-        lengths = sum(episode.length for episode in self.episodes)
+        seconds, actions = sum(e.seconds for e in self.episodes), sum(e.length for e in self.episodes)
         largest = int(self.max_tiles.max(initial=0))
         return Summary(
+            headline=self.kind.headline,
             episodes=len(self.episodes),
             first_seed=self.episodes[0].seed,
             last_seed=self.episodes[-1].seed,
-            capped=sum(not episode.terminated for episode in self.episodes),
-            mean=bootstrap(np.mean, self.scores),
-            median=bootstrap(np.median, self.scores),
-            iqm=bootstrap(interquartile_mean, self.scores),
+            deaths=self.deaths,
+            capped=len(self.episodes) - self.deaths,
+            mean=self.mean(),
+            median=None if self.censored else bootstrap(np.median, self.results),
+            iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
-            moves_per_game=lengths / len(self.episodes),
-            ms_per_move=1000 * sum(episode.seconds for episode in self.episodes) / lengths,
+            moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
+            ms_per_move=1000 * seconds / actions,
         )
 
 
@@ -161,20 +207,20 @@ def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractCo
 def _progress(
     title: str, done: Mapping[int, Episode], total: int, enabled: bool
 ) -> Iterator[Callable[[Episode], None]]:
-    """A progress bar on stderr with the mean score so far; it yields what takes each finished episode."""
-    score, count = sum(episode.score for episode in done.values()), len(done)
+    """A progress bar on stderr with the mean result so far; it yields what takes each finished episode."""
+    results, count = sum(episode.result for episode in done.values()), len(done)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
     columns += (TextColumn("mean {task.fields[mean]}"), TimeElapsedColumn(), TimeRemainingColumn())
 
     def mean() -> str:
-        return f"{score / count:,.0f}" if count else "-"
+        return f"{results / count:,.0f}" if count else "-"
 
     with Progress(*columns, console=console(stderr=True), disable=not enabled) as bar:
         row = bar.add_task(title, total=total, completed=count, mean=mean())
 
         def show(episode: Episode) -> None:
-            nonlocal score, count
-            score, count = score + episode.score, count + 1
+            nonlocal results, count
+            results, count = results + episode.result, count + 1
             bar.update(row, completed=count, mean=mean())
 
         yield show

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import textwrap
 from typing import TYPE_CHECKING, Literal
 
 import matplotlib
@@ -12,18 +14,28 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall_training.statistics import survival
+
 if TYPE_CHECKING:
     from mergefall_training.comparison import GameResult
+    from mergefall_training.statistics import Interval
 
 # Okabe and Ito's palette, told apart with any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
+PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 
 
 def draw(result: GameResult) -> dict[str, bytes]:
-    """The game's plots as PNG files by name: ``scores``, ``speed``, and ``tiles`` where the game has tiles."""
-    figures = {"scores": _scores(result), "speed": _speed(result)}
+    """The game's plots as PNG files by name: the headline figure (``scores`` or ``lines``) with intervals, ``speed``.
+
+    Also ``tiles`` where the game has tiles, ``survival`` where it is memoryless.
+    """
+    headline = result.kind.headline
+    figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
     if result.rows[0].evaluation.max_tiles.size:
         figures["tiles"] = _tiles(result)
+    if result.kind.memoryless:
+        figures["survival"] = _survival(result)
     return {name: _png(figure) for name, figure in figures.items()}
 
 
@@ -37,7 +49,7 @@ def _figure(result: GameResult, title: str, height: float) -> tuple[Figure, Axes
     figure = Figure(figsize=(10, height), layout="constrained")
     axes = figure.add_subplot()
     figure.suptitle(f"{result.game.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
-    axes.set_title(result.conditions, loc="left", fontsize=8, color=GREY)
+    axes.set_title(textwrap.fill(result.conditions, 110), loc="left", fontsize=8, color=GREY)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
@@ -50,10 +62,10 @@ def _players_axis(axes: Axes, result: GameResult) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _score_axis(axes: Axes, name: Literal["x", "y"], scores: ArrayLike) -> None:
-    """Logarithmic where scores differ by an order of magnitude, with plain numbers along it."""
+def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
+    """Logarithmic where results differ by an order of magnitude, with plain numbers along it."""
     axis = axes.xaxis if name == "x" else axes.yaxis
-    if 0 < 20 * np.min(scores) < np.max(scores):
+    if 0 < 20 * np.min(results) < np.max(results):
         axes.set(**{f"{name}scale": "log"})
         # Set after the scale, which brings its own.
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -61,18 +73,28 @@ def _score_axis(axes: Axes, name: Literal["x", "y"], scores: ArrayLike) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def _scores(result: GameResult) -> Figure:
-    figure, axes = _figure(result, "final score, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
+def _seen(interval: Interval) -> tuple[float, float, float]:
+    """Value, low and high as they are drawn: a lower bound, where there is no more, is a point."""
+    if math.isinf(interval.high):
+        return (interval.low if math.isinf(interval.value) else interval.value), interval.low, interval.low
+    return interval.value, interval.low, interval.high
+
+
+def _headline(result: GameResult) -> Figure:
+    headline = result.kind.headline
+    figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     _players_axis(axes, result)
     for number, (name, colour, marker) in enumerate(
         [("mean", BLUE, "o"), ("interquartile mean", ORANGE, "s"), ("median", GREEN, "D")]
     ):
-        estimates = [getattr(row.summary, "iqm" if "inter" in name else name) for row in result.rows]
-        y = np.arange(len(estimates)) + 0.22 * (number - 1)
-        axes.hlines(y, [e.low for e in estimates], [e.high for e in estimates], colors=colour, linewidth=2, alpha=0.7)
-        axes.plot([e.value for e in estimates], y, marker, color=colour, markersize=5, label=name)
-    _score_axis(axes, "x", [row.summary.mean.value for row in result.rows])
-    axes.set_xlabel("score")
+        found = [getattr(row.summary, "iqm" if "inter" in name else name) for row in result.rows]
+        values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in found]).T
+        y = np.arange(len(found)) + 0.22 * (number - 1)
+        axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
+        axes.plot(values, y, marker, color=colour, markersize=5, label=name)
+    _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
+    capped = any(row.evaluation.censored for row in result.rows)
+    axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -108,21 +130,46 @@ def _tiles(result: GameResult) -> Figure:
     return figure
 
 
+def _survival(result: GameResult) -> Figure:
+    """The share of games still alive against their lines; thin, the exponential of the same mean."""
+    headline = result.kind.headline
+    figure, axes = _figure(result, f"games still alive after so many {headline}", 5)
+    last = max(1, *(row.evaluation.results.max() for row in result.rows))
+    means = [_seen(row.summary.mean)[0] for row in result.rows]
+    for number, (row, mean) in enumerate(zip(result.rows, means, strict=True)):
+        evaluation, colour = row.evaluation, PALETTE[number % len(PALETTE)]
+        times, shares = survival(evaluation.results, [episode.terminated for episode in evaluation.episodes])
+        times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
+        label = f"{row.entry.label}, N={row.summary.episodes}"
+        axes.step(times, shares, "-" if number < len(PALETTE) else "--", where="post", color=colour, label=label)
+        if row.summary.deaths and mean > 0:
+            x = np.geomspace(0.01, last, 300)
+            axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
+    _headline_axis(axes, "x", means)
+    axes.set_xlim(min(means) / 30 if axes.get_xscale() == "log" else 0, last)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)")
+    axes.set_ylabel("share of games")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
 def _speed(result: GameResult) -> Figure:
-    figure, axes = _figure(result, "mean score against thinking time", 6)
+    headline, turn = result.kind.headline, result.kind.turn
+    figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
     times = np.array([row.summary.ms_per_move for row in result.rows])
-    means = np.array([row.summary.mean.value for row in result.rows])
-    low = np.array([row.summary.mean.low for row in result.rows])
-    high = np.array([row.summary.mean.high for row in result.rows])
+    means, low, high = np.array([_seen(row.summary.mean) for row in result.rows]).T
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1,) if times.max() > 100 * times.min() else (1, 2, 3, 5, 7)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    _score_axis(axes, "y", means)
-    axes.set_xlabel("ms per move (wall time of the game / moves)")
-    axes.set_ylabel("mean score")
+    _headline_axis(axes, "y", means)
+    axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
+    axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     # Labels stand in a column of their own, in the order of the points, so that they never cover each other.
     places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(np.stack([times, means], 1)))[:, 1])

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 FORMAT = "mergefall episodes"
 VERSION = 1
@@ -21,13 +21,34 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Episode:
-    """One finished episode; ``seconds`` is its wall time, ``terminated`` is False where a cap ended it."""
+    """One finished episode; ``seconds`` is its wall time, ``terminated`` is False where a cap ended it.
+
+    What is particular to a game is said once, by its type. ``headline`` names the figure that a game is judged by;
+    ``memoryless`` says that this figure grows until an accident ends the game, each move as likely as any other, so
+    that its mean can be told from capped games too. ``turn`` is what a move is called, ``size`` the environment's
+    arguments that size the board, in the order that the game's literature writes them.
+    """
+
+    headline: ClassVar[str] = "score"
+    memoryless: ClassVar[bool] = False
+    turn: ClassVar[str] = "move"
+    size: ClassVar[tuple[str, ...]] = ("rows", "cols")
 
     seed: int
     score: int
     length: int
     terminated: bool
     seconds: float
+
+    @property
+    def result(self) -> int:
+        """The headline figure."""
+        return getattr(self, self.headline)
+
+    @property
+    def turns(self) -> int:
+        """How many moves the game took."""
+        return self.length
 
 
 @dataclass(frozen=True)
@@ -37,7 +58,24 @@ class Game2048Episode(Episode):
     max_tile: int
 
 
-_KINDS: tuple[type[Episode], ...] = (Game2048Episode, Episode)
+@dataclass(frozen=True)
+class TetrisEpisode(Episode):
+    """One finished game of Tetris: ``lines`` cleared and ``pieces`` placed (``length`` counts illegal actions too)."""
+
+    headline: ClassVar[str] = "lines"
+    memoryless: ClassVar[bool] = True
+    turn: ClassVar[str] = "piece"
+    size: ClassVar[tuple[str, ...]] = ("cols", "rows")
+
+    lines: int
+    pieces: int
+
+    @property
+    def turns(self) -> int:
+        return self.pieces
+
+
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, Episode)
 
 
 def episode_from(record: Mapping[str, Any]) -> Episode:
@@ -50,8 +88,8 @@ def episode_from(record: Mapping[str, Any]) -> Episode:
     for kind in _KINDS:
         if given == {field.name: field.type for field in fields(kind)}:
             return kind(**record)
-    expected = {field.name: field.type for field in fields(Game2048Episode)}
-    raise ValueError(f"no episode has the fields {given}; a game of 2048 has {expected}")
+    expected = "; or ".join(str({field.name: field.type for field in fields(kind)}) for kind in _KINDS)
+    raise ValueError(f"no episode has the fields {given}; expected {expected}")
 
 
 @dataclass(frozen=True)

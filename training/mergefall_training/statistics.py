@@ -2,11 +2,14 @@
 
 Three aggregates with bootstrap intervals (mean, median, interquartile mean), after Agarwal et al., "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice" (NeurIPS 2021), and Wilson's interval for rates (JASA 22, 1927).
+For games whose length is exponential, the mean and its exact interval when a cap has ended some of them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol
@@ -21,7 +24,10 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate and the ends of its confidence interval; NaN ends where the data cannot tell."""
+    """A point estimate and the ends of its confidence interval.
+
+    NaN where the data cannot tell, infinite where they set no bound.
+    """
 
     value: float
     low: float
@@ -60,12 +66,47 @@ def bootstrap(
     >>> bootstrap(np.mean, [3, 3, 3, 3])
     Interval(value=3.0, low=3.0, high=3.0)
     """
+
+    def pooled(arrays: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return statistic(np.concatenate(arrays, axis=-1), axis=-1)
+
+    return _bootstrap(pooled, strata, confidence, resamples, seed)
+
+
+def ratio(
+    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """The mean of samples ``a`` over the mean of ``b``, both not negative, with its bootstrap percentile interval.
+
+    ``a`` and ``b`` (1-D) are resampled independently. Infinite where the mean of ``b`` is 0, NaN where both are.
+
+    >>> ratio([6, 6, 6], [2, 2])
+    Interval(value=3.0, low=3.0, high=3.0)
+    """
+
+    def share(arrays: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        # Not the ratio itself: between two infinite ratios lies no quantile, between two shares of 1 it does.
+        mean_a, mean_b = (np.mean(array, axis=-1) for array in arrays)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(mean_a / (mean_a + mean_b), dtype=np.float64)
+
+    shares = _bootstrap(share, (a, b), confidence, resamples, seed)
+    return Interval(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
+
+
+def _bootstrap(
+    estimate: Callable[[list[NDArray[np.float64]]], NDArray[np.float64]],
+    strata: tuple[ArrayLike, ...],
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> Interval:
+    """An estimate from strata (along their last axis), and the percentiles of it when each is resampled."""
     arrays = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
     if not arrays or any(array.ndim != 1 or not len(array) for array in arrays):
         raise ValueError(f"expected strata of 1-D, non-empty samples; got shapes {[a.shape for a in arrays]}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; expected a share between 0 and 1, such as 0.95")
-    value = float(statistic(np.concatenate(arrays), axis=-1))
+    tail = _tail(confidence)
+    value = float(estimate(arrays))
     if min(map(len, arrays)) < 2:
         return Interval(value, math.nan, math.nan)
     rng = np.random.default_rng(seed)
@@ -73,11 +114,16 @@ def bootstrap(
     estimates = []
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        resampled = [array[rng.integers(len(array), size=(rows, len(array)))] for array in arrays]
-        estimates.append(statistic(np.concatenate(resampled, axis=1), axis=-1))
-    tail = (1 - confidence) / 2
+        estimates.append(estimate([array[rng.integers(len(array), size=(rows, len(array)))] for array in arrays]))
     low, high = np.quantile(np.concatenate(estimates), [tail, 1 - tail])
     return Interval(value, float(low), float(high))
+
+
+def _tail(confidence: float) -> float:
+    """What an interval leaves out on either side."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; expected a share between 0 and 1, such as 0.95")
+    return (1 - confidence) / 2
 
 
 def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
@@ -87,11 +133,146 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
     >>> print(f"{rate.value:.0%} ({rate.low:.1%} to {rate.high:.1%})")
     100% (96.3% to 100.0%)
     """
-    if not 0 <= successes <= trials or trials == 0:
-        raise ValueError(f"expected 0 <= successes <= trials and trials > 0; got {successes} of {trials}")
-    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+    _check_counts(successes, trials)
+    z2 = NormalDist().inv_cdf(1 - _tail(confidence)) ** 2
     rate = successes / trials
     centre = (rate + z2 / (2 * trials)) / (1 + z2 / trials)
     half = math.sqrt(z2 * (rate * (1 - rate) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
     # At the ends the bound is the rate itself; rounding must not push it past.
     return Interval(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
+
+
+# -- games that a cap may end -----------------------------------------------------------------------------------------
+
+
+def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """The mean length of games: ``total`` is the sum of all lengths, ``deaths`` how many games no cap ended.
+
+    The maximum-likelihood estimate where lengths are exponential and a cap ended the other games: total / deaths. Its
+    interval is the exact one of the Poisson mean behind the number of deaths (`poisson_mean`); without a death there
+    is a lower bound only. Games of Tetris are nearly exponential (Thiery & Scherrer, ICGA Journal 32, 2009).
+
+    >>> exponential_mean(1000, 10).value
+    100.0
+    """
+    if not total >= 0:
+        raise ValueError(f"total is {total}; expected the sum of the games' lengths, at least 0")
+    expected = poisson_mean(deaths, confidence=confidence)
+    if deaths == 0:
+        return Interval(math.inf, total / expected.high, math.inf)
+    return Interval(total / deaths, total / expected.high, total / expected.low)
+
+
+def exponential_ratio(
+    total_a: float, deaths_a: int, total_b: float, deaths_b: int, *, confidence: float = CONFIDENCE
+) -> Interval:
+    """The mean length of games a over that of games b, from what `exponential_mean` takes, with an exact interval.
+
+    Given how many deaths there are in all, those of a are binomial, their share p = 1 / (1 + ratio · total_b / total_a)
+    (Przyborowski & Wilenski, Biometrika 1940); the ends of p are Clopper and Pearson's.
+
+    >>> exponential_ratio(3000, 10, 100, 10).value
+    30.0
+    """
+    if not (total_a >= 0 and total_b >= 0):
+        raise ValueError(f"totals are {total_a} and {total_b}; expected sums of the games' lengths, at least 0")
+    if deaths_a < 0 or deaths_b < 0:
+        raise ValueError(f"deaths are {deaths_a} and {deaths_b}; expected at least 0")
+    if deaths_a + deaths_b == 0:
+        return Interval(math.nan, 0.0, math.inf)
+    share = clopper_pearson(deaths_a, deaths_a + deaths_b, confidence=confidence)
+    return Interval(*(_quotient(total_a * (1 - p), total_b * p) for p in (share.value, share.high, share.low)))
+
+
+def survival(lengths: ArrayLike, ended: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The share of games that outlive each length, from games of which a cap ended some: the product-limit estimate.
+
+    ``lengths`` of n games and bool ``ended``[n], False where a cap did it. Returns the lengths at which games ended,
+    float64[m] from the shortest on, and the shares that went on beyond, float64[m] (Kaplan & Meier, JASA 53, 1958).
+
+    >>> survival([3, 1, 1, 5], [True, True, True, False])
+    (array([1., 3.]), array([0.5 , 0.25]))
+    """
+    lengths = np.asarray(lengths, dtype=np.float64)
+    times, deaths = np.unique(lengths[np.asarray(ended, dtype=bool)], return_counts=True)
+    alive = len(lengths) - np.searchsorted(np.sort(lengths), times)
+    return times, np.cumprod(1 - deaths / alive, dtype=np.float64)
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if b else math.inf if a else math.nan
+
+
+def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """The mean of a Poisson variable that came out as ``count``, with its exact interval (Garwood, Biometrika 1936).
+
+    >>> mean = poisson_mean(10)
+    >>> print(f"{mean.value:.0f} ({mean.low:.3f} to {mean.high:.2f})")
+    10 (4.795 to 18.39)
+    """
+    if count < 0:
+        raise ValueError(f"count is {count}; expected at least 0")
+    tail = _tail(confidence)
+
+    def chance(mean: float) -> float:
+        return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+
+    def at_most(mean: float) -> float:
+        return _series(chance(mean), (i / mean for i in range(count, 0, -1)))
+
+    def at_least(mean: float) -> float:
+        return _series(chance(mean), (mean / i for i in itertools.count(count + 1)))
+
+    beyond = count + 1.0
+    while at_most(beyond) > tail:
+        beyond *= 2
+    low = _crossing(lambda mean: at_least(mean) > tail, 0, count) if count else 0.0
+    return Interval(float(count), low, _crossing(lambda mean: at_most(mean) < tail, count, beyond))
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """A rate with its exact interval (Clopper & Pearson, Biometrika 1934): it covers at least as often as it says.
+
+    >>> rate = clopper_pearson(0, 10)
+    >>> print(f"{rate.value:.0%} ({rate.low:.0%} to {rate.high:.1%})")
+    0% (0% to 30.8%)
+    """
+    _check_counts(successes, trials)
+    tail, k, n = _tail(confidence), successes, trials
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+    def chance(rate: float) -> float:
+        return math.exp(ways + k * math.log(rate) + (n - k) * math.log1p(-rate))
+
+    def at_most(rate: float) -> float:
+        return _series(chance(rate), (i / (n - i + 1) * (1 - rate) / rate for i in range(k, 0, -1)))
+
+    def at_least(rate: float) -> float:
+        return _series(chance(rate), ((n - i) / (i + 1) * rate / (1 - rate) for i in range(k, n)))
+
+    low = _crossing(lambda rate: at_least(rate) > tail, 0, k / n) if k else 0.0
+    high = _crossing(lambda rate: at_most(rate) < tail, k / n, 1) if k < n else 1.0
+    return Interval(k / n, low, high)
+
+
+def _check_counts(successes: int, trials: int) -> None:
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"expected 0 <= successes <= trials and trials > 0; got {successes} of {trials}")
+
+
+def _series(term: float, factors: Iterable[float]) -> float:
+    """The sum of terms that shrink, the first one given and each next one as a factor of the one before."""
+    total = term
+    for factor in factors:
+        term *= factor
+        total += term
+        if term <= 1e-17 * total:
+            break
+    return total
+
+
+def _crossing(beyond: Callable[[float], bool], low: float, high: float) -> float:
+    """Where ``beyond`` turns from false (at ``low``) to true (at ``high``), by bisection to the last digit."""
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high

@@ -1,7 +1,9 @@
 """Tuning the weights of a player's heuristic by hill climbing (`climbing.py`) over the games that it plays.
 
-A *trial* plays games with one set of weights; its value is their mean score. The mean, not the mean of logarithms: it
-is what evaluations report, a game may well score 0, and a player's scores spread no less in logarithms.
+A *trial* plays games with one set of weights; its value is their mean score (in Tetris: lines). The mean, not the
+mean of logarithms: it is what evaluations report, a game may well end at 0, and a player's scores spread no less in
+logarithms. A cap bounds long games of Tetris, and the mean is that of games cut short: a low one makes good weights
+look alike.
 
 All trials play the same games, seeds from 500 000 on, so that luck is common to what is compared. The best of many
 trials was also the luckiest: the ends of the best climbs, and the start, then play ``finals`` games each, seeds from
@@ -42,6 +44,8 @@ def weights_of(spec: Any, path: str = "") -> Weights:
 
     >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
     {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
+    >>> weights_of({"name": "two-tetrad", "f1": 40.0, "f8": 20.0, "reading": "chosen"})
+    {'f1': 40.0, 'f8': 20.0}
     """
     found: Weights = {}
     for name, value in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
@@ -70,7 +74,7 @@ def with_weights(spec: Any, weights: Weights) -> Any:
 
 @dataclass(frozen=True)
 class Trial:
-    """Games ``seed`` to ``seed + games − 1`` with ``weights``: mean score, its standard error, and seconds taken."""
+    """Games ``seed`` to ``seed + games − 1`` with ``weights``: mean result, its standard error, and seconds taken."""
 
     weights: Weights
     seed: int
@@ -128,9 +132,9 @@ def tune(
         begun = perf_counter()
         changed = make(player, **{**options, option: with_weights(spec, weights)}).with_rules(job.env_kwargs)
         seeds = range(seed, seed + games)
-        scores = [episode.score for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
-        error = float(np.std(scores)) / math.sqrt(games)
-        return Trial(weights, seed, games, float(np.mean(scores)), round(error, 1), round(perf_counter() - begun, 3))
+        results = [episode.result for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
+        error = float(np.std(results)) / math.sqrt(games)
+        return Trial(weights, seed, games, float(np.mean(results)), round(error, 1), round(perf_counter() - begun, 3))
 
     with (
         _Record(out, header, play) as record,
@@ -170,7 +174,7 @@ def print_tuning(tuning: Tuning) -> None:
     for trial in tuning.finalists:
         last = trial.seed + trial.games - 1
         start = " (the start)" if trial.weights == tuning.trials[0].weights else ""
-        print(f"mean score {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
+        print(f"mean {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
     print(f"best after {len(tuning.trials)} trials:")
     print(json.dumps(tuning.heuristic))
 

@@ -117,10 +117,11 @@ class Show:
         return f"{self.title}, seed {self.seed}: {_figures(info)}"
 
     def _check(self, info: Mapping[str, Any]) -> None:
-        if self.record and (info["score"], info["moves"]) != (self.record.score, self.record.length):
+        record = self.record
+        if record and (info[record.headline], info["moves"]) != (record.result, record.length):
             raise ValueError(
-                f"this game ended with score {info['score']} after {info['moves']} moves, the recorded one with "
-                f"{self.record.score} after {self.record.length}: the player or the game has changed since"
+                f"this game ended with {record.headline} {info[record.headline]} after {info['moves']} moves, the "
+                f"recorded one with {record.result} after {record.length}: the player or the game has changed since"
             )
 
 

@@ -37,6 +37,8 @@ LINE_SCORES = np.array([0, 40, 100, 300, 1200, 1240], dtype=np.int64)
 
 FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # table row of id 0, see pieces.py
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
+COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
+IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
 
 # What `step` returns in one integer: whether the action was legal, whether the game is over, and the lines.
 LEGAL_BIT, OVER_BIT, LINES_SHIFT = 0, 1, 8
@@ -154,7 +156,8 @@ def draw_piece(state):
         piece = nth_bit(bag, below(bits, popcount(U(bag))))
         state[BAG] = U(bag & ~(1 << piece))
         return piece
-    return nth_bit(drawn, below(bits, popcount(U(drawn))))
+    pieces = piece_set(state)
+    return IDS[pieces, below(bits, COUNTS[pieces])]
 
 
 @kernel

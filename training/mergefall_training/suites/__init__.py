@@ -7,9 +7,10 @@ the players that all play from the same seeds::
     games:
       - name: 2048-2x3
         env: mergefall/Game2048-v0
-        env_kwargs: {rows: 2, cols: 3}      # may be left out, as may the next two
+        env_kwargs: {rows: 2, cols: 3}      # may be left out, as may the next three
         max_episode_steps: 10000            # no cap
         seed: 0                             # 0
+        baseline: random                    # the label of the player whose mean the others' are divided by
         episodes: 100
         players:
           - player: 2048/greedy
@@ -64,6 +65,7 @@ class Game:
     max_episode_steps: int | None
     seed: int
     players: tuple[Entry, ...]
+    baseline: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def _game(content: Any, where: str) -> Game:
         env_kwargs=(dict, {}),
         max_episode_steps=(int, None),
         seed=(int, 0),
+        baseline=(str, None),
         episodes=(int, _REQUIRED),
         players=(list, _REQUIRED),
     )
@@ -123,6 +126,9 @@ def _game(content: Any, where: str) -> Game:
         for number, entry in enumerate(given.pop("players"), start=1)
     ]
     _all_different([entry.file_name.lower() for entry in entries], f"labels of {where}")
+    labels = [entry.label for entry in entries]
+    if given["baseline"] not in (None, *labels):
+        raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
     return Game(**given, players=tuple(entries))
 
 

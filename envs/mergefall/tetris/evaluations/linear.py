@@ -211,9 +211,8 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
         steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
         before = memo[at - U(1)]
         cells = MASKS[shape, turn, U(0)] << U(y)
-        beside = cells & memo[at - U(2)] & ~before  # cells that became wells, left of the piece
-        if beside:
-            packed += of_wells(beside, ~before)
+        beside = cells & memo[at - U(2)] & ~before  # the wells that the piece makes of cells on its left
+        packed += of_wells(beside, ~before)
         new = memo[at] | cells
         for i in range(width):
             after = memo[at + i + U(1)]
@@ -229,8 +228,7 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
             before, new = new, after
         packed += of_pair(before, new)
         beside = cells & memo[at + width + U(1)] & ~new
-        if beside:
-            packed += of_wells(beside, ~new)
+        packed += of_wells(beside, ~new)
         if has_diversity and column + WIDTHS[shape, turn] < columns.size:
             steps |= of_step(before, new)
         if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
