@@ -1,6 +1,6 @@
-"""How fast the 2048 environments are, beside others on the same machine in the same run.
+"""How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -16,105 +16,23 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
-from dataclasses import dataclass, field
-from pathlib import Path
 
-HERE = Path(__file__).parent
-PEERS = {"gymnasium-2048": "gymnasium-2048==0.1.2", "pgx": "pgx==2.6.0"}
+from contest import Contestant, contest, goal, peer_python
+
 OUR_SIZES, PGX_SIZES = (1024, 4096, 16384), (1024, 8192)
+TETRIS_SIZES, JUMANJI_SIZES = (256, 4096), (256, 1024)
 
 START = """
 import gymnasium as gym, mergefall
 if {size} == 1:
-    env = gym.make("mergefall/Game2048-v0")
+    env = gym.make("{env}")
     env.reset(seed=0)
     env.step(0)
 else:
-    envs = gym.make_vec("mergefall/Game2048-v0", num_envs={size})
+    envs = gym.make_vec("{env}", num_envs={size})
     envs.reset(seed=0)
     envs.step([0] * {size})
 """
-
-
-def peer_python(name: str) -> str:
-    """The Python of a peer's own environment, which is made if it is not there yet."""
-    folder = Path(".bench") / name
-    binary = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (folder / "made").exists():
-        print(f"making {folder} for {PEERS[name]}", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([binary, "-m", "pip", "install", "--quiet", PEERS[name]], check=True)
-        (folder / "made").touch()
-    return str(binary)
-
-
-@dataclass
-class Contestant:
-    """A worker process and the figures it has given."""
-
-    title: str
-    worker: str
-    size: int = 1
-    python: str = sys.executable
-    figures: list[float] = field(default_factory=list)
-
-    def start(self) -> None:
-        environment = dict(os.environ)
-        if self.python != sys.executable:
-            environment.pop("PYTHONPATH", None)  # the peer's own packages, not ours
-        command = [self.python, str(HERE / "workers.py"), self.worker, str(self.size)]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        self._answer("ready")
-
-    def measure(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.figures.append(float(self._answer()))
-
-    def _answer(self, expected: str | None = None) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().strip()
-        if not line or expected not in (None, line):
-            raise RuntimeError(f"{self.title} answered {line!r} and ended with {self.process.wait()}")
-        return line
-
-    def stop(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.figures)
-
-
-def contest(contestants: list[Contestant], rounds: int) -> list[Contestant]:
-    """Let the contestants take turns for some rounds, then print what each did."""
-    for contestant in contestants:
-        contestant.start()
-    for _ in range(rounds):
-        for contestant in contestants:
-            contestant.measure()
-    for contestant in contestants:
-        contestant.stop()
-        low, high = min(contestant.figures), max(contestant.figures)
-        print(f"  {contestant.title:44} {contestant.median:>13,.0f}/s   ({low:,.0f} to {high:,.0f})")
-    return contestants
-
-
-def goal(title: str, figure: float, target: float, unit: str, smaller: bool = False) -> None:
-    reached = figure <= target if smaller else figure >= target
-    sign = "<=" if smaller else ">="
-    print(f"  {title:44} {figure:>13,.1f}{unit:2}   goal {sign} {target:g}{unit}  {'reached' if reached else 'MISSED'}")
 
 
 def bench_single(rounds: int) -> None:
@@ -167,27 +85,92 @@ def bench_rules(rounds: int) -> None:
     goal("million moves/s", ours.median / 1e6, 25, "M")
 
 
+def bench_tetris_single(rounds: int) -> None:
+    print("\nTetris, one environment through gymnasium.make, random legal placements, 10x20")
+    ours, after, peer = contest(
+        [
+            Contestant("mergefall", "tetris-single-ours"),
+            Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
+            Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", python=peer_python("tetris-gymnasium")),
+        ],
+        rounds,
+    )
+    goal("mergefall / Tetris-Gymnasium", ours.median / peer.median, 1000, "x")
+    print(f"  {'with all afterstates, as the peer gives / it':44} {after.median / peer.median:>13,.1f}x")
+
+
+def bench_tetris_batched(rounds: int) -> None:
+    print("\nTetris, batched, random legal placements, 10x10; jumanji uses all cores")
+    python = peer_python("jumanji")
+    ours = [
+        Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"tetris-batched-{threads}", size)
+        for threads in (1, 2)
+        for size in TETRIS_SIZES
+    ]
+    jumanji = [
+        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, python) for size in JUMANJI_SIZES
+    ]
+    contest(ours + jumanji, rounds)
+    best = max(contestant.median for contestant in ours)
+    goal("mergefall, best / jumanji, 256 games", best / jumanji[0].median, 15, "x")
+    print(f"  {'mergefall, best / jumanji, best':44} {best / max(j.median for j in jumanji):>13,.1f}x")
+
+
+def bench_tetris_players(rounds: int) -> None:
+    print("\nTetris players, decisions/s in whole games, one core")
+    bcts, plain, deep, slides, quintris = contest(
+        [
+            Contestant("greedy BCTS, 10x20", "tetris-greedy"),
+            Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
+            Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
+            Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
+            Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
+        ],
+        rounds,
+    )
+    goal("greedy BCTS, thousand decisions/s", bcts.median / 1000, 1000, "k")
+    print(f"  {'greedy BCTS / plain C':44} {bcts.median / plain.median:>13,.1f}x")
+    goal("two-tetrad deep, drops, ms a move", 1000 / deep.median, 1, "ms", smaller=True)
+    goal("two-tetrad deep, slides, ms a move", 1000 / slides.median, 1, "ms", smaller=True)
+    goal("Quintris depth 2, ms a move", 1000 / quintris.median, 20, "ms", smaller=True)
+    print(f"  {'its document: 10 s a move / mergefall':44} {10 * quintris.median:>13,.0f}x")
+
+
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
-    for size, title in ((1, "one environment"), (64, "64 games"), (1024, "1024 games, all threads")):
+    games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
+    games += (("mergefall/Game2048-v0", 1024, "1024 games of 2048, all threads"),)
+    games += (("mergefall/Tetris-v0", 1, "one Tetris"), ("mergefall/Tetris-v0", 1024, "1024 games of Tetris"))
+    for env, size, title in games:
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
             times = []
             for _ in range(1 + rounds):
                 start = time.perf_counter()
-                command = [sys.executable, "-c", START.format(size=size)]
+                command = [sys.executable, "-c", START.format(env=env, size=size)]
                 subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
                 times.append(time.perf_counter() - start)
         goal(f"{title}, cold", times[0], 10, "s", smaller=True)
         goal(f"{title}, warm", statistics.median(times[1:]), 1.5, "s", smaller=True)
 
 
+PARTS = {
+    "2048": (bench_single, bench_batched, bench_rules),
+    "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
+    "start": (bench_start,),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(PARTS)} (all)")
     parser.add_argument("--rounds", type=int, default=5, help="turns that each contestant takes (5)")
-    rounds = parser.parse_args().rounds
-    for bench in (bench_single, bench_batched, bench_rules, bench_start):
-        bench(rounds)
+    options = parser.parse_args()
+    if unknown := set(options.parts) - PARTS.keys():
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for part in options.parts or PARTS:
+        for bench in PARTS[part]:
+            bench(options.rounds)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,8 @@ import json
 import sys
 import time
 
-SECONDS = 1.0
-
-
-def rate(chunk, size):
-    """Steps per second of `chunk`, which plays `size` steps and returns the seconds they took."""
-    steps, seconds = 0, 0.0
-    while seconds < SECONDS:
-        seconds += chunk()
-        steps += size
-    return steps / seconds
+import tetris_workers
+from measuring import rate
 
 
 def single(name, register):
@@ -162,7 +154,7 @@ WORKERS = {
     "batched-pgx": lambda size: batched_pgx(size, scan=False),
     "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
     "rules": lambda size: rules(),
-}
+} | tetris_workers.WORKERS
 
 if __name__ == "__main__":
     measure = WORKERS[sys.argv[1]](int(sys.argv[2]))
