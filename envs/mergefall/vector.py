@@ -65,7 +65,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         threads: int | None,
         fewest: int,
     ) -> None:
-        """Check the arguments of a batch and lay out its games; a thread is woken for no less than `fewest` of them."""
+        """Check the arguments of a batch and lay out its games; unless told, a thread has no less than `fewest` of them."""
         if render_mode not in (None, "ansi", "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected 'ansi', 'rgb_array' or None")
         modes = [mode.value for mode in AutoresetMode]
@@ -76,8 +76,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
         self.max_episode_steps = max_episode_steps
-        most = cores() if threads is None else integer("threads", threads, 1)
-        self.threads = max(1, min(most, self.num_envs // fewest))
+        usual = max(1, min(cores(), self.num_envs // fewest))
+        self.threads = usual if threads is None else min(integer("threads", threads, 1), self.num_envs)
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
@@ -91,7 +91,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
         self._started = False
-        size = max(fewest, -(-self.num_envs // (2 * self.threads)))  # two parts a thread, so that none waits for long
+        size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
 
     def reset(

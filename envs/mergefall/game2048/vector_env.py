@@ -16,7 +16,7 @@ from mergefall.game2048.render import frame
 from mergefall.game2048.settings import Settings
 from mergefall.vector import GameVectorEnv
 
-FEWEST = 512  # games for a thread: with fewer, waking it takes longer than the work
+FEWEST = 2048  # games for a thread: with fewer, waking it takes longer than the work
 
 
 class Game2048VectorEnv(GameVectorEnv):
@@ -30,7 +30,7 @@ class Game2048VectorEnv(GameVectorEnv):
     `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
     one frame per game (`"ansi"` or `"rgb_array"`).
 
-    A step is shared by `threads` threads, by default one for each core if it has at least 512 games to play; results do
+    A step is shared by `threads` threads, by default one for each core if it has at least 2048 games to play; results do
     not depend on them.
 
     >>> import gymnasium as gym, mergefall

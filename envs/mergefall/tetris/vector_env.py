@@ -16,7 +16,7 @@ from mergefall.tetris.settings import Settings
 from mergefall.tetris.terms import afterstate_terms
 from mergefall.vector import GameVectorEnv
 
-FEWEST = 128  # games for a thread: with fewer, waking it takes longer than the work
+FEWEST = 1024  # games for a thread: with fewer, waking it takes longer than the work
 
 
 class TetrisVectorEnv(GameVectorEnv):
@@ -30,7 +30,7 @@ class TetrisVectorEnv(GameVectorEnv):
     `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
     one frame per game (`"ansi"` or `"rgb_array"`).
 
-    A step is shared by `threads` threads, by default one for each core if it has at least 128 games to play; results do
+    A step is shared by `threads` threads, by default one for each core if it has at least 1024 games to play; results do
     not depend on them.
 
     >>> import gymnasium as gym, mergefall
