@@ -65,7 +65,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         threads: int | None,
         fewest: int,
     ) -> None:
-        """Check the arguments of a batch and lay out its games; unless told, a thread has no less than `fewest` of them."""
+        """Check the arguments of a batch and lay out its games; unless told, a thread has at least `fewest`."""
         if render_mode not in (None, "ansi", "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected 'ansi', 'rgb_array' or None")
         modes = [mode.value for mode in AutoresetMode]

@@ -74,7 +74,7 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """`quick`, `documented`, `prairie-fire`, or a YAML file of one's own."""
+    """`quick`, `documented`, `prairie-fire`, `tetris`, or a YAML file of one's own."""
     out: Path | None = None
     """Folder for episodes, results and plots; results/SUITE unless told. The same command on it resumes."""
     workers: int | None = None

@@ -30,8 +30,8 @@ class Game2048VectorEnv(GameVectorEnv):
     `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
     one frame per game (`"ansi"` or `"rgb_array"`).
 
-    A step is shared by `threads` threads, by default one for each core if it has at least 2048 games to play; results do
-    not depend on them.
+    A step is shared by `threads` threads, by default one for each core that has at least 2048 games to play; results
+    do not depend on them.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Game2048-v0", num_envs=3, autoreset_mode="SameStep")
