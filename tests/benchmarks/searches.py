@@ -26,7 +26,7 @@ DISTINCT = {"depth": "distinct", "order": ORIGINAL_ORDER}
 PLAYERS = {
     "nneonneo, its order, a table for each move": ("2048/expectimax", DISTINCT),
     "nneonneo, fastest: one table": ("2048/expectimax", {**DISTINCT, "table": "shared"}),
-    "nneonneo, fast setting": ("2048/expectimax", {"depth": "distinct", "cutoff": 0.01, "table": "shared"}),
+    "nneonneo, fast setting": ("2048/expectimax", {"depth": "distinct", "cutoff": 0.0125, "table": "shared"}),
     "tile-order expectimax d5": ("2048/expectimax", {"heuristic": "tile-order", "depth": 3}),
     "tile-order alpha-beta d5": ("2048/minimax", {"heuristic": "tile-order", "depth": 3}),
     "tile-order mixed d5": ("2048/mixed", {"heuristic": "tile-order", "depth": 3}),
