@@ -313,12 +313,14 @@ def test_terms_of_all_afterstates(kwargs, name):
     chosen, settings = EVALUATIONS[name], env.settings
     for _ in range(5):
         boards, _, legal = env.afterstates()
-        terms, over = env.afterstate_terms(name)
-        assert equal((terms, over), tuple(array[0] for array in envs.afterstate_terms(name)))
+        terms, legal_too, over = env.afterstate_terms(name)
+        assert equal(legal_too, legal)
+        assert equal((terms, legal, over), tuple(array[0] for array in envs.afterstate_terms(name)))
         board, piece = env._observation()["board"], settings.piece_set.names[env._observation()["piece"]]
         for action in range(settings.n_actions):
             if not legal[action]:
                 assert not terms[action].any()
+                assert not over[action]
                 continue
             slide, rotation, column = np.unravel_index(action, (3, 4, settings.cols))
             placed = place(board, piece, rotation, column, slide, settings.overflow)
