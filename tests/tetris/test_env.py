@@ -164,6 +164,14 @@ def test_bad_options_raise(options, message):
             call()
 
 
+def test_a_start_has_the_pieces_of_the_game():
+    env = TetrisEnv(pieces="sz")
+    assert env.reset(options={"piece": "Z", "next": [3]})[0]["piece"] == 4
+    for options in ({"piece": "I"}, {"piece": 0}):
+        with pytest.raises(ValueError, match="expected one of 3 S, 4 Z"):
+            env.reset(options=options)
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
