@@ -155,6 +155,7 @@ def test_starts_from_options():
         ({"next": [1]}, r"next is \[1\]; expected a list of 2 pieces"),
         ({"next": [1, 9]}, "next is 9"),
         ({"next": "IO"}, "next is 'IO'"),
+        ({"hold": "I", 3: "O"}, "reset options hold 'hold'"),
     ],
 )
 def test_bad_options_raise(options, message):

@@ -223,6 +223,7 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"lost": float("nan")}, "lost=nan"),
         ("tetris/expectimax", {"rewards": "no"}, "rewards='no'"),
         ("tetris/expectimax", {"time_limit": 0}, "time_limit=0"),
+        ("tetris/expectimax", {"time_limit": True}, "time_limit=True"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),
         ("quintris/expectimax", {"evaluation": "bcts"}, "'bcts'"),
     ],

@@ -140,7 +140,7 @@ class Settings:
         `board` is a field as `rules.board_array` takes it, without full rows; `piece` the current piece's id or name;
         `next` the ids or names of all previewed ones. What is left out is an empty board, and pieces that are drawn.
         """
-        unknown = sorted(set(options or ()) - {"board", "piece", "next"})
+        unknown = sorted(set(options or ()) - {"board", "piece", "next"}, key=repr)
         if unknown:
             raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'next'")
         asked = {name: value for name, value in (options or {}).items() if value is not None}
