@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 def seconds_option(time_limit: Any) -> float | None:
     """The option `time_limit`, checked: seconds a decision, None for none."""
-    timed = isinstance(time_limit, int | float) and 0 < time_limit <= threading.TIMEOUT_MAX
-    if time_limit is not None and not timed:
+    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (number and 0 < time_limit <= threading.TIMEOUT_MAX):
         raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
     return time_limit
 

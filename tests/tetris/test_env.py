@@ -155,6 +155,7 @@ def test_starts_from_options():
         ({"next": [1]}, r"next is \[1\]; expected a list of 2 pieces"),
         ({"next": [1, 9]}, "next is 9"),
         ({"next": "IO"}, "next is 'IO'"),
+        ({"hold": "I", 3: "O"}, "reset options hold 'hold'"),
     ],
 )
 def test_bad_options_raise(options, message):
@@ -162,6 +163,14 @@ def test_bad_options_raise(options, message):
     for call in (lambda: env.reset(options=options), lambda: env.set_starts([{}, options])):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_a_start_has_the_pieces_of_the_game():
+    env = TetrisEnv(pieces="sz")
+    assert env.reset(options={"piece": "Z", "next": [3]})[0]["piece"] == 4
+    for options in ({"piece": "I"}, {"piece": 0}):
+        with pytest.raises(ValueError, match="expected one of 3 S, 4 Z"):
+            env.reset(options=options)
 
 
 @pytest.mark.parametrize(
@@ -313,12 +322,14 @@ def test_terms_of_all_afterstates(kwargs, name):
     chosen, settings = EVALUATIONS[name], env.settings
     for _ in range(5):
         boards, _, legal = env.afterstates()
-        terms, over = env.afterstate_terms(name)
-        assert equal((terms, over), tuple(array[0] for array in envs.afterstate_terms(name)))
+        terms, legal_too, over = env.afterstate_terms(name)
+        assert equal(legal_too, legal)
+        assert equal((terms, legal, over), tuple(array[0] for array in envs.afterstate_terms(name)))
         board, piece = env._observation()["board"], settings.piece_set.names[env._observation()["piece"]]
         for action in range(settings.n_actions):
             if not legal[action]:
                 assert not terms[action].any()
+                assert not over[action]
                 continue
             slide, rotation, column = np.unravel_index(action, (3, 4, settings.cols))
             placed = place(board, piece, rotation, column, slide, settings.overflow)

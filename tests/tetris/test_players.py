@@ -181,14 +181,20 @@ def test_rules_come_from_the_environment_and_may_not_differ():
         ({"board": np.full((20, 10), 2), "piece": 0}, "types"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": [0]}, "shapes"),
         ({"board": np.zeros((2, 20, 10), dtype=int), "piece": [0, 0], "next": [0, 0]}, "shapes"),
-        ({"board": np.zeros((20, 10), dtype=int), "piece": 7}, "ids from 0 to 6"),
-        ({"board": np.zeros((20, 10), dtype=int), "piece": -1}, "ids from 0 to 6"),
+        ({"board": np.zeros((20, 10), dtype=int), "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
+        ({"board": np.zeros((20, 10), dtype=int), "piece": -1}, "piece -1; expected one of 0 I, 1 O"),
         ({"board": np.zeros((2, 10), dtype=int), "piece": 0}, "rows is 2"),
     ],
 )
 def test_bad_observations_are_refused(observation, message):
     with pytest.raises(ValueError, match=message):
         make("tetris/bcts").act(observation)
+
+
+def test_a_piece_that_the_game_does_not_have_is_refused():
+    player = make("tetris/expectimax", pieces="sz", distribution="counted", depth=2)
+    with pytest.raises(ValueError, match="got piece 0; expected one of 3 S, 4 Z"):
+        player.act({"board": np.zeros((20, 10), dtype=int), "piece": 0, "next": [4]})
 
 
 def test_bad_states_are_refused():
@@ -200,7 +206,8 @@ def test_bad_states_are_refused():
     ("name", "options", "message"),
     [
         ("tetris/greedy", {"evaluation": "low"}, "'low'"),
-        ("tetris/greedy", {"width": 10}, "'width'"),
+        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has evaluation, cols, rows, pieces"),
+        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has cols, rows, pieces"),
         ("tetris/greedy", {"cols": 3}, "cols is 3"),
         ("tetris/greedy", {"overflow": "none"}, "'none'"),
         ("tetris/rollout", {"games": 0}, "games is 0"),
@@ -216,6 +223,7 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"lost": float("nan")}, "lost=nan"),
         ("tetris/expectimax", {"rewards": "no"}, "rewards='no'"),
         ("tetris/expectimax", {"time_limit": 0}, "time_limit=0"),
+        ("tetris/expectimax", {"time_limit": True}, "time_limit=True"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),
         ("quintris/expectimax", {"evaluation": "bcts"}, "'bcts'"),
     ],

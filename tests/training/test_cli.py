@@ -96,6 +96,7 @@ def test_players_and_envs_are_listed_with_their_options(capsys):
     printed, _, _ = run(capsys, "players")
     assert "2048/random" in printed
     assert "heuristic=" in printed
+    assert "overflow=None" in printed
     printed, _, _ = run(capsys, "envs")
     assert "mergefall/Game2048-v0" in printed
     assert "rows=4" in printed

@@ -13,13 +13,14 @@ fills `values` for all actions, -inf where illegal, and returns the chosen one, 
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -82,6 +83,15 @@ class TetrisPlayer(Player):
 
     remembers = False  # whether decisions depend on anything but the observation
     defaults: Mapping[str, Any] = {}  # of rules that no observation shows, where they are not the environment's
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls) -> None:
+        """Name the rules in the signature, which is where `make` and lists of players find a player's options."""
+        _, *options = inspect.signature(cls.__init__).parameters.values()
+        if options and options[-1].kind is inspect.Parameter.VAR_KEYWORD:
+            rules = options.pop()
+            options += [rules.replace(name=name, kind=rules.KEYWORD_ONLY, default=None) for name in RULES]
+        cls.__signature__ = inspect.Signature(options)
 
     def __init__(self, **rules: Any) -> None:
         if unknown := sorted(set(rules) - set(RULES)):
@@ -214,8 +224,8 @@ class TetrisPlayer(Player):
             raise ValueError(f"{self.name} got a board or pieces of other types; expected cells of 0 and 1, piece ids")
         rules = self._rules_for(boards.shape[-1], boards.shape[-2], following.shape[-1])
         ids = np.concatenate([parts["piece"][..., None], following], axis=-1).astype(np.int64)
-        if ids.size and not 0 <= ids.min() <= ids.max() < rules.n_pieces:
-            raise ValueError(f"{self.name} got piece {ids.max()}; expected ids from 0 to {rules.n_pieces - 1}")
+        if (wrong := ids[~np.isin(ids, rules.piece_set.drawn)]).size:
+            raise ValueError(f"{self.name} got piece {wrong[0]}; expected {rules.pieces_text()}")
         queues = (ids << 4 * np.arange(ids.shape[-1])).sum(axis=-1).astype(np.uint64)
         columns = columns_of(boards)
         return (rules, columns[None], queues[None], True) if single else (rules, columns, queues, False)

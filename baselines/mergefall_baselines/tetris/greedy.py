@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -113,11 +112,12 @@ class Dellacherie(Greedy):
         super().__init__("dellacherie", **rules)
 
 
-def preset(name: str, about: str) -> Callable[..., Greedy]:
-    """A factory of greedy players with one evaluation."""
+def preset(name: str, about: str) -> type[Greedy]:
+    """The class of greedy players with one evaluation."""
 
-    def factory(**rules: Any) -> Greedy:
-        return Greedy(name, **rules)
+    class Preset(Greedy):
+        def __init__(self, **rules: Any) -> None:
+            super().__init__(name, **rules)
 
-    factory.__doc__ = f"{about}: greedy by the evaluation `{name}`. Options: the rules."
-    return factory
+    Preset.__doc__ = f"{about}: greedy by the evaluation `{name}`. Options: the rules."
+    return Preset

@@ -170,8 +170,8 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
         slides: whether placements slide.
         clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
         scored: whether each line of the search is worth 1.
-        bound: None, or a kernel (columns, moves, rows, piece size, weights) -> float64, which no board after that many
-            more placements exceeds in value: it lets the search leave out what cannot matter.
+        bound: None, or a kernel (columns, moves, rows, weights) -> float64, which no board after that many more
+            placements exceeds in value: it lets the search leave out what cannot matter.
     """
     name = f"{cls.name}-{slides}-{clears}-{scored}-{bound is not None}"
     evaluation = cls.kernels(clears)

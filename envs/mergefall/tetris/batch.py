@@ -138,7 +138,7 @@ def kernels_for(slides: bool) -> Kernels:
 
     @kernel(variant=variant)
     def play(state, action):
-        """`game.step`; returns its packed integer."""
+        """Play one action; returns the packed integer of `game.take`."""
         return game.take(state, rest(columns_in(state), table_row(state, queued(state, 0)), action))
 
     @kernel(variant=variant)

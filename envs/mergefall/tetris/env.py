@@ -257,14 +257,14 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         boards, rewards, legal = batch.afterstates(self._states, self.settings)
         return boards[0], rewards[0], legal[0]
 
-    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """An evaluation's terms for each action, in the order of its `term_names`, and which actions end the game.
+    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """An evaluation's terms for each action, in the order of its `term_names`; which are legal, and end the game.
 
-        `evaluation` is a name, a mapping with weights, or an `Evaluation`. Returns terms float64[actions, k] and over
-        bool[actions], all zeros for an illegal action.
+        `evaluation` is a name, a mapping with weights, or an `Evaluation`. Returns terms float64[actions, k], legal
+        bool[actions], over bool[actions]; for an illegal action terms are 0 and over is False.
         """
-        terms, over = afterstate_terms(self._states, self.settings, evaluation)
-        return terms[0], over[0]
+        terms, legal, over = afterstate_terms(self._states, self.settings, evaluation)
+        return terms[0], legal[0], over[0]
 
     def render(self) -> Any:
         """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); shown in a window for `"human"`."""

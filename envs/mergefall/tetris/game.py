@@ -20,7 +20,7 @@ import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
-from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import column_of, rotation_of, row_of
 from mergefall.words import below, next_bits, popcount
 
 U = np.uint64
@@ -40,7 +40,7 @@ DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
 IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
 
-# What `step` returns in one integer: whether the action was legal, whether the game is over, and the lines.
+# What `take` returns in one integer: whether the action was legal, whether the game is over, and the lines.
 LEGAL_BIT, OVER_BIT, LINES_SHIFT = 0, 1, 8
 
 
@@ -269,9 +269,3 @@ def take(state, placement):
     state[ILLEGAL] = U(0)
     lines, over = play(state, placement)
     return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT
-
-
-@kernel
-def step(state, action):
-    """Play one action: see `take`."""
-    return take(state, rest_of(columns_in(state), table_row(state, queued(state, 0)), action, has_slides(state)))

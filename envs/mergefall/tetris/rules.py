@@ -121,12 +121,12 @@ def place(
     columns = field.columns_of(cells)
     placement = rest_of(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
     if placement < 0:
-        width = WIDTHS[index, rotation]
-        why = "a rotation that repeats another"
-        if width:
-            why = (
-                "a slide that is blocked or repeats another placement" if column + width <= cols else "beyond the wall"
-            )
+        if WIDTHS[index, rotation] == 0:
+            why = "a rotation that repeats another"
+        elif column + WIDTHS[index, rotation] > cols:
+            why = "beyond the wall"
+        else:
+            why = "a slide that is blocked or repeats another placement"
         raise ValueError(
             f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
         )

@@ -140,7 +140,7 @@ class Settings:
         `board` is a field as `rules.board_array` takes it, without full rows; `piece` the current piece's id or name;
         `next` the ids or names of all previewed ones. What is left out is an empty board, and pieces that are drawn.
         """
-        unknown = sorted(set(options or ()) - {"board", "piece", "next"})
+        unknown = sorted(set(options or ()) - {"board", "piece", "next"}, key=repr)
         if unknown:
             raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'next'")
         asked = {name: value for name, value in (options or {}).items() if value is not None}
@@ -162,13 +162,17 @@ class Settings:
         return start
 
     def piece_id(self, name: str, piece: Any) -> int:
-        """A piece's id from its name or id; a ValueError names the argument `name` otherwise."""
+        """The id of one of the game's pieces, from its name or id; a ValueError names the argument `name` otherwise."""
         names = self.piece_set.names
-        return (
-            names.index(choice(name, piece, names))
-            if isinstance(piece, str)
-            else integer(name, piece, 0, len(names) - 1)
-        )
+        named = isinstance(piece, str)
+        id = names.index(choice(name, piece, names)) if named else integer(name, piece, 0, len(names) - 1)
+        if id not in self.piece_set.drawn:
+            raise ValueError(f"{name} is {piece!r}; expected {self.pieces_text()}")
+        return id
+
+    def pieces_text(self) -> str:
+        """What pieces the game has, for messages."""
+        return "one of " + ", ".join(f"{id} {self.piece_set.names[id]}" for id in self.piece_set.drawn)
 
     def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The hidden copies int64[n] of each piece in a state."""

@@ -23,8 +23,8 @@ def _kernel(cls: type[Evaluation]) -> Any:
     of_locked = cls.of_locked
 
     @kernel(variant=cls.name)
-    def write(states, weights, terms, over):
-        """Terms float64[n, actions, slots] and whether the action ends the game, bool[n, actions]."""
+    def write(states, weights, terms, legal, over):
+        """Terms float64[n, actions, slots]; whether an action is legal, and ends the game, bool[n, actions]."""
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
             state = states[i]
@@ -35,6 +35,7 @@ def _kernel(cls: type[Evaluation]) -> Any:
                 placement = rest_of(columns, piece, action, game.has_slides(state))
                 if placement < 0:
                     continue
+                legal[i, action] = True
                 y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
                 for c in range(columns.size):
                     after[c] = columns[c]
@@ -53,10 +54,10 @@ def _kernel(cls: type[Evaluation]) -> Any:
 
 def afterstate_terms(
     states: NDArray[np.uint64], settings: Settings, spec: str | Mapping[str, Any] | Evaluation
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The environments' `afterstate_terms`: (terms float64[n, actions, k], over bool[n, actions])."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
     chosen = evaluation(spec)
     terms = np.zeros((len(states), settings.n_actions, len(chosen.slots)))
-    over = np.zeros(terms.shape[:2], np.bool_)
-    _kernel(type(chosen))(states, chosen.weight_vector(), terms, over)
-    return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], over
+    legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
+    _kernel(type(chosen))(states, chosen.weight_vector(), terms, legal, over)
+    return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], legal, over

@@ -135,8 +135,8 @@ class TetrisVectorEnv(GameVectorEnv):
         """
         return batch.afterstates(self._states, self.settings)
 
-    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """As the single environment's: terms float64[n, actions, k], over bool[n, actions]."""
+    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """As the single environment's: terms float64[n, actions, k], legal and over bool[n, actions]."""
         return afterstate_terms(self._states, self.settings, evaluation)
 
     def render(self) -> tuple[Any, ...] | None:
