@@ -388,17 +388,7 @@ class Dt20(Linear):
     """
 
     name: ClassVar[str] = "dt-20"
-    term_names: ClassVar[tuple[str, ...]] = (
-        "landing_height",
-        "eroded_cells",
-        "row_transitions",
-        "column_transitions",
-        "holes",
-        "wells",
-        "hole_depth",
-        "rows_with_holes",
-        "diversity",
-    )
+    term_names: ClassVar[tuple[str, ...]] = Dt10.term_names
 
     landing_height: float = -2.68
     eroded_cells: float = 1.38
