@@ -202,7 +202,7 @@ def test_round_trips(spec):
         ({"name": "bcts", "holes": float("inf")}, "expected a finite number"),
         ({"name": "bcts", "weights": "start"}, "no weight 'weights'"),
         ({"name": "two-tetrad", "reading": "literal"}, "reading is 'literal'; expected one of 'chosen', 'printed'"),
-        ({"name": "two-tetrad", "weights": "final"}, "no weights 'final'; there are start, first-run"),
+        ({"name": "two-tetrad", "weights": "final"}, "no weights 'final'; there are start, first-run, tuned"),
         (3, "evaluation 3; expected a name or a mapping"),
     ],
 )

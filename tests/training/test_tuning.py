@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 
 import pytest
 from mergefall.game2048 import heuristic
+from mergefall.tetris.evaluations import TwoTetrad
+from mergefall_baselines import make
 from mergefall_training.climbing import Settings, climbs
 from mergefall_training.records import open_alone
 from mergefall_training.suites import FOLDER, load_suite
@@ -183,13 +185,26 @@ def test_bad_settings(changed):
         run(settings=Settings(**changed))
 
 
+def found_by(record):
+    """The first line of a record of `mergefall tune` that the package ships, and the weights that won its finals."""
+    packed = (FOLDER.parent / "tuned" / f"{record}.jsonl.gz").read_bytes()
+    header, *trials = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
+    return header, max((trial for trial in trials if trial["seed"] == 750_000), key=lambda trial: trial["mean"])["weights"]
+
+
 @pytest.mark.parametrize(("name", "label"), [("a2", "default "), ("b2", "b "), ("c3", "c ")])
 def test_the_suite_of_prairie_fire_plays_what_its_records_found(name, label):
-    tuned = FOLDER.parent / "tuned" / f"prairie-fire-{name}.jsonl.gz"
-    header, *trials = [json.loads(line) for line in gzip.decompress(tuned.read_bytes()).splitlines()]
-    best = max((trial for trial in trials if trial["seed"] == 750_000), key=lambda trial: trial["mean"])
-    found = heuristic(with_weights(header["options"]["heuristic"], best["weights"]))
+    header, weights = found_by(f"prairie-fire-{name}")
+    found = heuristic(with_weights(header["options"]["heuristic"], weights))
     entries = [entry for entry in load_suite("prairie-fire").games[0].players if entry.label.startswith(label)]
     assert [entry.options["depth"] for entry in entries] == [2, 3]
     for entry in entries:
         assert heuristic(entry.options["heuristic"]).weight_vector().tolist() == found.weight_vector().tolist()
+
+
+def test_two_tetrad_plays_with_what_its_record_found():
+    header, weights = found_by("two-tetrad")
+    start = {name: header["options"]["evaluation"][name] for name in TwoTetrad.term_names}
+    assert start == TwoTetrad.vectors["start"]
+    assert weights == TwoTetrad.vectors["tuned"]
+    assert make("tetris/two-tetrad").evaluation == TwoTetrad(**weights)

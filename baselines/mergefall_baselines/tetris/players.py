@@ -6,6 +6,8 @@ from typing import Any
 
 from mergefall_baselines.tetris.searches import TetrisSearch
 
+TUNED = {"name": "two-tetrad", "weights": "tuned"}
+
 
 class TwoTetrad(TetrisSearch):
     """Two-tetrad: the best placement, the next piece being placed as well as it can be.
@@ -16,7 +18,8 @@ class TwoTetrad(TetrisSearch):
     action. Nothing is pruned.
 
     Args:
-        evaluation: a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`.
+        evaluation: a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`; the default
+            has the weights that the document's own method finds, the evaluation by itself those of the document.
         depth: 1 the shallow search, of the current piece alone; 2 the deep one. Without a preview both are shallow.
         near_top: the shallow search while a column is higher than `near_top` rows below the ceiling, as the original
             did; None never.
@@ -36,7 +39,7 @@ class TwoTetrad(TetrisSearch):
     only_known = True
 
     def __init__(
-        self, evaluation: Any = "two-tetrad", depth: int = 2, near_top: int | None = None, **rules: Any
+        self, evaluation: Any = TUNED, depth: int = 2, near_top: int | None = None, **rules: Any
     ) -> None:
         if isinstance(depth, int) and depth > 2:
             raise ValueError(f"depth={depth!r}; expected 1 (shallow) or 2 (deep)")
