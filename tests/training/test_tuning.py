@@ -189,7 +189,8 @@ def found_by(record):
     """The first line of a record of `mergefall tune` that the package ships, and the weights that won its finals."""
     packed = (FOLDER.parent / "tuned" / f"{record}.jsonl.gz").read_bytes()
     header, *trials = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
-    return header, max((trial for trial in trials if trial["seed"] == 750_000), key=lambda trial: trial["mean"])["weights"]
+    finals = [trial for trial in trials if trial["seed"] == 750_000]
+    return header, max(finals, key=lambda trial: trial["mean"])["weights"]
 
 
 @pytest.mark.parametrize(("name", "label"), [("a2", "default "), ("b2", "b "), ("c3", "c ")])

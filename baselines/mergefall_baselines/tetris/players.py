@@ -38,9 +38,7 @@ class TwoTetrad(TetrisSearch):
 
     only_known = True
 
-    def __init__(
-        self, evaluation: Any = TUNED, depth: int = 2, near_top: int | None = None, **rules: Any
-    ) -> None:
+    def __init__(self, evaluation: Any = TUNED, depth: int = 2, near_top: int | None = None, **rules: Any) -> None:
         if isinstance(depth, int) and depth > 2:
             raise ValueError(f"depth={depth!r}; expected 1 (shallow) or 2 (deep)")
         super().__init__(evaluation, depth, table=False, near_top=near_top, **rules)
