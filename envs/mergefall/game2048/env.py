@@ -54,7 +54,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     ## Rewards
 
-    `reward="score"`: the sum of the merged tiles, as in the game. `reward="log2"`: log2(1 + that sum).
+    `reward="score"`: the sum of the merged tiles, as in the game. `reward="log2"`: log2(1 + that sum). With `shaping`,
+    each step pays F = γΦ(s′) − Φ(s) besides, Φ being 0 in a terminal state.
 
     ## Episode End
 
@@ -68,7 +69,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
       samplers need an entry;
     - `score`: the game's score so far, whatever the reward;
     - `max_tile`: the largest tile;
-    - `legal`: whether the action was legal (True after `reset`).
+    - `legal`: whether the action was legal (True after `reset`);
+    - `shaping`, with that argument only: F, 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
     `set_starts(pool)`.
@@ -79,6 +81,9 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     - `goal`: the tile that ends the game, a power of two from 8; None to play on.
     - `reward`: `"score"` or `"log2"`.
     - `illegal_limit`: illegal actions in a row after which the episode is truncated.
+    - `shaping`: a mapping for potential-based shaping that leaves the optimal policy as it is: `potential`, the name of
+      a heuristic (or a mapping of `name` and weights), and perhaps `gamma` (0.99; it must be the learner's), `scale`,
+      `squash`, `offset`, for which `mergefall.shaping` has a value for each potential.
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
     `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` gives the batched environment, `Game2048VectorEnv`. For
@@ -111,12 +116,14 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         goal: int | None = None,
         reward: Literal["score", "log2"] = "score",
         illegal_limit: int = 100,
+        shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.settings = Settings(rows, cols, goal, reward, illegal_limit)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
+        self.shaping = self.settings.shaping(shaping)
         self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = gym.spaces.Discrete(4)  # pyright: ignore[reportAttributeAccessIssue]
         self._log2 = reward == "log2"
@@ -152,6 +159,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             "max_tile": _TILES[seen >> RANK_SHIFT & 255],
             "legal": True,
         }
+        if self.shaping is not None:
+            info["shaping"] = 0.0
         return self._cells.copy(), info
 
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
@@ -162,6 +171,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             action = action_index(action)  # raises, with the reason
         if not 0 <= action < 4:
             action_index(action)
+        shaping = self.shaping
+        before = 0.0 if shaping is None else shaping.of_states(self._states).item()
         seen = self._advance(self._states, 0, action, self._lines)
         new_mask, legal, over = _SEEN[seen & 63]
         gain = seen >> GAIN_SHIFT
@@ -174,7 +185,11 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             "legal": legal,
         }
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        return self._cells.copy(), log2(1 + gain) if self._log2 else float(gain), over, truncated, info
+        reward = log2(1 + gain) if self._log2 else float(gain)
+        if shaping is not None:
+            paid = info["shaping"] = shaping.pay(before, shaping.of_states(self._states).item())
+            reward += paid
+        return self._cells.copy(), reward, over, truncated, info
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
