@@ -120,8 +120,13 @@ class Shaping:
         raise NotImplementedError
 
     @staticmethod
-    def value(potential: Any, boards: Any) -> Any:
-        """h of a board, a float, or of a batch."""
+    def value(potential: Any, board: NDArray[np.uint8]) -> float:
+        """h of a board."""
+        raise NotImplementedError
+
+    @staticmethod
+    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        """A state uint64[1, words] with a board that does not end the game."""
         raise NotImplementedError
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
@@ -145,8 +150,7 @@ class Shaping:
 
     def of_board(self, board: NDArray[np.uint8]) -> float:
         """Φ of a state that is not terminal, from its board."""
-        value = self.value(self.potential, board)
-        return squashed.py_func(value, self.offset, self.scale, self.squash == "asinh")
+        return self.of_states(self.state_of(board)).item()
 
     def pay(self, before: Any, after: Any) -> Any:
         """F of steps, from Φ of the states before and after them, floats or arrays."""
@@ -224,8 +228,8 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         options = dict(potential=potential, gamma=gamma, scale=scale, squash=squash, offset=offset)
         self._games: Any = env.unwrapped
         self._native = isinstance(self._games, GameVectorEnv)
-        games = [self._games] if self._native else [one.unwrapped for one in getattr(self._games, "envs", [None])]
-        self.shaping = _settings_of(games[0]).shaping(options)
+        inner = getattr(self._games, "envs", None)
+        self.shaping = _settings_of(inner[0].unwrapped if inner else self._games).shaping(options)
         self._mode = env.metadata["autoreset_mode"]
         if self._mode is AutoresetMode.SAME_STEP and env.observation_space != self._games.observation_space:
             raise ValueError("autoreset_mode is 'SameStep'; expected shaping within wrappers that change observations")

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
 from mergefall.game2048.heuristics import Heuristic, Nneonneo, heuristic
@@ -59,8 +60,14 @@ class Shaping2048(Shaping):
         return potential
 
     @staticmethod
-    def value(potential: Heuristic, boards: Any) -> Any:
-        return potential(boards)
+    def value(potential: Heuristic, board: NDArray[np.uint8]) -> float:
+        return potential(board)
+
+    @staticmethod
+    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        states = core.new_states(1, *board.shape)
+        core.cells_of(states, *board.shape)[0] = board
+        return states
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
         potential: Any = self.potential

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
 from mergefall.tetris import game
 from mergefall.tetris.evaluations import Evaluation, evaluation
+from mergefall.tetris.field import columns_of
 
 
 @cache
@@ -40,8 +44,16 @@ class ShapingTetris(Shaping):
         return evaluation(spec)
 
     @staticmethod
-    def value(potential: Evaluation, boards: Any) -> Any:
-        return potential.board(boards)
+    def value(potential: Evaluation, board: NDArray[np.uint8]) -> float:
+        return potential.board(board)
+
+    @staticmethod
+    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        rows, cols = board.shape
+        states = np.zeros((1, game.COLUMNS + cols), np.uint64)
+        states[:, game.RULES] = cols | rows << 8
+        states[:, game.COLUMNS :] = columns_of(board)
+        return states
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
         return _kernel(type(self.potential)), (self.potential.weight_vector(),)  # pyright: ignore[reportArgumentType]
