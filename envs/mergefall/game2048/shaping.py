@@ -60,8 +60,9 @@ class Shaping2048(Shaping):
         return potential
 
     @staticmethod
-    def value(potential: Heuristic, board: NDArray[np.uint8]) -> float:
-        return potential(board)
+    def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
+        terms = potential.terms(np.zeros((rows, cols), np.uint8))  # no move is left, so tile-order's value is GAME_OVER
+        return sum(getattr(potential, name) * term for name, term in terms.items())
 
     @staticmethod
     def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:

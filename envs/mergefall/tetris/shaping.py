@@ -44,8 +44,8 @@ class ShapingTetris(Shaping):
         return evaluation(spec)
 
     @staticmethod
-    def value(potential: Evaluation, board: NDArray[np.uint8]) -> float:
-        return potential.board(board)
+    def of_empty(potential: Evaluation, rows: int, cols: int) -> float:
+        return potential.board(np.zeros((rows, cols), np.uint8))
 
     @staticmethod
     def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
