@@ -18,10 +18,8 @@ from mergefall_baselines import make
 
 GAMES, STEPS = 64, 400
 SQUASHES = {"identity": np.positive, "asinh": np.arcsinh}
-PLAYERS = {
-    "mergefall/Game2048-v0": ("2048/random", "2048/greedy"),
-    "mergefall/Tetris-v0": ("tetris/random", "tetris/bcts"),
-}
+GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+PLAYERS = {GAME: ("2048/random", "2048/greedy"), TETRIS: ("tetris/random", "tetris/bcts")}
 
 
 def paid(env_id: str, name: str, player: str) -> tuple[np.ndarray, np.ndarray]:
