@@ -173,7 +173,8 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     """Adds F to the rewards of an environment of mergefall, and tells it as `info["shaping"]` (0 after `reset`).
 
     What the argument `shaping` of the environments does, around wrappers: states are those the wrapped environment
-    leaves behind, so it goes outside of a wrapper that changes them. Arguments are as in `Shaping.read`.
+    leaves behind, so it goes outside of a wrapper that changes them. Where there is shaping within, the two add up.
+    Arguments are as in `Shaping.read`.
 
     >>> import mergefall
     >>> env = PotentialShaping(gym.make("mergefall/Tetris-v0"), "bcts", gamma=0.9)
@@ -207,7 +208,8 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         before = self._potential()
         observation, reward, terminated, truncated, info = self.env.step(action)
         paid = self.shaping.pay(before, 0.0 if terminated else self._potential())
-        return observation, float(reward) + paid, terminated, truncated, info | {"shaping": paid}
+        info = info | {"shaping": info.get("shaping", 0.0) + paid}
+        return observation, float(reward) + paid, terminated, truncated, info
 
     def _potential(self) -> float:
         return self.shaping.of_states(self._game.clone_state()[None]).item()
@@ -255,7 +257,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         return observations, infos | {"shaping": np.zeros(self.num_envs), "_shaping": mask}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        before = self._potentials()
+        before, begins = self._potentials(), self._games._ended if self._native else self._ended
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         after, ended = self._potentials(), terminated | truncated
         if self._mode is AutoresetMode.SAME_STEP:
@@ -264,13 +266,15 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
                 after[i] = self.shaping.of_board(final["board"] if isinstance(final, dict) else final)
         paid = self.shaping.pay(before, np.where(terminated, 0.0, after))
         if self._mode is AutoresetMode.NEXT_STEP:
-            paid[self._ended] = 0.0
+            paid[begins] = 0.0
         self._ended = ended
         rewards = rewards + paid
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
-            infos["final_info"] |= {"shaping": np.where(ended, paid, 0.0), "_shaping": ended.copy()}
+            final = infos["final_info"]
+            total = final.get("shaping", 0.0) + np.where(ended, paid, 0.0)
+            infos["final_info"] = final | {"shaping": total, "_shaping": ended.copy()}
             paid[ended] = 0.0
-        told = {"shaping": paid, "_shaping": np.ones(self.num_envs, np.bool_)}
+        told = {"shaping": infos.get("shaping", 0.0) + paid, "_shaping": np.ones(self.num_envs, np.bool_)}
         return observations, rewards, terminated, truncated, infos | told
 
     def _potentials(self) -> NDArray[np.float64]:

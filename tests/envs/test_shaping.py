@@ -127,7 +127,7 @@ def test_options_replace_the_table():
 
 @each_id
 def test_single_wrapper_is_the_argument(env_id, potential):
-    """Illegal actions and ends included; stacked wrappers add up."""
+    """Illegal actions and ends included."""
     options = {"potential": potential, "gamma": 0.95}
     for kwargs in OFTEN_ENDS:
         wrapped = PotentialShaping(gym.make(env_id, **kwargs), **options)
@@ -194,6 +194,45 @@ def test_what_steps_pay_follows_the_state_not_the_past():
             games.restore_state(state[None])
             assert stepped.step([action])[4]["shaping"] == [expected]
         assert expected not in later
+
+
+def test_restored_batches_know_which_games_begin_anew():
+    options = {"potential": "bcts"}
+    envs = gym.make_vec(TETRIS, num_envs=3, cols=4, rows=4, shaping=options)
+    envs.reset(seed=0)
+    while not (terminated := envs.step([0, 5, 9])[2]).any():
+        pass
+    state = envs.clone_state()
+    wrapped = VectorPotentialShaping(gym.make_vec(TETRIS, num_envs=3, cols=4, rows=4), **options)
+    wrapped.unwrapped.restore_state(state)
+    told, again = envs.step([0, 5, 9]), wrapped.step([0, 5, 9])
+    assert equal(told, again)
+    assert not told[4]["shaping"][terminated].any()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_shaping_around_shaping_adds_up(mode):
+    one, two = {"potential": "bcts"}, {"potential": "dt-10"}
+
+    def shaped(shaping, **more):
+        envs = gym.make_vec(TETRIS, 3, cols=4, rows=6, shaping=shaping, autoreset_mode=mode, **more)
+        envs.reset(seed=0)
+        return envs
+
+    batches = [shaped(one), shaped(two), VectorPotentialShaping(shaped(one), **two)]
+    env = PotentialShaping(gym.make(TETRIS, cols=4, rows=6, shaping=one), **two)
+    env.reset(seed=0)
+    ended = 0
+    for i in range(30):
+        infos = [envs.step([i % 9, 3, 6])[4] for envs in batches]
+        for told in (infos, [info["final_info"] for info in infos if "final_info" in info]):
+            if told:
+                np.testing.assert_array_equal(told[0]["shaping"] + told[1]["shaping"], told[2]["shaping"])
+        if not ended:
+            _, _, terminated, _, info = env.step(i % 9)
+            ended += terminated
+            assert terminated or info["shaping"] == infos[2]["shaping"][0]
+    assert ended
 
 
 def test_a_goal_is_a_terminal_state():
