@@ -168,6 +168,14 @@ class Shaping:
         """F of steps, from Φ of the states before and after them, floats or arrays."""
         return self.gamma * after - before
 
+    def step(self, game: Any, play: Any, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What `play(action)` returns, which steps the single environment `game`, with F paid and told."""
+        before = self.of_states(game._states).item()
+        observation, reward, terminated, truncated, info = play(action)
+        paid = self.pay(before, 0.0 if terminated else self.of_states(game._states).item())
+        info = info | {"shaping": info.get("shaping", 0.0) + paid}
+        return observation, reward + paid, terminated, truncated, info
+
 
 class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Adds F to the rewards of an environment of mergefall, and tells it as `info["shaping"]` (0 after `reset`).
@@ -205,14 +213,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         return observation, info | {"shaping": 0.0}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        before = self._potential()
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        paid = self.shaping.pay(before, 0.0 if terminated else self._potential())
-        info = info | {"shaping": info.get("shaping", 0.0) + paid}
-        return observation, float(reward) + paid, terminated, truncated, info
-
-    def _potential(self) -> float:
-        return self.shaping.of_states(self._game.clone_state()[None]).item()
+        return self.shaping.step(self._game, self.env.step, action)
 
 
 class VectorPotentialShaping(gym.vector.VectorWrapper):

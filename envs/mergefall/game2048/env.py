@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import log2
 from operator import index
 from typing import Any, ClassVar, Literal
@@ -140,6 +141,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
         self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
         self._advance = direct(square.step, self._states, 0, 0, self._lines)
+        if self.shaping is not None:  # around `step`, which takes no longer without
+            self.step = partial(self.shaping.step, self, partial(type(self).step, self))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -171,8 +174,6 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             action = action_index(action)  # raises, with the reason
         if not 0 <= action < 4:
             action_index(action)
-        shaping = self.shaping
-        before = 0.0 if shaping is None else shaping.of_states(self._states).item()
         seen = self._advance(self._states, 0, action, self._lines)
         new_mask, legal, over = _SEEN[seen & 63]
         gain = seen >> GAIN_SHIFT
@@ -185,11 +186,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             "legal": legal,
         }
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        reward = log2(1 + gain) if self._log2 else float(gain)
-        if shaping is not None:
-            paid = info["shaping"] = shaping.pay(before, shaping.of_states(self._states).item())
-            reward += paid
-        return self._cells.copy(), reward, over, truncated, info
+        return self._cells.copy(), log2(1 + gain) if self._log2 else float(gain), over, truncated, info
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
@@ -247,7 +244,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the views and the window, which are made anew."""
-        left_out = ("_states", "_cells", "_numbers", "_advance", "_window")
+        left_out = ("_states", "_cells", "_numbers", "_advance", "_window", "step")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
