@@ -15,6 +15,13 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 from numpy.typing import NDArray
 
+UNCHANGED = ("shaping", "render_mode")  # arguments of environments that leave the game as it is
+
+
+def game_kwargs(env_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments of an environment that change the game."""
+    return {name: value for name, value in (env_kwargs or {}).items() if name not in UNCHANGED}
+
 
 class Predictor(Protocol):
     """Anything with Stable-Baselines3's ``predict``: our players and SB3's models alike."""

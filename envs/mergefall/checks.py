@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -25,3 +26,12 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}")
     return value
+
+
+def number(name: str, value: Any, above: float = -math.inf, most: float = math.inf) -> float:
+    """`value` as a finite float, above `above` and at most `most`; a ValueError names it otherwise."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or not above < value <= most:
+        bounds = [f" above {above}"] * (above > -math.inf) + [f" up to {most}"] * (most < math.inf)
+        raise ValueError(f"{name} is {value!r}; expected a finite number{' and'.join(bounds)}")
+    return float(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -27,6 +28,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     """
 
     settings: Any
+    shaping: Any  # `mergefall.shaping.Shaping`, or None
     _states: NDArray[np.uint64]
     _pool: NDArray[Any]  # starts to draw from
 
@@ -57,6 +59,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def _set_up(
         self,
         settings: Any,
+        shaping: Mapping[str, Any] | None,
         metadata: dict[str, Any],
         num_envs: int,
         render_mode: str | None,
@@ -72,6 +75,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
         self.settings = settings
+        self.shaping = settings.shaping(shaping)
         self.num_envs = integer("num_envs", num_envs, 1)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
@@ -110,7 +114,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self._begin(np.flatnonzero(mask), start)
         seen = self._empty()
         self._look(self._everyone, seen)
-        infos = self._infos(seen, mask)
+        infos = self._infos(seen, self._unpaid(), mask)
         for key in self._columns(seen):
             infos[key][~mask] = 0
         self._ended[mask] = False
@@ -128,19 +132,40 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
-        seen = self._empty()
+        seen, paid = self._empty(), self._unpaid()
+        play = self._step_part if paid is None else partial(self._step_and_pay, paid)
         if self.threads == 1:
-            self._step_part((0, self.num_envs), actions, fresh, seen)
+            play((0, self.num_envs), actions, fresh, seen)
         else:
-            share(lambda part: self._step_part(part, actions, fresh, seen), self._parts, self.threads)
+            share(lambda part: play(part, actions, fresh, seen), self._parts, self.threads)
         self._ended = seen.terminated | seen.truncated
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
-            infos = self._restart(seen)
-        infos.update(self._infos(seen, np.ones(self.num_envs, dtype=np.bool_)))
+            infos = self._restart(seen, paid)
+        infos.update(self._infos(seen, paid, np.ones(self.num_envs, dtype=np.bool_)))
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
 
-    def _restart(self, seen: Any) -> dict[str, Any]:
+    def _unpaid(self) -> NDArray[np.float64] | None:
+        """What shaping pays each game, nothing yet; None without shaping."""
+        return None if self.shaping is None else np.zeros(self.num_envs)
+
+    def _step_and_pay(
+        self,
+        paid: NDArray[np.float64],
+        part: tuple[int, int],
+        actions: NDArray[np.int64],
+        fresh: NDArray[np.bool_],
+        seen: Any,
+    ) -> None:
+        """`_step_part` with shaping: what it pays is written into `paid` float64[n], and added to the rewards."""
+        own = slice(*part)
+        before = self.shaping.of_states(self._states[own])
+        self._step_part(part, actions, fresh, seen)
+        paid[own] = self.shaping.pay(before, self.shaping.of_states(self._states[own]))
+        paid[own][fresh[own]] = 0.0
+        seen.rewards[own] += paid[own]
+
+    def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin the games that have ended anew; returns what they showed at their ends."""
         which = np.flatnonzero(self._ended)
         final = self._empty()
@@ -151,14 +176,20 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         observations = np.full(self.num_envs, None, dtype=object)
         for i in which:
             observations[i] = {k: v[i].copy() for k, v in last.items()} if isinstance(last, dict) else last[i].copy()
+        last_paid = None
+        if paid is not None:
+            last_paid = np.where(self._ended, paid, 0.0)
+            paid[which] = 0.0
         self._begin(which, None)
         self._look(which, seen)
-        infos = {"final_obs": observations, "final_info": self._infos(final, self._ended)}
+        infos = {"final_obs": observations, "final_info": self._infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
-    def _infos(self, seen: Any, mask: NDArray[np.bool_]) -> dict[str, Any]:
+    def _infos(self, seen: Any, paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:
         """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
         columns = self._columns(seen)
+        if paid is not None:
+            columns["shaping"] = paid
         return columns | {f"_{key}": mask.copy() for key in columns}
 
     def _checked_actions(self, actions: Any) -> NDArray[np.int64]:

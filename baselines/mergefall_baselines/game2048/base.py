@@ -23,7 +23,7 @@ from mergefall.kernels import kernel
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory
+from mergefall_baselines.player import Player, Trajectory, game_kwargs
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 CHUNK = 256  # moves played between two looks at the keyboard
@@ -141,7 +141,7 @@ class Player2048(Player):
         """One whole episode from ``reset(seed=seed)``, in a compiled loop: the gym loop's trajectory."""
         if env_id != ENV_ID:
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
-        game = _game(tuple((env_kwargs or {}).items()))
+        game = _game(tuple(game_kwargs(env_kwargs).items()))
         self.with_rules({"rows": game.rows, "cols": game.cols})
         state = game.new_states(1)[0]
         state[board.STREAM] = stream_from_seed(seed)

@@ -32,12 +32,11 @@ from mergefall.tetris.settings import Settings
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory
+from mergefall_baselines.player import Player, Trajectory, game_kwargs
 from mergefall_baselines.tetris.chances import MEMORY, STREAM, observe
 
 U = np.uint64
 RULES = ("cols", "rows", "pieces", "randomizer", "preview", "placements", "overflow")
-UNCHANGED = ("shaping", "render_mode")  # arguments of environments that leave the game as it is
 KEPT = 1 << 24  # actions that a trajectory holds at most
 CHUNK, LONGEST_CHUNK, PATIENCE = 256, 1 << 16, 0.05  # pieces played between two looks at the keyboard, and seconds
 
@@ -171,8 +170,7 @@ class TetrisPlayer(Player):
     @staticmethod
     def rules_of(env_id: str, env_kwargs: Mapping[str, Any] | None) -> Settings:
         """The rules of an environment made with these arguments."""
-        kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in UNCHANGED}
-        return _game(env_id, json.dumps(kwargs))
+        return _game(env_id, json.dumps(game_kwargs(env_kwargs)))
 
     def _play_from(
         self, state: NDArray[np.uint64], rules: Settings, seed: int, limit: int | None

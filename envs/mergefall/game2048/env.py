@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import log2
 from operator import index
 from typing import Any, ClassVar, Literal
@@ -54,7 +55,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     ## Rewards
 
-    `reward="score"`: the sum of the merged tiles, as in the game. `reward="log2"`: log2(1 + that sum).
+    `reward="score"`: the sum of the merged tiles, as in the game. `reward="log2"`: log2(1 + that sum). With `shaping`,
+    each step pays F = γΦ(s′) − Φ(s) besides, Φ being 0 in a terminal state.
 
     ## Episode End
 
@@ -68,7 +70,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
       samplers need an entry;
     - `score`: the game's score so far, whatever the reward;
     - `max_tile`: the largest tile;
-    - `legal`: whether the action was legal (True after `reset`).
+    - `legal`: whether the action was legal (True after `reset`);
+    - `shaping`, with that argument only: F, 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
     `set_starts(pool)`.
@@ -79,6 +82,9 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     - `goal`: the tile that ends the game, a power of two from 8; None to play on.
     - `reward`: `"score"` or `"log2"`.
     - `illegal_limit`: illegal actions in a row after which the episode is truncated.
+    - `shaping`: a mapping for potential-based shaping that leaves the optimal policy as it is: `potential`, the name of
+      a heuristic (or a mapping of `name` and weights), and perhaps `gamma` (0.99; it must be the learner's), `scale`,
+      `squash`, `offset`, for which `mergefall.shaping` has a value for each potential.
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
     `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` gives the batched environment, `Game2048VectorEnv`. For
@@ -111,12 +117,14 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         goal: int | None = None,
         reward: Literal["score", "log2"] = "score",
         illegal_limit: int = 100,
+        shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.settings = Settings(rows, cols, goal, reward, illegal_limit)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
+        self.shaping = self.settings.shaping(shaping)
         self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = gym.spaces.Discrete(4)  # pyright: ignore[reportAttributeAccessIssue]
         self._log2 = reward == "log2"
@@ -133,6 +141,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
         self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
         self._advance = direct(square.step, self._states, 0, 0, self._lines)
+        if self.shaping is not None:  # around `step`, which takes no longer without
+            self.step = partial(self.shaping.step, self, partial(type(self).step, self))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -152,6 +162,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             "max_tile": _TILES[seen >> RANK_SHIFT & 255],
             "legal": True,
         }
+        if self.shaping is not None:
+            info["shaping"] = 0.0
         return self._cells.copy(), info
 
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
@@ -232,7 +244,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the views and the window, which are made anew."""
-        left_out = ("_states", "_cells", "_numbers", "_advance", "_window")
+        left_out = ("_states", "_cells", "_numbers", "_advance", "_window", "step")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

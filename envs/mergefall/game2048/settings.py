@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mergefall.checks import integer
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, from_text
+from mergefall.game2048.shaping import Shaping2048
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 
@@ -110,6 +111,10 @@ class Settings:
         """What moves of the given scores pay, -1 standing for an illegal one."""
         scores = np.maximum(gains, 0)
         return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
+
+    def shaping(self, options: Any) -> Shaping2048 | None:
+        """The shaping that options ask for (`Shaping.read`); None for none."""
+        return None if options is None else Shaping2048.read(options, self.rows, self.cols)
 
     def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint8] | None:
         """The cells uint8[rows·cols] that `reset` options ask to start from; None for two random tiles."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -51,6 +52,7 @@ class Game2048VectorEnv(GameVectorEnv):
         goal: int | None = None,
         reward: Literal["score", "log2"] = "score",
         illegal_limit: int = 100,
+        shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
@@ -58,7 +60,15 @@ class Game2048VectorEnv(GameVectorEnv):
     ) -> None:
         settings = Settings(rows, cols, goal, reward, illegal_limit)
         self._set_up(
-            settings, Game2048Env.metadata, num_envs, render_mode, autoreset_mode, max_episode_steps, threads, FEWEST
+            settings,
+            shaping,
+            Game2048Env.metadata,
+            num_envs,
+            render_mode,
+            autoreset_mode,
+            max_episode_steps,
+            threads,
+            FEWEST,
         )
         self._rules = batch.Rules(
             square.lines_for(settings.rows, settings.cols),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import index
 from typing import Any, ClassVar, Literal
 
@@ -65,7 +66,8 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     ## Rewards
 
     `reward="lines"`: the rows cleared. `reward="score"`: 40, 100, 300, 1200 for one to four rows, as Nintendo's Tetris
-    (NES, 1989) pays at level 0; 1240 for five.
+    (NES, 1989) pays at level 0; 1240 for five. With `shaping`, each step pays F = γΦ(s′) − Φ(s) besides, Φ being 0 in a
+    terminal state.
 
     ## Episode End
 
@@ -82,7 +84,8 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - `lines`, `score`, `pieces`: rows cleared, their score as above, and pieces placed so far, whatever the reward;
     - `legal`: whether the action was legal (True after `reset`);
     - `multiset`, with `randomizer="hidden"` only: int64[n], the copies of each piece in the game's secret multiset, for
-      evaluators. Observations never tell.
+      evaluators. Observations never tell;
+    - `shaping`, with that argument only: F, 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
     `afterstate_terms(evaluation)`, `set_starts(pool)`.
@@ -98,6 +101,10 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - `overflow`: `"strict"` or `"clear_first"`.
     - `reward`: `"lines"` or `"score"`.
     - `illegal_limit`: illegal actions in a row after which the episode is truncated.
+    - `shaping`: a mapping for potential-based shaping that leaves the optimal policy as it is: `potential`, the name of
+      an evaluation, of which the terms of the board count (or a mapping of `name` and weights), and perhaps `gamma`
+      (0.99; it must be the learner's), `scale`, `squash`, `offset`, for which `mergefall.shaping` has a value for each
+      potential.
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`. Pieces have their colours; cells of unknown origin are grey.
 
     `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` gives the batched environment, `TetrisVectorEnv`.
@@ -134,12 +141,14 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         overflow: Literal["strict", "clear_first"] = "strict",
         reward: Literal["lines", "score"] = "lines",
         illegal_limit: int = 100,
+        shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.settings = Settings(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
+        self.shaping = self.settings.shaping(shaping)
         self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = self.settings.action_space()  # pyright: ignore[reportAttributeAccessIssue]
         self._actions = self.settings.n_actions
@@ -162,6 +171,8 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self._kernels = batch.kernels_for(self.settings.placements == "slide")
         self._arrays = seen.boards, seen.nexts, seen.masks
         self._advance = direct(self._kernels.step_one, states, 0, *self._arrays)
+        if self.shaping is not None:  # around `step`, which takes no longer without
+            self.step = partial(self.shaping.step, self, partial(type(self).step, self))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -181,7 +192,10 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             self._canvas.clear()
             if self.render_mode == "human":
                 self.render()
-        return self._observation(), self._info(True)
+        info = self._info(True)
+        if self.shaping is not None:
+            info["shaping"] = 0.0
+        return self._observation(), info
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Play one action: (observation, reward, terminated, truncated, info)."""
@@ -287,7 +301,18 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the views and the window, which are made anew."""
-        left_out = ("_seen", "_board", "_next", "_mask", "_numbers", "_kernels", "_arrays", "_advance", "_window")
+        left_out = (
+            "_seen",
+            "_board",
+            "_next",
+            "_mask",
+            "_numbers",
+            "_kernels",
+            "_arrays",
+            "_advance",
+            "_window",
+            "step",
+        )
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

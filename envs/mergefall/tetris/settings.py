@@ -24,6 +24,7 @@ from mergefall.tetris.rules import (
     OVERFLOWS,
     board_array,
 )
+from mergefall.tetris.shaping import ShapingTetris
 
 PLACEMENTS = ("drop", "slide")
 REWARDS = ("lines", "score")
@@ -133,6 +134,10 @@ class Settings:
     def rewards(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
         """What placements that clear the given numbers of lines pay, -1 standing for an illegal action."""
         return self.payments()[np.maximum(lines, 0)]
+
+    def shaping(self, options: Any) -> ShapingTetris | None:
+        """The shaping that options ask for (`Shaping.read`); None for none."""
+        return None if options is None else ShapingTetris.read(options, self.rows, self.cols)
 
     def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint64] | None:
         """What `reset` options ask to start from, for `game.start_from`; None if they ask for nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -55,6 +56,7 @@ class TetrisVectorEnv(GameVectorEnv):
         overflow: Literal["strict", "clear_first"] = "strict",
         reward: Literal["lines", "score"] = "lines",
         illegal_limit: int = 100,
+        shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
@@ -62,7 +64,15 @@ class TetrisVectorEnv(GameVectorEnv):
     ) -> None:
         settings = Settings(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
         self._set_up(
-            settings, TetrisEnv.metadata, num_envs, render_mode, autoreset_mode, max_episode_steps, threads, FEWEST
+            settings,
+            shaping,
+            TetrisEnv.metadata,
+            num_envs,
+            render_mode,
+            autoreset_mode,
+            max_episode_steps,
+            threads,
+            FEWEST,
         )
         self._rules = settings.payments(), settings.illegal_limit, self.max_episode_steps or 0
         self._canvases = [Canvas(settings) for _ in range(self.num_envs)] if render_mode else []

@@ -1,0 +1,75 @@
+"""The heuristics of 2048 as potentials of states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048 import board as core
+from mergefall.game2048.heuristics import Heuristic, Nneonneo, heuristic
+from mergefall.game2048.square import SHAPE_4X4, SHAPE_MASK, all_below_15, squeeze, status
+from mergefall.kernels import kernel, unowned
+from mergefall.shaping import Shaping, squashed
+
+U = np.uint64
+
+
+@cache
+def _kernel(cls: type[Heuristic]) -> Any:
+    of_packed, of_cells = cls.packed_kernel, cls.cells_kernel
+
+    @kernel(variant=cls.name)
+    def potentials(states, tables, weights, offset, scale, bends, values):
+        """Φ of states uint64[n, words] into values float64[n]: of packed boards if they are 4×4 and ranks below 15."""
+        states, weights, values = unowned((states, weights, values))
+        for i in range(U(len(values))):
+            small, upper, lower = states[i, core.SHAPE] & SHAPE_MASK == SHAPE_4X4, U(0), U(0)
+            if small:
+                upper, lower = states[i, core.CELLS], states[i, core.CELLS + 1]
+                small = all_below_15(upper, lower)
+            if small:
+                board = squeeze(upper) | squeeze(lower) << U(32)
+                seen = status(board, np.int64(states[i, core.SHAPE] >> U(16)))
+                value = np.float64(of_packed(board, False, tables, weights))
+            else:
+                rows, cols, goal = core.shape_of(states[i])
+                cells = core.flat_cells(states[i], rows, cols)
+                seen = core.status(cells, rows, cols, goal)
+                value = of_cells(cells, rows, cols, False, weights)
+            values[i] = 0.0 if seen >> core.OVER_BIT & 1 else squashed(value, offset, scale, bends)
+
+    return potentials
+
+
+@dataclass(frozen=True)
+class Shaping2048(Shaping):
+    """Shaping by a heuristic; on 4×4 by the kernels that searches use, nneonneo's in single precision like its own."""
+
+    @staticmethod
+    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:
+        options = {"name": spec} if isinstance(spec, str) else dict(spec)
+        if options.get("name") == Nneonneo.name:
+            options = {"base": 0.0} | options  # the same for all boards
+        potential = heuristic(options)
+        potential.check_size(rows, cols)
+        return potential
+
+    @staticmethod
+    def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
+        terms = potential.terms(np.zeros((rows, cols), np.uint8))  # no move is left, so tile-order's value is GAME_OVER
+        return sum(getattr(potential, name) * term for name, term in terms.items())
+
+    @staticmethod
+    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        states = core.new_states(1, *board.shape)
+        core.cells_of(states, *board.shape)[0] = board
+        return states
+
+    def compiled(self) -> tuple[Any, tuple[Any, ...]]:
+        potential: Any = self.potential
+        return _kernel(type(potential)), (potential.tables(), potential.weight_vector())

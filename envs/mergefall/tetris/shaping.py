@@ -1,0 +1,59 @@
+"""The evaluations of Tetris as potentials of states: the terms of the board alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel, unowned
+from mergefall.shaping import Shaping, squashed
+from mergefall.tetris import game
+from mergefall.tetris.evaluations import Evaluation, evaluation
+from mergefall.tetris.field import columns_of
+
+
+@cache
+def _kernel(cls: type[Evaluation]) -> Any:
+    of_board = cls.kernels().board
+
+    @kernel(variant=cls.name)
+    def potentials(states, weights, offset, scale, bends, values):
+        """Φ of states uint64[n, words] into values float64[n]; no cell is above the field unless a game is over."""
+        states, weights, values = unowned((states, weights, values))
+        for i in range(len(values)):
+            state = states[i]
+            values[i] = 0.0
+            if not game.is_over(state):
+                value = of_board(game.columns_in(state), game.size_of(state)[1], weights)
+                values[i] = squashed(value, offset, scale, bends)
+
+    return potentials
+
+
+@dataclass(frozen=True)
+class ShapingTetris(Shaping):
+    """Shaping by the terms of the board of an evaluation."""
+
+    @staticmethod
+    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Evaluation:
+        return evaluation(spec)
+
+    @staticmethod
+    def of_empty(potential: Evaluation, rows: int, cols: int) -> float:
+        return potential.board(np.zeros((rows, cols), np.uint8))
+
+    @staticmethod
+    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        rows, cols = board.shape
+        states = np.zeros((1, game.COLUMNS + cols), np.uint64)
+        states[:, game.RULES] = cols | rows << 8
+        states[:, game.COLUMNS :] = columns_of(board)
+        return states
+
+    def compiled(self) -> tuple[Any, tuple[Any, ...]]:
+        return _kernel(type(self.potential)), (self.potential.weight_vector(),)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,440 @@
+"""Potential-based shaping: it telescopes, leaves the optimal policy, and is the same however it is asked for."""
+
+import copy
+import json
+import pickle
+from functools import cache
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.game2048 import HEURISTICS, board, heuristic
+from mergefall.shaping import CONSTANTS, PotentialShaping, VectorPotentialShaping
+from mergefall.tetris import EVALUATIONS
+from mergefall_baselines import make
+
+from .tools import equal, moves
+
+GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+SMALL_TETRIS = {"cols": 6, "rows": 8}
+GAMES = [(GAME, name, {}) for name in HEURISTICS] + [(TETRIS, name, SMALL_TETRIS) for name in EVALUATIONS]
+each_potential = pytest.mark.parametrize(("env_id", "name", "kwargs"), GAMES)
+each_id = pytest.mark.parametrize(
+    ("env_id", "potential"),
+    [
+        (GAME, "monotone-smooth"),
+        (GAME, "nneonneo"),  # in single precision
+        (TETRIS, {"name": "bcts", "holes": -20}),
+        ("mergefall/SZTetris-v0", "two-tetrad"),
+        ("mergefall/Quintris-v0", "dellacherie"),
+    ],
+)
+OFTEN_ENDS = [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}]
+
+
+def potential_of(name, boards, scale=None, squash=None, offset=None):
+    """Φ of boards that do not end a game, by the formula, from the public heuristics."""
+    boards = np.asarray(boards)
+    h = EVALUATIONS[name].board if name in EVALUATIONS else HEURISTICS[name]
+    h = heuristic({"name": name, "base": 0}) if name == "nneonneo" else h
+    usual = CONSTANTS[name]
+    if offset is None and name == "tile-order":
+        offset = 0.0  # 30 for each empty cell, less 30 for each
+    elif offset is None:
+        offset = h(np.zeros(boards.shape[-2:], int)) - usual.drop * boards[0].size
+    bent = {"identity": np.positive, "asinh": np.arcsinh}[squash or usual.squash](h(boards) - offset)
+    return (scale or usual.scale) * bent
+
+
+def board_of(observation):
+    return observation["board"] if isinstance(observation, dict) else observation
+
+
+def play(env, seed, illegal=0.2, only_illegal_after=10**9):
+    """(boards, rewards, infos, whether it terminated) of an episode of random play, now and then illegal."""
+    rng = np.random.default_rng(seed)
+    observation, info = env.reset(seed=seed)
+    boards, rewards, infos = [board_of(observation)], [], [info]
+    terminated = truncated = False
+    while not (terminated or truncated):
+        kind = int(rng.random() >= illegal and len(rewards) < only_illegal_after)
+        actions = np.flatnonzero(info["action_mask"] == kind)
+        actions = actions if len(actions) else np.arange(len(info["action_mask"]))
+        observation, reward, terminated, truncated, info = env.step(rng.choice(actions))
+        boards.append(board_of(observation))
+        rewards.append(reward)
+        infos.append(info)
+    return np.array(boards), np.array(rewards), infos, terminated
+
+
+def test_every_heuristic_and_evaluation_is_a_potential():
+    assert set(CONSTANTS) == {*HEURISTICS, *EVALUATIONS}
+
+
+@each_potential
+def test_typical_steps_are_paid_about_one(env_id, name, kwargs):
+    """Random play at the usual sizes, with the constants of the table; the last steps of games among them."""
+    envs = gym.make_vec(env_id, num_envs=100, shaping={"potential": name})
+    _, infos = envs.reset(seed=0)
+    rng, paid, last = np.random.default_rng(0), [], []
+    for _ in range(150):
+        legal = rng.random(infos["action_mask"].shape) * infos["action_mask"]
+        _, _, terminated, _, infos = envs.step(legal.argmax(axis=1))
+        paid.append(infos["shaping"][~terminated])
+        last.append(infos["shaping"][terminated])
+    paid, last = np.concatenate(paid), np.concatenate(last)
+    assert 0.5 < np.sqrt(np.mean(paid**2)) < 5
+    assert np.abs(np.median(last)) < 15
+
+
+@each_potential
+@pytest.mark.parametrize("end", ["terminal", "steps", "illegal"])
+@pytest.mark.parametrize("gamma", [0.9, 1])
+def test_it_telescopes_over_an_episode(env_id, name, kwargs, end, gamma):
+    """Discounted, F adds up to γᵀΦ(s_T) − Φ(s₀); a terminal state has Φ = 0, and rewards are the plain ones besides."""
+    limits = {"terminal": {}, "steps": {"max_episode_steps": 6}, "illegal": {"illegal_limit": 4}}[end]
+    how = {"illegal": {"only_illegal_after": 4}}.get(end, {})
+    shaping = {"potential": name, "gamma": gamma}
+    boards, rewards, infos, terminated = play(gym.make(env_id, shaping=shaping, **kwargs, **limits), 3, **how)
+    plain_boards, plain, plain_infos, _ = play(gym.make(env_id, **kwargs, **limits), 3, **how)
+    assert terminated == (end == "terminal")
+    assert equal(plain_boards, boards)
+    values = potential_of(name, boards)
+    values[-1] *= not terminated
+    paid = np.array([info.pop("shaping") for info in infos])
+    assert equal(infos, plain_infos)
+    assert paid[0] == 0
+    close = {"rtol": 1e-4, "atol": 1e-4} if name == "nneonneo" else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(paid[1:], gamma * values[1:] - values[:-1], **close)
+    np.testing.assert_array_equal(rewards, plain + paid[1:])
+    discounts = gamma ** np.arange(len(paid))
+    np.testing.assert_allclose(paid[1:] @ discounts[:-1], discounts[-1] * values[-1] - values[0], **close)
+
+
+def test_options_replace_the_table():
+    for options in ({"scale": 3, "offset": 7.5}, {"squash": "asinh", "offset": 0}, {"scale": 0.01, "gamma": None}):
+        boards, _, infos, _ = play(
+            gym.make(GAME, rows=3, cols=3, shaping={"potential": "monotone-smooth", **options}), 1
+        )
+        values = potential_of("monotone-smooth", boards, **{k: v for k, v in options.items() if k != "gamma"})
+        values[-1] = 0
+        expected = 0.99 * values[1:] - values[:-1]
+        np.testing.assert_allclose([info["shaping"] for info in infos[1:]], expected, atol=1e-12)
+
+
+@each_id
+def test_single_wrapper_is_the_argument(env_id, potential):
+    """Illegal actions and ends included."""
+    options = {"potential": potential, "gamma": 0.95}
+    for kwargs in OFTEN_ENDS:
+        wrapped = PotentialShaping(gym.make(env_id, **kwargs), **options)
+        told = gym.make(env_id, shaping=options, **kwargs)
+        for seed in range(3):
+            assert equal(play(wrapped, seed), play(told, seed))
+
+
+@each_id
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("kwargs", OFTEN_ENDS)
+def test_batched_is_single(env_id, potential, mode, kwargs):
+    """Native and Sync batches, by argument and by wrapper, infos and masks included."""
+    n, options = 4, {"potential": potential, "gamma": 0.95}
+
+    def sync(**more):
+        return SyncVectorEnv([lambda: gym.make(env_id, **kwargs, **more)] * n, autoreset_mode=mode)
+
+    def native(**more):
+        return gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **kwargs, **more)
+
+    batches = [
+        sync(shaping=options),
+        native(shaping=options),
+        native(shaping=options, threads=2),
+        VectorPotentialShaping(native(), **options),
+        VectorPotentialShaping(sync(), **options),
+    ]
+    returned = [envs.reset(seed=11) for envs in batches]
+    rng, ended, steps_that_begin = np.random.default_rng(2), 0, np.zeros(n, bool)
+    while ended < 6:
+        assert all(equal(returned[0], other) for other in returned[1:])
+        masks = np.stack(batches[0].call("action_masks"))
+        actions = np.where(rng.random(n) < 0.3, rng.integers(0, masks.shape[1], n), masks.argmax(axis=1))
+        returned = [envs.step(actions) for envs in batches]
+        _, _, terminated, truncated, infos = returned[0]
+        if mode is AutoresetMode.NEXT_STEP:
+            assert not infos["shaping"][steps_that_begin].any()
+        steps_that_begin = terminated | truncated
+        ended += steps_that_begin.sum()
+        if mode is AutoresetMode.DISABLED and steps_that_begin.any():
+            assert all(equal(returned[0], other) for other in returned[1:])
+            returned = [envs.reset(options={"reset_mask": steps_that_begin.copy()}) for envs in batches]
+
+
+def test_what_steps_pay_follows_the_state_not_the_past():
+    """Restored states are looked at anew, whatever was seen before."""
+    options = {"potential": "bcts"}
+    env, wrapped = gym.make(TETRIS, shaping=options).unwrapped, PotentialShaping(gym.make(TETRIS), **options)
+    envs, batch = gym.make_vec(TETRIS, num_envs=1, shaping=options), gym.make_vec(TETRIS, num_envs=1)
+    batch_wrapped = VectorPotentialShaping(batch, **options)
+    env.reset(seed=0)
+    for other in (wrapped, envs, batch_wrapped):
+        other.reset(seed=5)
+    for action in (0, 8, 3):
+        state = env.clone_state()
+        expected = env.step(action)[4]["shaping"]
+        later = [env.step(20)[4]["shaping"] for _ in range(2)]
+        env.restore_state(state)
+        assert env.step(action)[4]["shaping"] == expected
+        wrapped.unwrapped.restore_state(state)
+        assert wrapped.step(action)[4]["shaping"] == expected
+        for games, stepped in ((envs, envs), (batch, batch_wrapped)):
+            games.restore_state(state[None])
+            assert stepped.step([action])[4]["shaping"] == [expected]
+        assert expected not in later
+
+
+def test_restored_batches_know_which_games_begin_anew():
+    options = {"potential": "bcts"}
+    envs = gym.make_vec(TETRIS, num_envs=3, cols=4, rows=4, shaping=options)
+    envs.reset(seed=0)
+    while not (terminated := envs.step([0, 5, 9])[2]).any():
+        pass
+    state = envs.clone_state()
+    wrapped = VectorPotentialShaping(gym.make_vec(TETRIS, num_envs=3, cols=4, rows=4), **options)
+    wrapped.unwrapped.restore_state(state)
+    told, again = envs.step([0, 5, 9]), wrapped.step([0, 5, 9])
+    assert equal(told, again)
+    assert not told[4]["shaping"][terminated].any()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_shaping_around_shaping_adds_up(mode):
+    one, two = {"potential": "bcts"}, {"potential": "dt-10"}
+
+    def shaped(shaping, **more):
+        envs = gym.make_vec(TETRIS, 3, cols=4, rows=6, shaping=shaping, autoreset_mode=mode, **more)
+        envs.reset(seed=0)
+        return envs
+
+    batches = [shaped(one), shaped(two), VectorPotentialShaping(shaped(one), **two)]
+    env = PotentialShaping(gym.make(TETRIS, cols=4, rows=6, shaping=one), **two)
+    env.reset(seed=0)
+    ended = 0
+    for i in range(30):
+        infos = [envs.step([i % 9, 3, 6])[4] for envs in batches]
+        for told in (infos, [info["final_info"] for info in infos if "final_info" in info]):
+            if told:
+                np.testing.assert_array_equal(told[0]["shaping"] + told[1]["shaping"], told[2]["shaping"])
+        if not ended:
+            _, _, terminated, _, info = env.step(i % 9)
+            ended += terminated
+            assert terminated or info["shaping"] == infos[2]["shaping"][0]
+    assert ended
+
+
+def test_a_goal_is_a_terminal_state():
+    env = gym.make(GAME, goal=8, shaping={"potential": "tile-order"})
+    observation, _ = env.reset(seed=0, options={"board": "4 4 . ./. . . ./. . . ./2 . . ."})
+    _, _, terminated, _, info = env.step(3)
+    assert terminated
+    assert info["shaping"] == pytest.approx(-potential_of("tile-order", [observation])[0])
+
+
+def test_boards_beyond_a_word():
+    """A tile that no packed board holds: the value goes on in another kernel."""
+    for name in HEURISTICS:
+        env = gym.make(GAME, shaping={"potential": name, "gamma": 1}).unwrapped
+        before, _ = env.reset(seed=0, options={"board": "32768 32768 4 2/16384 . 8 2/. . . ./. . . 2"})
+        after, *_, info = env.step(3)
+        assert after.max() == 16
+        values = potential_of(name, [before, after])
+        assert info["shaping"] == pytest.approx(values[1] - values[0], rel=1e-5)
+
+
+class SmallGame:
+    """All boards of a small game with the player to move, what moves lead to, and optimal play, by the slow rules.
+
+    `moved` are the moves as index of the board · 4 + action, one for each outcome; `following` the index of the board
+    that it ends at, `chances` its probability. Every move makes the sum of the tiles larger: `layers` are the outcomes
+    of moves from boards of one sum, the largest first.
+    """
+
+    def __init__(self, rows, cols):
+        powers = 16 ** np.arange(rows * cols)
+        pairs = [(a, b, i, j) for a in (1, 2) for b in (1, 2) for i in range(rows * cols) for j in range(i)]
+        new = np.unique([a * powers[i] + b * powers[j] for a, b, i, j in pairs])
+        codes = new
+        while len(new):
+            _, following, _ = self.outcomes(self.boards_of(new, rows, cols))
+            new = np.setdiff1d(following @ powers, codes)
+            codes = np.union1d(codes, new)
+        self.boards = self.boards_of(codes, rows, cols)
+        _, self.scores, self.legal = moves(self.boards)
+        self.over = ~self.legal.any(axis=1)
+        self.moved, following, self.chances = self.outcomes(self.boards)
+        self.following = np.searchsorted(codes, following @ powers)
+        sums = np.where(self.boards, 1 << self.boards.astype(int), 0).sum(axis=(1, 2))[self.moved // 4]
+        order = np.argsort(-sums, kind="stable")
+        self.layers = np.split(order, np.flatnonzero(np.diff(sums[order])) + 1)
+
+    @staticmethod
+    def boards_of(codes, rows, cols):
+        return (codes[:, None] >> 4 * np.arange(rows * cols) & 15).astype(np.uint8).reshape(-1, rows, cols)
+
+    @staticmethod
+    def outcomes(boards):
+        """(index of the board · 4 + action, flat board after the new tile, probability) of all legal moves."""
+        after, _, legal = moves(boards)
+        moved = np.flatnonzero(legal)
+        after = after.reshape(legal.size, -1)[moved]
+        move, cell = np.nonzero(after == 0)
+        share = 1 / (after == 0).sum(axis=1)[move]
+        parts = []
+        for rank, chance in ((1, 0.9), (2, 0.1)):
+            filled = after[move]
+            filled[np.arange(len(move)), cell] = rank
+            parts.append((moved[move], filled, chance * share))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+    def action_values(self, gamma, paid=0.0):
+        """Optimal action values float64[n, 4] where outcomes pay `paid` besides the score; -inf where illegal."""
+        q = np.where(self.legal, self.scores.astype(float), -np.inf).ravel()
+        values = np.zeros(len(self.legal))
+        for layer in self.layers:
+            moved, following = self.moved[layer], self.following[layer]
+            worth = (paid[layer] if np.ndim(paid) else paid) + gamma * values[following]
+            np.add.at(q, moved, self.chances[layer] * worth)
+            boards = np.unique(moved // 4)
+            values[boards] = q.reshape(-1, 4)[boards].max(axis=1)
+        return q.reshape(-1, 4)
+
+    def starts(self):
+        """Indices of the boards that a game begins on, and their probabilities."""
+        ranks = self.boards.reshape(len(self.boards), -1)
+        starts = np.flatnonzero(((ranks > 0).sum(axis=1) == 2) & (ranks <= 2).all(axis=1))
+        chances = np.array([0, 0.9, 0.1])[ranks[starts]]
+        chances = np.where(chances, chances, 1).prod(axis=1)
+        return starts, chances / chances.sum()
+
+
+small_game = cache(SmallGame)
+
+
+@pytest.mark.parametrize(("rows", "cols", "value"), [(2, 2, 66.964149), (2, 3, 480.258272)])
+def test_small_games_are_solved_right(rows, cols, value):
+    """The exact values are known: see the tests of the solver."""
+    starts, chances = small_game(rows, cols).starts()
+    best = small_game(rows, cols).action_values(gamma=1)[starts].max(axis=1)
+    assert best @ chances == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["monotone-smooth", "prairie-fire", "nneonneo"])
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3)])
+@pytest.mark.parametrize("gamma", [0.99, 1.0])
+def test_the_optimal_policy_stays(name, rows, cols, gamma):
+    """Solved exactly with and without what the environment pays, every board has the same best actions."""
+    game = small_game(rows, cols)
+    values = np.where(game.over, 0.0, potential_of(name, game.boards))
+    paid = gamma * values[game.following] - values[game.moved // 4]
+    plain, shaped = game.action_values(gamma), game.action_values(gamma, paid)
+    best = [q > q.max(axis=1, keepdims=True) - 1e-8 for q in (plain, shaped)]
+    np.testing.assert_array_equal(best[0][~game.over], best[1][~game.over])
+    assert np.abs(paid).max() > 1
+
+    shaping = {"potential": name, "gamma": gamma}
+    envs = gym.make_vec(GAME, num_envs=len(values), rows=rows, cols=cols, shaping=shaping)
+    states = envs.clone_state()
+    states[:, board.STREAM] = np.arange(len(states))
+    board.cells_of(states, rows, cols)[:] = game.boards
+    for action in range(4):  # the environment pays what was solved with
+        envs.restore_state(states)
+        after, _, over, _, infos = envs.step(np.full(len(states), action))
+        after = np.where(over, 0.0, potential_of(name, after))
+        expected = np.where(game.over, 0.0, gamma * after - values)
+        np.testing.assert_allclose(infos["shaping"], expected, atol=1e-9)
+
+
+@each_id
+def test_specs_survive_json(env_id, potential):
+    options = {"potential": potential, "gamma": 0.9, "squash": "asinh"}
+    for env in (gym.make(env_id, shaping=options, max_episode_steps=30), PotentialShaping(gym.make(env_id), **options)):
+        spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
+        again = gym.make(spec)
+        assert type(again) is type(env)
+        assert equal(play(again, 3), play(env, 3))
+
+
+@each_id
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_pickles_and_deep_copies_play_on_alike(env_id, potential, copied):
+    options = {"potential": potential}
+    for env in (gym.make(env_id, shaping=options), PotentialShaping(gym.make(env_id), **options)):
+        env.reset(seed=0)
+        env.step(0)
+        other = copied(env)
+        for action in (1, 2, 3, 1):
+            assert equal(other.step(action), env.step(action))
+    for envs in (gym.make_vec(env_id, 3, shaping=options), VectorPotentialShaping(gym.make_vec(env_id, 3), **options)):
+        envs.reset(seed=0)
+        other = copied(envs)
+        for action in (1, 2, 3, 1):
+            assert equal(other.step([action] * 3), envs.step([action] * 3))
+
+
+@each_id
+def test_gymnasiums_checker(env_id, potential):
+    """Warnings are errors throughout the tests."""
+    check_env(gym.make(env_id, shaping={"potential": potential}).unwrapped)
+
+
+@pytest.mark.parametrize(
+    ("shaping", "message"),
+    [
+        ("bcts", "shaping is 'bcts'; expected a mapping"),
+        ({}, "potential is None; expected a name"),
+        ({"potential": 3}, "potential is 3"),
+        ({"potential": "bcts", "discount": 1}, "no option 'discount'; expected some of potential, gamma"),
+        ({"potential": "low"}, "'low'; there are"),
+        ({"potential": {"name": "?", "lowness": 1}}, "no weight 'lowness'"),
+        ({"potential": {"holes": 1}}, "None; there are"),
+        ({"potential": "?", "gamma": 0}, "gamma is 0; expected a finite number above 0 and up to 1"),
+        ({"potential": "?", "gamma": 1.01}, "gamma is 1.01"),
+        ({"potential": "?", "gamma": "1"}, "gamma is '1'"),
+        ({"potential": "?", "gamma": True}, "gamma is True"),
+        ({"potential": "?", "scale": 0}, "scale is 0; expected a finite number above 0"),
+        ({"potential": "?", "scale": float("inf")}, "scale is inf"),
+        ({"potential": "?", "offset": float("nan")}, "offset is nan"),
+        ({"potential": "?", "squash": "tanh"}, "squash is 'tanh'; expected one of 'identity', 'asinh'"),
+    ],
+)
+@pytest.mark.parametrize(("env_id", "name"), [(GAME, "prairie-fire"), (TETRIS, "dt-20")])
+def test_bad_options_raise(env_id, name, shaping, message):
+    shaping = json.loads(json.dumps(shaping).replace("?", name))
+    for call in (gym.make, gym.make_vec):
+        with pytest.raises(ValueError, match=message):
+            call(env_id, shaping=shaping)
+
+
+def test_what_cannot_be_shaped_is_refused():
+    with pytest.raises(ValueError, match="board of 3×3; tile-order is defined on 4×4 only"):
+        gym.make(GAME, rows=3, cols=3, shaping={"potential": "tile-order"})
+    with pytest.raises(ValueError, match="no evaluation 'tile-order'"):
+        gym.make(TETRIS, shaping={"potential": "tile-order"})
+    with pytest.raises(ValueError, match="expected one of mergefall"):
+        PotentialShaping(gym.make("CartPole-v1"), "bcts")
+    with pytest.raises(ValueError, match="expected one of mergefall"):
+        VectorPotentialShaping(gym.make_vec("CartPole-v1", 2), "bcts")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "player", "name"), [(GAME, "2048/greedy", "nneonneo"), (TETRIS, "tetris/bcts", "bcts")]
+)
+def test_players_play_the_same_game(env_id, player, name):
+    chosen = make(player)
+    plain = chosen.play(env_id, 0, {}, 50)
+    shaped = chosen.play(env_id, 0, {"shaping": {"potential": name}}, 50)
+    assert plain.actions.tolist() == shaped.actions.tolist()
+    assert plain.figures == shaped.figures
