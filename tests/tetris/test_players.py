@@ -177,8 +177,10 @@ def test_rules_come_from_the_environment_and_may_not_differ():
         (np.zeros((20, 10), dtype=int), "mapping"),
         ({"board": np.zeros((20, 10), dtype=int)}, "mapping"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": 0, "hold": 1}, "mapping"),
-        ({"board": np.zeros((20, 10)), "piece": 0}, "types"),
-        ({"board": np.full((20, 10), 2), "piece": 0}, "types"),
+        ({"board": np.zeros((20, 10)), "piece": 0}, "got a board of float64 with 0.0; expected cells of 0 and 1"),
+        ({"board": np.full((20, 10), 2), "piece": 0}, "got a board of int64 with 2; expected cells of 0 and 1"),
+        ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
+        ({"board": np.zeros((20, 10), dtype=int), "piece": "T"}, "got a piece of <U1 with T; expected a piece id"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": [0]}, "shapes"),
         ({"board": np.zeros((2, 20, 10), dtype=int), "piece": [0, 0], "next": [0, 0]}, "shapes"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
@@ -195,6 +197,14 @@ def test_a_piece_that_the_game_does_not_have_is_refused():
     player = make("tetris/expectimax", pieces="sz", distribution="counted", depth=2)
     with pytest.raises(ValueError, match="got piece 0; expected one of 3 S, 4 Z"):
         player.act({"board": np.zeros((20, 10), dtype=int), "piece": 0, "next": [4]})
+
+
+def test_an_environments_arguments_may_be_numpys_numbers():
+    player = make("tetris/bcts")
+    ours, theirs = ({"cols": kind(6), "rows": kind(12)} for kind in (np.int64, int))
+    assert player.play(ENV, 0, ours, 50).actions.tolist() == player.play(ENV, 0, theirs, 50).actions.tolist()
+    with pytest.raises(ValueError, match=r"argument of the environment is \{6\}; expected JSON types"):
+        player.play(ENV, 0, {"cols": {6}}, 50)
 
 
 def test_bad_states_are_refused():

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall import checks
 from mergefall.kernels import kernel
 from mergefall.tetris.field import clear, full_rows, is_above, own_cells, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
@@ -181,7 +182,7 @@ def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:
 
 def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
     """(cells uint8[n, rows·cols], rows, cols, whether one board was given), checked."""
-    array = np.asarray(boards)
+    array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
     if array.ndim not in (2, 3):
         raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
     rows, cols = array.shape[-2:]
