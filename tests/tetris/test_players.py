@@ -216,8 +216,8 @@ def test_bad_states_are_refused():
     ("name", "options", "message"),
     [
         ("tetris/greedy", {"evaluation": "low"}, "'low'"),
-        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has evaluation, cols, rows, pieces"),
-        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has cols, rows, pieces"),
+        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has evaluation, order, cols, rows, pieces"),
+        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has order, cols, rows, pieces"),
         ("tetris/greedy", {"cols": 3}, "cols is 3"),
         ("tetris/greedy", {"overflow": "none"}, "'none'"),
         ("tetris/rollout", {"games": 0}, "games is 0"),
@@ -234,6 +234,12 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"rewards": "no"}, "rewards='no'"),
         ("tetris/expectimax", {"time_limit": 0}, "time_limit=0"),
         ("tetris/expectimax", {"time_limit": True}, "time_limit=True"),
+        ("tetris/expectimax", {"threads": 0}, "threads is 0"),
+        ("tetris/expectimax", {"threads": 2, "time_limit": 1}, "threads=2 with time_limit=1"),
+        ("tetris/expectimax", {"leaf": "node"}, "leaf is 'node'; expected one of 'afterstate', 'state'"),
+        ("tetris/two-tetrad", {"cutoff": 0.1}, "no option 'cutoff'"),
+        ("quintris/expectimax", {"beam": 0}, "beam is 0"),
+        ("quintris/expectimax", {"leaf": "state"}, "no option 'leaf'"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),
         ("quintris/expectimax", {"evaluation": "bcts"}, "'bcts'"),
     ],
@@ -244,5 +250,6 @@ def test_bad_options_are_named(name, options, message):
 
 
 def test_an_order_must_name_each_action_once():
-    with pytest.raises(ValueError, match="order"):
-        make("tetris/expectimax", order=[0, 0, 1]).act(one(observations()[0], 0))
+    for name in ("tetris/expectimax", "tetris/greedy"):
+        with pytest.raises(ValueError, match=r"order=\[0, 0, 1\]; expected each action from 0 to 23 once"):
+            make(name, order=[0, 0, 1]).act(one(observations()[0], 0))

@@ -73,6 +73,16 @@ def _game(env_id: str, env_kwargs: str) -> Settings:
     return settings
 
 
+def ranks_of(order: Any, n_actions: int) -> NDArray[np.int64]:
+    """The place of each action in an order of ties, int64[n_actions]; None is the order of the actions."""
+    if order is None:
+        return np.arange(n_actions)
+    actions = array("order", order, "a list of actions")
+    if actions.dtype.kind not in "iu" or not np.array_equal(np.sort(actions, axis=0), np.arange(n_actions)):
+        raise ValueError(f"order={order!r}; expected each action from 0 to {n_actions - 1} once")
+    return np.argsort(actions)
+
+
 class TetrisPlayer(Player):
     """A Tetris player with a decision kernel.
 

@@ -141,7 +141,7 @@ def plain_leaf(cls: type[Evaluation], clears: bool, move: Any, last: Any, board:
     """A `leaf` for any evaluation that plays each placement on a copy and needs no memo."""
     of_locked = cls.of_locked
 
-    @kernel(variant=f"{cls.name}-{clears}")
+    @kernel(variant=f"{cls.name}-{clears}-{move.__name__}")
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         above = y + HEIGHTS[piece, rotation] > rows
         if above and not (clears and clear_first):
