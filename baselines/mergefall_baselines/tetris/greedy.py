@@ -19,22 +19,20 @@ from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
 U = np.uint64
 
 
-def best_kernel(leaf: Any, slides: bool, ties: str, name: str) -> Any:
+def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> Any:
     """The placement of highest value by a `leaf` of an evaluation's, on a board that `memo` is prepared for.
 
     Args:
         slides: whether placements slide.
         ties: what tells equal values apart: ``lowest`` action; ``order``, the first by `ranks`; or ``priority``, the
             highest of Dellacherie's.
+        told: whether it writes what each legal action is worth into `values`.
         name: of `leaf`, for the kernel's variant.
     """
 
-    @kernel(variant=f"{name}-{slides}-{ties}", forceinline=True)  # a third faster
+    @kernel(variant=f"{name}-{slides}-{ties}-{told}", forceinline=True)  # a third faster
     def best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values):
-        """(the placement, the lowest action if none lives; its value); writes those of legal actions into `values`.
-
-        Unless it is empty, `values` has a place for each action; so has `ranks` with ``order``.
-        """
+        """(the placement, the lowest action if none lives; its value); `ranks` and `values` may be empty if unused."""
         cols, found, highest = columns.size, -1, -np.inf
         for slide in range(3 if slides else 1):
             for rotation in range(ROTATIONS):
@@ -48,7 +46,7 @@ def best_kernel(leaf: Any, slides: bool, ties: str, name: str) -> Any:
                         y, end = landing(columns, piece, rotation, column), column
                     value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
                     action = (slide * ROTATIONS + rotation) * cols + column
-                    if values.size:
+                    if told:
                         values[action] = value
                     better = value > highest
                     if ties != "lowest":
@@ -58,8 +56,9 @@ def best_kernel(leaf: Any, slides: bool, ties: str, name: str) -> Any:
                             else:
                                 rival = priority(piece, rotation_of(found), column_of(found), cols)
                                 better = priority(piece, rotation, end, cols) > rival
-                    if better or found < 0:
+                    if better:
                         highest = value
+                    if better or found < 0:  # apart, so that nothing is found where only `highest` is asked for
                         found = packed(y, end, rotation, action)
         return found, highest
 
@@ -70,7 +69,7 @@ def best_kernel(leaf: Any, slides: bool, ties: str, name: str) -> Any:
 def greedy_kernels(cls: type[Evaluation], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
     """(choose, decide) for an evaluation class: the best placement of a piece, and of a queue's first."""
     _, _, _, prepare, leaf = cls.kernels()
-    best, name = best_kernel(leaf, slides, ties, cls.name), f"{cls.name}-{slides}-{ties}"
+    best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
 
     @kernel(variant=name, forceinline=True)
     def choose(columns, piece, values, settings):

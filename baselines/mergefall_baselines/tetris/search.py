@@ -108,7 +108,7 @@ def search_kernel(
     move = scored_move if scored else unscored
     if scored:
         leaf = plain_leaf(cast(Any, cls), clears, move, last, board)
-    best_placement = best_kernel(leaf, slides, "lowest", f"{cls.name}-{clears}-{scored}")
+    best_placement = best_kernel(leaf, slides, "lowest", False, f"{cls.name}-{clears}-{scored}")
 
     @kernel(variant=name)
     def placed(level, piece, placement, c):
@@ -152,9 +152,9 @@ def search_kernel(
     def best_leaf(level, piece, c):
         """The highest value among the placements of the last piece, -inf if all are fatal."""
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
-        unranked, untold = borrow(c.placements, np.int64, 0), borrow(c.keys, np.float64, 0)
+        ranks, values = borrow(c.placements, np.int64, 0), borrow(c.keys, np.float64, 0)
         columns, memo, clear_first = board_at(level, c), memo_at(level, c), c.clear_first != 0
-        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, unranked, untold)[1]
+        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, ranks, values)[1]
 
     @kernel(variant=name)
     def survives(level, piece, c):
