@@ -13,7 +13,7 @@ class TwoTetrad(TetrisSearch):
     Denotes the maximum, over the placements of the current and of the next piece, of the move terms of both, the terms
     of the last placement, and the board terms of the board after both. A fatal placement is worth −inf, and so is one
     after which the next piece cannot be placed; where all are, the first legal action is taken. Nothing is pruned.
-    Known pieces are all it looks at: there is no chance to cut off, and a leaf gets no further piece.
+    Known pieces are all it looks at: there is no chance node to cut off, and no piece to add to a leaf.
 
     Args:
         evaluation: a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`.
