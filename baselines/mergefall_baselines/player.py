@@ -6,6 +6,7 @@ takes any player; ``play`` plays one whole episode, in the gym loop here and in 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,13 +15,6 @@ import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 from numpy.typing import NDArray
-
-UNCHANGED = ("shaping", "render_mode")  # arguments of environments that leave the game as it is
-
-
-def game_kwargs(env_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments of an environment that change the game."""
-    return {name: value for name, value in (env_kwargs or {}).items() if name not in UNCHANGED}
 
 
 class Predictor(Protocol):
@@ -51,6 +45,27 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.actions) if self.length is None else self.length
+
+
+UNCHANGED = ("shaping", "render_mode")  # arguments of environments that leave the game as it is
+
+
+def json_of(env_kwargs: Mapping[str, Any] | None) -> str:
+    """An environment's arguments as JSON, without those in `UNCHANGED`: what is known of a game is kept under it.
+
+    NumPy's numbers are taken as Python's; a ValueError names what is no JSON type.
+
+    >>> json_of({"cols": np.int64(6), "render_mode": "ansi"})
+    '{"cols": 6}'
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise ValueError(f"an argument of the environment is {value!r}; expected JSON types")
+
+    kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in UNCHANGED}
+    return json.dumps(kwargs, default=plain)
 
 
 class Player:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 U = np.uint64
 PROBES = 16
 LAST_GENERATION = 1 << 23
+WHOLE = 28  # own moves for which, and for more, `forget` has a search use the whole of any table
 
 
 def entry_type(real: type[np.floating]) -> np.dtype[np.void]:

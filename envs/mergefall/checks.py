@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -19,6 +20,14 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     if number is None or number < low or (high is not None and number > high):
         raise ValueError(f"{name} is {value!r}; expected {expected}")
     return number
+
+
+def array(name: str, value: Any, expected: str) -> NDArray[Any]:
+    """`value` as an array of any kind; a ValueError names what is ragged and therefore none."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} {value!r} has rows of different lengths; expected {expected}") from None
 
 
 def choice(name: str, value: Any, choices: Any) -> Any:

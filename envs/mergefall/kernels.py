@@ -139,7 +139,8 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     # Numba names machine code after the function and a count that begins anew in each process. Two kernels of one
     # factory, compiled by two processes, could bear one name, and a third process that loads both would call the wrong.
     function.__qualname__ = f"{function.__qualname__}-{told}"
-    dispatcher: Any = numba.njit(nogil=True, **options)(function)
+    # Nobody calls a kernel from C, and what that takes would be compiled for each.
+    dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher.variant = told
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
         dispatcher._cache = _KernelCache(function)

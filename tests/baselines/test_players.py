@@ -185,11 +185,21 @@ def test_rules_come_from_the_environment_and_may_not_differ():
         [[1, 99], [0, 1]],
         [[[[1]]]],
         np.ones((2, 7), dtype=int),
+        [[1, 1], [1]],
     ],
 )
 def test_bad_observations_are_refused(observation):
     with pytest.raises(ValueError, match="expected"):
         make("2048/greedy").act(observation)
+
+
+def test_an_environments_arguments_may_be_numpys_numbers():
+    player = make("2048/greedy")
+    ours, theirs = ({"rows": kind(3)} for kind in (np.int64, int))
+    name = "mergefall/Game2048-v0"
+    assert player.play(name, 0, ours).actions.tolist() == player.play(name, 0, theirs).actions.tolist()
+    with pytest.raises(ValueError, match=r"argument of the environment is \{3\}; expected JSON types"):
+        player.play(name, 0, {"rows": {3}})
 
 
 def test_registering():

@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import SECONDS, rate
+from measuring import SECONDS, batched, rate
 
 HERE = Path(__file__).parent
 
@@ -50,31 +50,6 @@ def single_peer():
 
     gym.register("Peer-v0", Tetris)
     return single(GroupedActionsObservations(gym.make("Peer-v0")), 50)
-
-
-def batched_ours(size, threads):
-    """The native batch; observations, masks, rewards and infos are made in every step."""
-    import gymnasium as gym
-    import mergefall  # noqa: F401
-    import numpy as np
-
-    envs = gym.make_vec("mergefall/Tetris-v0", num_envs=size, rows=10, threads=threads)
-    _, infos = envs.reset(seed=0)
-    noise = np.random.default_rng(0).random((8, size, 40))
-    steps = max(1, 20_000 // size)
-
-    def chunk():
-        nonlocal infos
-        seconds = 0.0
-        for i in range(steps):
-            actions = (infos["action_mask"] * noise[i % 8]).argmax(axis=1)
-            start = time.perf_counter()
-            *_, infos = envs.step(actions)
-            seconds += time.perf_counter() - start
-        return seconds
-
-    chunk()
-    return lambda: rate(chunk, steps * size)
 
 
 def batched_jumanji(size):
@@ -146,8 +121,8 @@ WORKERS = {
     "tetris-single-ours": lambda size: single_ours(afterstates=False),
     "tetris-single-afterstates": lambda size: single_ours(afterstates=True),
     "tetris-single-peer": lambda size: single_peer(),
-    "tetris-batched-1": lambda size: batched_ours(size, threads=1),
-    "tetris-batched-2": lambda size: batched_ours(size, threads=2),
+    "tetris-batched-1": lambda size: batched("mergefall/Tetris-v0", size, 20_000, threads=1, rows=10),
+    "tetris-batched-2": lambda size: batched("mergefall/Tetris-v0", size, 20_000, threads=2, rows=10),
     "tetris-batched-jumanji": batched_jumanji,
     "tetris-greedy": lambda size: player("tetris/bcts", "mergefall/Tetris-v0", 300_000),
     "tetris-greedy-c": lambda size: greedy_c(),

@@ -11,7 +11,7 @@ import sys
 import time
 
 import tetris_workers
-from measuring import rate
+from measuring import batched, rate
 
 
 def single(name, register):
@@ -60,31 +60,6 @@ def single_noop():
         gym.register("Noop-v0", Noop)
 
     return single("Noop-v0", register)
-
-
-def batched_ours(size, threads):
-    """The native batch, random legal actions; observations, masks, rewards and infos are made in every step."""
-    import gymnasium as gym
-    import mergefall  # noqa: F401
-    import numpy as np
-
-    envs = gym.make_vec("mergefall/Game2048-v0", num_envs=size, threads=threads)
-    _, infos = envs.reset(seed=0)
-    noise = np.random.default_rng(0).random((8, size, 4))
-    steps = max(1, 100_000 // size)
-
-    def chunk():
-        nonlocal infos
-        seconds = 0.0
-        for i in range(steps):
-            actions = (infos["action_mask"] * noise[i % 8]).argmax(axis=1)
-            start = time.perf_counter()
-            *_, infos = envs.step(actions)
-            seconds += time.perf_counter() - start
-        return seconds
-
-    chunk()
-    return lambda: rate(chunk, steps * size)
 
 
 def batched_pgx(size, scan):
@@ -149,8 +124,8 @@ WORKERS = {
     "single-ours": lambda size: single_ours(),
     "single-peer": lambda size: single_peer(),
     "single-noop": lambda size: single_noop(),
-    "batched-ours-1": lambda size: batched_ours(size, threads=1),
-    "batched-ours-2": lambda size: batched_ours(size, threads=2),
+    "batched-ours-1": lambda size: batched("mergefall/Game2048-v0", size, 100_000, threads=1),
+    "batched-ours-2": lambda size: batched("mergefall/Game2048-v0", size, 100_000, threads=2),
     "batched-pgx": lambda size: batched_pgx(size, scan=False),
     "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
     "rules": lambda size: rules(),

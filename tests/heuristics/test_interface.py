@@ -85,6 +85,7 @@ def test_bad_specs(spec, message):
         (np.zeros((7, 4), int), "7×4"),
         (np.zeros((4, 4)), "type float64; expected integers"),
         (np.full((4, 4), -1), "from -1 to -1"),
+        ([[1, 2], [1]], r"ranks \[\[1, 2\], \[1\]\] has rows of different lengths"),
         (np.full((4, 4), 2048), "from 2048 to 2048; expected 0 to 62"),
     ],
 )

@@ -44,6 +44,7 @@ class ReferenceSearch:
     lost: float = -math.inf
     beam: int | None = None
     cutoff: float = 0.0
+    leaf: str = "afterstate"
     memo: dict = field(default_factory=dict, repr=False)
 
     def action_values(self, board, queue, chances):
@@ -57,8 +58,10 @@ class ReferenceSearch:
             if fatal:
                 continue
             unlikely = len(queue) == 1 and probability < self.cutoff
-            if left == 1 or unlikely:
+            if unlikely or (left == 1 and self.leaf == "afterstate"):
                 values[action] = worth + at_the_end
+            elif left == 1:
+                values[action] = worth + self.of_state(after, queue[1:], chances, at_the_end)
             else:
                 values[action] = worth + self.after(after, queue[1:], left - 1, chances, probability)
         return values
@@ -71,6 +74,14 @@ class ReferenceSearch:
         for piece, share in probabilities(chances).items():
             rest = chances_after(chances, piece, self.pieces)
             mean += share * self.or_lost(self.best(board, (piece,), left, rest, probability * share))
+        return mean
+
+    def of_state(self, board, queue, chances, at_the_end):
+        """`at_the_end` where the next piece can be placed, `lost` where it cannot, averaged over pieces."""
+        mean = 0.0
+        for piece, share in ({queue[0]: 1.0} if queue else probabilities(chances)).items():
+            lives = any(not fatal for fatal, *_ in self.moves(board, piece).values())
+            mean += share * (at_the_end if lives else self.lost)
         return mean
 
     def or_lost(self, values):

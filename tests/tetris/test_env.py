@@ -155,6 +155,9 @@ def test_starts_from_options():
         ({"next": [1]}, r"next is \[1\]; expected a list of 2 pieces"),
         ({"next": [1, 9]}, "next is 9"),
         ({"next": "IO"}, "next is 'IO'"),
+        ({"next": [[0], [1, 2]]}, r"next is \[0\]; expected an integer from 0 to 6"),
+        ({"next": np.zeros((2, 1), int)}, r"next is \[0\]; expected an integer from 0 to 6"),
+        ({"next": np.array(1)}, r"next is array\(1\); expected a list of 2 pieces"),
         ({"hold": "I", 3: "O"}, "reset options hold 'hold'"),
     ],
 )
@@ -268,8 +271,7 @@ def test_threads_change_nothing():
         assert equal(one.step(actions), two.step(actions))
 
 
-@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
-@pytest.mark.parametrize(
+each_wrapper = pytest.mark.parametrize(
     "wrapper",
     [
         wrappers.planes,
@@ -279,6 +281,10 @@ def test_threads_change_nothing():
         lambda env: wrappers.features(env, "dellacherie"),
     ],
 )
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
+@each_wrapper
 @each_variant
 def test_wrapped_observations(wrapper, kwargs):
     """They lie in their spaces, pass the checker, and are the same batched as single."""
@@ -353,6 +359,14 @@ def test_final_observations_are_wrapped_too():
         assert final in envs.single_observation_space
     with pytest.raises(ValueError, match="SameStep"):
         wrappers.afterstates(TetrisVectorEnv(2, autoreset_mode="SameStep"))
+
+
+@each_wrapper
+def test_what_cannot_be_wrapped_is_named(wrapper):
+    with pytest.raises(ValueError, match=r"env is SyncVectorEnv\(.*expected a Tetris environment"):
+        wrapper(SyncVectorEnv([TetrisEnv]))
+    with pytest.raises(ValueError, match=r"env is <.*Game2048Env.*expected a Tetris environment"):
+        wrapper(gym.make("mergefall/Game2048-v0"))
 
 
 @each_variant

@@ -220,6 +220,7 @@ def test_bad_specs(spec, message):
         (np.zeros((4, 4)), "float64"),
         (np.full((4, 4), 2), r"int64 \[2\]; expected cells of 0 and 1"),
         (np.full((4, 4), -1), r"\[-1\]; expected cells of 0 and 1"),
+        ([[0, 1], [0]], r"boards \[\[0, 1\], \[0\]\] has rows of different lengths"),
     ],
 )
 def test_bad_boards(boards, message):

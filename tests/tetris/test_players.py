@@ -177,8 +177,10 @@ def test_rules_come_from_the_environment_and_may_not_differ():
         (np.zeros((20, 10), dtype=int), "mapping"),
         ({"board": np.zeros((20, 10), dtype=int)}, "mapping"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": 0, "hold": 1}, "mapping"),
-        ({"board": np.zeros((20, 10)), "piece": 0}, "types"),
-        ({"board": np.full((20, 10), 2), "piece": 0}, "types"),
+        ({"board": np.zeros((20, 10)), "piece": 0}, "got a board of float64 with 0.0; expected cells of 0 and 1"),
+        ({"board": np.full((20, 10), 2), "piece": 0}, "got a board of int64 with 2; expected cells of 0 and 1"),
+        ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
+        ({"board": np.zeros((20, 10), dtype=int), "piece": "T"}, "got a piece of <U1 with T; expected a piece id"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": [0]}, "shapes"),
         ({"board": np.zeros((2, 20, 10), dtype=int), "piece": [0, 0], "next": [0, 0]}, "shapes"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
@@ -197,6 +199,14 @@ def test_a_piece_that_the_game_does_not_have_is_refused():
         player.act({"board": np.zeros((20, 10), dtype=int), "piece": 0, "next": [4]})
 
 
+def test_an_environments_arguments_may_be_numpys_numbers():
+    player = make("tetris/bcts")
+    ours, theirs = ({"cols": kind(6), "rows": kind(12)} for kind in (np.int64, int))
+    assert player.play(ENV, 0, ours, 50).actions.tolist() == player.play(ENV, 0, theirs, 50).actions.tolist()
+    with pytest.raises(ValueError, match=r"argument of the environment is \{6\}; expected JSON types"):
+        player.play(ENV, 0, {"cols": {6}}, 50)
+
+
 def test_bad_states_are_refused():
     with pytest.raises(ValueError, match="state"):
         make("tetris/random").act(one(observations()[0], 0), np.zeros(3, dtype=np.uint64))
@@ -206,8 +216,8 @@ def test_bad_states_are_refused():
     ("name", "options", "message"),
     [
         ("tetris/greedy", {"evaluation": "low"}, "'low'"),
-        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has evaluation, cols, rows, pieces"),
-        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has cols, rows, pieces"),
+        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has evaluation, order, cols, rows, pieces"),
+        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has order, cols, rows, pieces"),
         ("tetris/greedy", {"cols": 3}, "cols is 3"),
         ("tetris/greedy", {"overflow": "none"}, "'none'"),
         ("tetris/rollout", {"games": 0}, "games is 0"),
@@ -224,6 +234,12 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"rewards": "no"}, "rewards='no'"),
         ("tetris/expectimax", {"time_limit": 0}, "time_limit=0"),
         ("tetris/expectimax", {"time_limit": True}, "time_limit=True"),
+        ("tetris/expectimax", {"threads": 0}, "threads is 0"),
+        ("tetris/expectimax", {"threads": 2, "time_limit": 1}, "threads=2 with time_limit=1"),
+        ("tetris/expectimax", {"leaf": "node"}, "leaf is 'node'; expected one of 'afterstate', 'state'"),
+        ("tetris/two-tetrad", {"cutoff": 0.1}, "no option 'cutoff'"),
+        ("quintris/expectimax", {"beam": 0}, "beam is 0"),
+        ("quintris/expectimax", {"leaf": "state"}, "no option 'leaf'"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),
         ("quintris/expectimax", {"evaluation": "bcts"}, "'bcts'"),
     ],
@@ -234,5 +250,6 @@ def test_bad_options_are_named(name, options, message):
 
 
 def test_an_order_must_name_each_action_once():
-    with pytest.raises(ValueError, match="order"):
-        make("tetris/expectimax", order=[0, 0, 1]).act(one(observations()[0], 0))
+    for name in ("tetris/expectimax", "tetris/greedy"):
+        with pytest.raises(ValueError, match=r"order=\[0, 0, 1\]; expected each action from 0 to 23 once"):
+            make(name, order=[0, 0, 1]).act(one(observations()[0], 0))

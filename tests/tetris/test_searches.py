@@ -65,6 +65,15 @@ def test_two_tetrad_is_the_plain_search(evaluation, placements, overflow):
             assert_same(player, search, board, queue, None)
 
 
+def test_two_tetrad_can_count_lines():
+    player = make("tetris/two-tetrad", evaluation="two-tetrad", rewards=True)
+    search = ReferenceSearch(EVALUATIONS["two-tetrad"], 2, rewards=True)
+    nearly_full = np.zeros((6, 5), dtype=np.uint8)
+    nearly_full[3:, :4] = 1  # an I clears three lines
+    for board, queue in [(nearly_full, ["I", "O"]), *positions(6, 5, 3, seed=6)]:
+        assert_same(player, search, board, queue, None)
+
+
 def bag_without(queue):
     """What is left of the bags that a game's first pieces came from."""
     counts = seen(queue)
@@ -96,6 +105,10 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         ("bcts", {"rewards": True, "lost": 0.0}),
         (None, {}),
         (None, {"lost": -1.0}),
+        ("bcts", {"leaf": "state", "lost": -1e3}),
+        ("two-tetrad", {"leaf": "state", "lost": -1e3, "cutoff": 0.1}),
+        ("open-enclosed", {"leaf": "state"}),
+        (None, {"leaf": "state", "lost": -5.0, "beam": 4}),
     ],
 )
 def test_options_of_expectimax(evaluation, options):
@@ -123,11 +136,53 @@ def test_quintris_is_the_plain_search(depth, known, pieces):
         assert_same(player, search, board, queue, seen(queue, names), names)
 
 
-@pytest.mark.parametrize("lost", [None, -50.0, 100.0])
-def test_what_quintris_leaves_out_changes_nothing(lost):
-    """Against the same search through weights for which the bound does not hold and is not used."""
-    player = make("quintris/expectimax", depth=2, lost=lost)
-    plain = make("quintris/expectimax", depth=2, lost=lost)
+@pytest.mark.parametrize("overflow", ["strict", "clear_first"])
+@pytest.mark.parametrize(("depth", "known"), [(1, 1), (1, 2), (2, 2), (2, 3)])
+def test_leaves_with_one_more_piece(depth, known, overflow):
+    """On low boards nearly full, where some pieces cannot be placed any more."""
+    options = {"leaf": "state", "lost": -1e4, "overflow": overflow}
+    player = make("tetris/expectimax", evaluation="bcts", depth=depth, **options)
+    search, weighed = ReferenceSearch(EVALUATIONS["bcts"], depth, **options), 0
+    for board, queue in positions(4, 4, 12, seed=depth, known=known):
+        assert_same(player, search, board, queue, UNIFORM)
+        without = make("tetris/expectimax", evaluation="bcts", depth=depth, lost=-1e4, overflow=overflow)
+        shown = observation(board, queue)
+        weighed += player.values(shown).tolist() != without.values(shown).tolist()
+    assert weighed
+
+
+@pytest.mark.parametrize("options", [{"beam": 3}, {"cutoff": 0.2}, {"beam": 4, "cutoff": 0.1, "lost": -50.0}])
+def test_options_of_quintris(options):
+    player = make("quintris/expectimax", depth=2, **options)
+    search = ReferenceSearch(EVALUATIONS["open-enclosed"], 3, FIVE, clears=False, **options)
+    for board, queue in positions(8, 6, 4, seed=2, names=FIVE):
+        assert_same(player, search, board, queue, seen(queue, FIVE), FIVE)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("tetris/two-tetrad", {"evaluation": "bcts"}),
+        ("tetris/expectimax", {"depth": 3, "lost": -1e3, "cutoff": 0.05, "leaf": "state"}),
+        ("tetris/expectimax", {"depth": 3, "beam": 5, "order": list(range(23, -1, -1))}),
+        ("quintris/expectimax", {"depth": 2}),
+    ],
+)
+def test_threads_change_no_value_and_no_move(name, options):
+    names = FIVE if name.startswith("quintris") else TETROMINOES
+    one, three = (make(name, threads=threads, **options) for threads in (1, 3))
+    low, high = (positions(rows, 6, 8, seed=rows, names=names) for rows in (12, 5))
+    for board, queue in low + high:
+        shown = observation(board, queue, names)
+        assert three.values(shown).tolist() == one.values(shown).tolist()
+        assert int(three.act(shown)) == int(one.act(shown))
+
+
+@pytest.mark.parametrize("options", [{}, {"lost": -50.0}, {"lost": 100.0}, {"cutoff": 0.3}])
+def test_what_quintris_leaves_out_changes_nothing(options):
+    """Against the same search without its bound."""
+    player = make("quintris/expectimax", depth=2, **options)
+    plain = make("quintris/expectimax", depth=2, **options)
     plain.bound = None
     for board, queue in positions(12, 8, 25, seed=8, names=FIVE):
         shown = observation(board, queue, FIVE)
@@ -160,7 +215,20 @@ def test_ties_go_to_the_first_in_order():
     best = np.flatnonzero(values == values.max())
     assert best.tolist() == [0, 4]  # an O at either wall
     assert int(player.act(shown)) == 0
-    assert int(make("tetris/expectimax", evaluation="bcts", depth=1, order=list(range(23, -1, -1))).act(shown)) == 4
+    backwards = list(range(23, -1, -1))
+    for name, options in (
+        ("tetris/expectimax", {"evaluation": "bcts", "depth": 1}),
+        ("tetris/two-tetrad", {"evaluation": "bcts"}),
+        ("tetris/greedy", {"evaluation": "bcts"}),
+        ("tetris/bcts", {}),
+    ):
+        assert int(make(name, order=backwards, **options).act(shown)) == 4
+    assert int(make("tetris/dellacherie").act(shown)) == 0  # on the left of the spawn column
+    assert int(make("tetris/dellacherie", order=backwards).act(shown)) == 4
+    five = observation(np.zeros((8, 6), dtype=np.uint8), ["plus"], FIVE)
+    quintris = make("quintris/expectimax", depth=0, order=backwards)
+    best = np.flatnonzero(quintris.values(five) == quintris.values(five).max())
+    assert int(quintris.act(five)) == best[-1] != best[0]
 
 
 def test_where_all_is_lost_the_first_legal_action():
@@ -178,3 +246,13 @@ def test_a_time_limit_ends_a_search_that_would_go_on():
     board = np.zeros((20, 10), dtype=np.uint8)
     player = make("tetris/expectimax", depth=16, time_limit=0.2)
     assert np.isfinite(player.values(observation(board, ["T", "S"]))).any()
+    board = np.zeros((25, 15), dtype=np.uint8)
+    player = make("quintris/expectimax", depth=15, time_limit=0.2)
+    assert np.isfinite(player.values(observation(board, ["U", "N"], FIVE))).any()
+
+
+def test_a_time_limit_that_suffices_changes_nothing():
+    for board, queue in positions(8, 6, 3, seed=4):
+        shown = observation(board, queue)
+        limited, free = (make("tetris/two-tetrad", evaluation="bcts", time_limit=limit) for limit in (60, None))
+        assert limited.values(shown).tolist() == free.values(shown).tolist()

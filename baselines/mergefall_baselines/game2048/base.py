@@ -10,12 +10,14 @@ kernel needs. The highest value wins, ties go to the first in `order`.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+from mergefall.checks import array
 from mergefall.game2048 import Game2048Env, board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.settings import Settings
@@ -23,7 +25,7 @@ from mergefall.kernels import kernel
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, game_kwargs
+from mergefall_baselines.player import Player, Trajectory, json_of
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 CHUNK = 256  # moves played between two looks at the keyboard
@@ -70,9 +72,9 @@ def is_count(value: Any) -> bool:
 
 
 @lru_cache
-def _game(env_kwargs: tuple[tuple[str, Any], ...]) -> Settings:
+def _game(env_kwargs: str) -> Settings:
     """What the environment makes of its arguments, errors included."""
-    return Game2048Env(**dict(env_kwargs)).settings
+    return Game2048Env(**json.loads(env_kwargs)).settings
 
 
 class Player2048(Player):
@@ -141,7 +143,7 @@ class Player2048(Player):
         """One whole episode from ``reset(seed=seed)``, in a compiled loop: the gym loop's trajectory."""
         if env_id != ENV_ID:
             raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
-        game = _game(tuple(game_kwargs(env_kwargs).items()))
+        game = _game(json_of(env_kwargs))
         self.with_rules({"rows": game.rows, "cols": game.cols})
         state = game.new_states(1)[0]
         state[board.STREAM] = stream_from_seed(seed)
@@ -199,7 +201,7 @@ class Player2048(Player):
 
     def _boards(self, observation: Any) -> tuple[NDArray[np.uint8], bool]:
         """Observations as uint8[n, rows, cols], and whether there was just one."""
-        ranks = np.asarray(observation)
+        ranks = array(f"{self.name}: observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
         single = ranks.ndim == 2
         if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
             raise ValueError(

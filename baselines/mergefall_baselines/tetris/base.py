@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
+from mergefall.checks import array
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
@@ -32,7 +33,7 @@ from mergefall.tetris.settings import Settings
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, game_kwargs
+from mergefall_baselines.player import Player, Trajectory, json_of
 from mergefall_baselines.tetris.chances import MEMORY, STREAM, observe
 
 U = np.uint64
@@ -65,11 +66,21 @@ def _episode_kernel(decide: Any) -> Any:
 
 @lru_cache
 def _game(env_id: str, env_kwargs: str) -> Settings:
-    """What the environment makes of its arguments (JSON), errors included."""
+    """What the environment makes of its arguments, errors included."""
     settings = getattr(gym.make(env_id, **json.loads(env_kwargs)).unwrapped, "settings", None)
     if not isinstance(settings, Settings):
         raise ValueError(f"env_id is {env_id!r}; expected a Tetris environment")
     return settings
+
+
+def ranks_of(order: Any, n_actions: int) -> NDArray[np.int64]:
+    """The place of each action in an order of ties, int64[n_actions]; None is the order of the actions."""
+    if order is None:
+        return np.arange(n_actions)
+    actions = array("order", order, "a list of actions")
+    if actions.dtype.kind not in "iu" or not np.array_equal(np.sort(actions, axis=0), np.arange(n_actions)):
+        raise ValueError(f"order={order!r}; expected each action from 0 to {n_actions - 1} once")
+    return np.argsort(actions)
 
 
 class TetrisPlayer(Player):
@@ -170,7 +181,7 @@ class TetrisPlayer(Player):
     @staticmethod
     def rules_of(env_id: str, env_kwargs: Mapping[str, Any] | None) -> Settings:
         """The rules of an environment made with these arguments."""
-        return _game(env_id, json.dumps(game_kwargs(env_kwargs)))
+        return _game(env_id, json_of(env_kwargs))
 
     def _play_from(
         self, state: NDArray[np.uint64], rules: Settings, seed: int, limit: int | None
@@ -211,15 +222,17 @@ class TetrisPlayer(Player):
         """Observations as rules, columns uint64[n, cols] and queues uint64[n], and whether there was just one."""
         if not isinstance(observation, Mapping) or not {"board", "piece"} <= set(observation) <= set(_PARTS):
             raise ValueError(f"{self.name} got {observation!r}; expected a mapping with board, piece and perhaps next")
-        parts = {name: np.asarray(observation[name]) for name in observation}
+        parts = {name: array(f"{self.name}: {name}", observation[name], _PARTS[name]) for name in observation}
         boards, single = parts["board"], parts["board"].ndim == 2
         shape = () if single else boards.shape[:1]
         following = parts.get("next", np.zeros((*shape, 0), dtype=np.int64))
         shapes = {name: part.shape for name, part in parts.items()}
         if boards.ndim not in (2, 3) or parts["piece"].shape != shape or following.shape[:-1] != shape:
             raise ValueError(f"{self.name} got an observation of shapes {shapes}; expected one observation or a batch")
-        if any(part.dtype.kind not in "iub" for part in parts.values()) or not np.isin(boards, (0, 1)).all():
-            raise ValueError(f"{self.name} got a board or pieces of other types; expected cells of 0 and 1, piece ids")
+        for name, part in parts.items():
+            if part.dtype.kind not in "iub" or (name == "board" and not np.isin(part, (0, 1)).all()):
+                held = ", ".join(np.unique(part.astype(str))[:8])
+                raise ValueError(f"{self.name} got a {name} of {part.dtype} with {held}; expected {_PARTS[name]}")
         rules = self._rules_for(boards.shape[-1], boards.shape[-2], following.shape[-1])
         ids = np.concatenate([parts["piece"][..., None], following], axis=-1).astype(np.int64)
         if (wrong := ids[~np.isin(ids, rules.piece_set.drawn)]).size:
@@ -250,5 +263,5 @@ class TetrisPlayer(Player):
         return memory
 
 
-_PARTS = ("board", "piece", "next")
+_PARTS = {"board": "cells of 0 and 1", "piece": "a piece id", "next": "piece ids"}
 _FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}

@@ -11,25 +11,28 @@ from mergefall.tetris.evaluations import MEMO, Evaluation, priority
 from mergefall.tetris.evaluations import evaluation as make_evaluation
 from mergefall.tetris.field import landing
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, STEPS, column_of, packed, rotation_of, row_at_rest
+from mergefall.tetris.placements import ROTATIONS, STEPS, action_of, column_of, packed, rotation_of, row_at_rest
 from mergefall.tetris.settings import Settings
 
-from mergefall_baselines.tetris.base import TetrisPlayer
+from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
 
 U = np.uint64
 
 
-@cache
-def greedy_kernels(cls: type[Evaluation], slides: bool, ties: bool = False) -> tuple[Any, Any]:
-    """(best, decide) for an evaluation class; with `ties` equal values are told apart by Dellacherie's priority."""
-    _, _, _, prepare, leaf = cls.kernels()
-    name = f"{cls.name}-{slides}-{ties}"
+def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> Any:
+    """The placement of highest value by a `leaf` of an evaluation's, on a board that `memo` is prepared for.
 
-    @kernel(variant=name, forceinline=True)  # a third faster
-    def best(columns, piece, values, settings):
-        """The placement of highest value, the lowest action if none lives; `values` are those of all legal actions."""
-        rows, clear_first, weights, memo, scratch = settings
-        prepare(columns, rows, weights, memo)
+    Args:
+        slides: whether placements slide.
+        ties: what tells equal values apart: ``lowest`` action; ``order``, the first by `ranks`; or ``priority``, the
+            highest of Dellacherie's.
+        told: whether it writes what each legal action is worth into `values`.
+        name: of `leaf`, for the kernel's variant.
+    """
+
+    @kernel(variant=f"{name}-{slides}-{ties}-{told}", forceinline=True)  # a third faster
+    def best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values):
+        """(the placement, the lowest action if none lives; its value); `ranks` and `values` may be empty if unused."""
         cols, found, highest = columns.size, -1, -np.inf
         for slide in range(3 if slides else 1):
             for rotation in range(ROTATIONS):
@@ -43,40 +46,62 @@ def greedy_kernels(cls: type[Evaluation], slides: bool, ties: bool = False) -> t
                         y, end = landing(columns, piece, rotation, column), column
                     value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
                     action = (slide * ROTATIONS + rotation) * cols + column
-                    values[action] = value
+                    if told:
+                        values[action] = value
                     better = value > highest
-                    if ties:
+                    if ties != "lowest":
                         if value == highest and found >= 0 and value > -np.inf:
-                            rival = priority(piece, rotation_of(found), column_of(found), cols)
-                            better = priority(piece, rotation, end, cols) > rival
-                    if better or found < 0:
+                            if ties == "order":
+                                better = ranks[action] < ranks[action_of(found)]
+                            else:
+                                rival = priority(piece, rotation_of(found), column_of(found), cols)
+                                better = priority(piece, rotation, end, cols) > rival
+                    if better:
                         highest = value
+                    if better or found < 0:  # apart, so that nothing is found where only `highest` is asked for
                         found = packed(y, end, rotation, action)
-        return found
+        return found, highest
+
+    return best
+
+
+@cache
+def greedy_kernels(cls: type[Evaluation], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
+    """(choose, decide) for an evaluation class: the best placement of a piece, and of a queue's first."""
+    _, _, _, prepare, leaf = cls.kernels()
+    best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
+
+    @kernel(variant=name, forceinline=True)
+    def choose(columns, piece, values, settings):
+        rows, clear_first, weights, memo, scratch, ranks = settings
+        prepare(columns, rows, weights, memo)
+        return best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values)[0]
 
     @kernel(variant=name, forceinline=True)
     def decide(columns, queue, memory, values, settings):
         first, search = settings
         for action in range(values.size):
             values[action] = -np.inf
-        return best(columns, first + (np.int64(queue) & 15), values, search)
+        return choose(columns, first + (np.int64(queue) & 15), values, search)
 
-    return best, decide
+    return choose, decide
 
 
-def search_settings(evaluation: Evaluation, rules: Settings) -> tuple[Any, ...]:
-    """What `best` takes: rules, weights, and scratch memory."""
+def search_settings(evaluation: Evaluation, rules: Settings, order: Any = None) -> tuple[Any, ...]:
+    """What `choose` takes: rules, weights, scratch memory, and the places of the actions in the order of ties."""
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
-    return rules.rows, rules.overflow == "clear_first", evaluation.weight_vector(), memo, scratch
+    clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
+    return rules.rows, clear_first, evaluation.weight_vector(), memo, scratch, ranks
 
 
 class Greedy(TetrisPlayer):
     """Greedy: the placement of highest value by an evaluation, the current piece alone being looked at.
 
-    A fatal placement is worth −inf. Ties go to the lowest action; where all placements are fatal, the first legal one.
+    A fatal placement is worth −inf. Ties go to the first in `order`; where all placements are fatal, the first legal
+    one is taken.
 
-    Options: evaluation (a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`), and the rules
-    (see `TetrisPlayer`).
+    Options: evaluation (a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`), order (of
+    actions, for ties; None: the lowest first), and the rules (see `TetrisPlayer`).
 
     Example:
         >>> from mergefall_baselines import make
@@ -86,38 +111,40 @@ class Greedy(TetrisPlayer):
         9
     """
 
-    ties = False
+    ties = "lowest"  # without an order; see `best_kernel`
 
-    def __init__(self, evaluation: Any = "bcts", **rules: Any) -> None:
+    def __init__(self, evaluation: Any = "bcts", order: Any = None, **rules: Any) -> None:
         super().__init__(**rules)
-        self.evaluation = make_evaluation(evaluation)
+        self.evaluation, self.order = make_evaluation(evaluation), order
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
-        _, decide = greedy_kernels(type(self.evaluation), rules.placements == "slide", self.ties)
-        return decide, (rules.piece_set.first, search_settings(self.evaluation, rules))
+        ties = self.ties if self.order is None else "order"
+        _, decide = greedy_kernels(type(self.evaluation), rules.placements == "slide", ties)
+        return decide, (rules.piece_set.first, search_settings(self.evaluation, rules, self.order))
 
 
 class Dellacherie(Greedy):
     """Dellacherie's controller: greedy by `dellacherie`, ties to the placement of highest priority.
 
     The priority is 100·|column − spawn column|, 10 more to the left of it, less the rotation: among equals the farthest
-    from where the piece appears. (A slide and a drop have the priority of where they end.) Options: the rules.
+    from where the piece appears. (A slide and a drop have the priority of where they end.) Options: order (of actions,
+    for ties, in place of the priority), and the rules.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
 
-    ties = True
+    ties = "priority"
 
-    def __init__(self, **rules: Any) -> None:
-        super().__init__("dellacherie", **rules)
+    def __init__(self, order: Any = None, **rules: Any) -> None:
+        super().__init__("dellacherie", order, **rules)
 
 
 def preset(name: str, about: str) -> type[Greedy]:
     """The class of greedy players with one evaluation."""
 
     class Preset(Greedy):
-        def __init__(self, **rules: Any) -> None:
-            super().__init__(name, **rules)
+        def __init__(self, order: Any = None, **rules: Any) -> None:
+            super().__init__(name, order, **rules)
 
-    Preset.__doc__ = f"{about}: greedy by the evaluation `{name}`. Options: the rules."
+    Preset.__doc__ = f"{about}: greedy by the evaluation `{name}`. Options: order (of actions, for ties), the rules."
     return Preset

@@ -14,8 +14,8 @@ class TwoTetrad(TetrisSearch):
 
     Denotes the maximum, over the placements of the current and of the next piece, of the move terms of both, the terms
     of the last placement, and the board terms of the board after both. A fatal placement is worth −inf, and so is one
-    after which the next piece cannot be placed; where all are, the first legal action is taken. Ties go to the lowest
-    action. Nothing is pruned.
+    after which the next piece cannot be placed; where all are, the first legal action is taken. Nothing is pruned.
+    Known pieces are all it looks at: there is no chance node to cut off, and no piece to add to a leaf.
 
     Args:
         evaluation: a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`; the default
@@ -23,6 +23,11 @@ class TwoTetrad(TetrisSearch):
         depth: 1 the shallow search, of the current piece alone; 2 the deep one. Without a preview both are shallow.
         near_top: the shallow search while a column is higher than `near_top` rows below the ceiling, as the original
             did; None never.
+        rewards: whether each line is worth 1 besides; None: no.
+        order: of actions; ties go to the first. None: the lowest.
+        threads: share the placements of the current piece; values and moves stay the same. Episodes played in the
+            compiled loop take one thread.
+        time_limit: seconds a decision; where they do not suffice for the deep search, the shallow one decides.
         rules: see `TetrisPlayer`. The document's search slides, `placements="slide"`; the environment decides.
 
     Source: the two-tetrad document (Cornell University, 1999).
@@ -38,10 +43,30 @@ class TwoTetrad(TetrisSearch):
 
     only_known = True
 
-    def __init__(self, evaluation: Any = TUNED, depth: int = 2, near_top: int | None = None, **rules: Any) -> None:
+    def __init__(
+        self,
+        evaluation: Any = TUNED,
+        depth: int = 2,
+        near_top: int | None = None,
+        rewards: bool | None = None,
+        order: Any = None,
+        threads: int = 1,
+        time_limit: float | None = None,
+        **rules: Any,
+    ) -> None:
         if isinstance(depth, int) and depth > 2:
             raise ValueError(f"depth={depth!r}; expected 1 (shallow) or 2 (deep)")
-        super().__init__(evaluation, depth, table=False, near_top=near_top, **rules)
+        super().__init__(
+            evaluation,
+            depth,
+            table=False,
+            rewards=rewards,
+            order=order,
+            near_top=near_top,
+            time_limit=time_limit,
+            threads=threads,
+            **rules,
+        )
 
 
 class Expectimax(TetrisSearch):
@@ -49,8 +74,8 @@ class Expectimax(TetrisSearch):
 
     Denotes, to `depth` own moves, the maximum over placements while the piece is known (the current one and the
     previewed ones), then the mean over pieces of the maximum over placements. Move terms add up along the way; at the
-    end stand the last placement's terms and the last board's. Fatal placements are worth −inf; ties go to the lowest
-    action; where no action is worth more than −inf, the first legal one is taken.
+    end stand the last placement's terms and the last board's. Fatal placements are worth −inf; ties go to the first in
+    `order`; where no action is worth more than −inf, the first legal one is taken.
 
     Args:
         evaluation: a name or a mapping of a name and weights; None: leaves are worth 0 and lines count.
@@ -67,7 +92,11 @@ class Expectimax(TetrisSearch):
             legal one is taken. A finite value weighs chances; it should lie below what boards are worth.
         rewards: whether each line on the way is worth 1; None: only without an evaluation.
         order: of actions; ties go to the first. None: the lowest.
+        threads: share the placements of the current piece; values and moves stay the same. Episodes played in the
+            compiled loop take one thread.
         time_limit: seconds a decision: the search deepens move by move, up to `depth`, until they are up.
+        leaf: ``"state"`` adds one piece to each leaf to which `depth` leads, the next known one or each that may come:
+            the leaf is worth `lost` where that piece cannot be placed without ending the game, averaged over pieces.
         rules: see `TetrisPlayer`.
 
     Example:
@@ -91,7 +120,9 @@ class Expectimax(TetrisSearch):
         lost: float | None = None,
         rewards: bool | None = None,
         order: Any = None,
+        threads: int = 1,
         time_limit: float | None = None,
+        leaf: str = "afterstate",
         **rules: Any,
     ) -> None:
         super().__init__(
@@ -105,5 +136,7 @@ class Expectimax(TetrisSearch):
             rewards,
             order,
             time_limit=time_limit,
+            threads=threads,
+            leaf=leaf,
             **rules,
         )

@@ -77,15 +77,19 @@ class Quintris(TetrisSearch):
     into view in this game, the pieces known now included; pieces never seen count nothing. Leaves are worth
     `open-enclosed` of the last board. Nothing is cleared within the search: full rows stay, and are counted there.
     Pieces drop straight down, whatever else the environment allows: slides are worth −inf. A placement that rests
-    above the field is worth −inf, and so is a node that has no other, whatever its probability. Ties go to the lowest
-    action; where no action is worth more than −inf, the first legal one is taken.
+    above the field is worth −inf, and so is a node that has no other, whatever its probability. Ties go to the first in
+    `order`; where no action is worth more than −inf, the first legal one is taken. (The document's search ends with its
+    own moves and counts no lines on the way, hence no `leaf` and no `rewards`.)
 
-    What a bound proves useless is left out; it changes neither the chosen action nor, in `values`, any value.
+    What a bound proves useless is left out; it changes neither the chosen action nor, in `values`, any value. The bound
+    holds where the weights reward full rows and punish open blanks, enclosed ones no less; with others, and with a
+    `beam`, the search does without.
 
     Args:
         depth: levels below the current piece, so own moves − 1: 2 is the current piece, the next, and one beyond.
         evaluation: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, as said; ``uniform`` or ``bag`` as in tetris/expectimax.
+        beam, cutoff, order, threads, time_limit: as in tetris/expectimax.
         table: keep values of nodes met again; it changes no value.
         lost: the value of a node whose piece cannot be placed, None for −inf, as in tetris/expectimax.
         rules: see `TetrisPlayer`; the game is Quintris (five-cell pieces) unless the environment says otherwise.
@@ -110,16 +114,33 @@ class Quintris(TetrisSearch):
         depth: int = 2,
         evaluation: Any = "open-enclosed",
         distribution: str = "counted",
+        beam: int | None = None,
+        cutoff: float | None = None,
         table: bool = True,
         lost: float | None = None,
+        order: Any = None,
+        threads: int = 1,
+        time_limit: float | None = None,
         **rules: Any,
     ) -> None:
         moves = integer("depth", depth, 0, MOST_MOVES - 1) + 1
-        super().__init__(evaluation, moves, distribution, table=table, lost=lost, **rules)
+        super().__init__(
+            evaluation,
+            moves,
+            distribution,
+            beam,
+            cutoff,
+            table,
+            lost,
+            order=order,
+            time_limit=time_limit,
+            threads=threads,
+            **rules,
+        )
         weights = self.evaluation
         if not isinstance(weights, OpenEnclosed):
             raise ValueError(f"evaluation={evaluation!r}; expected 'open-enclosed', with other weights perhaps")
-        if weights.full_rows >= 0 >= weights.open >= weights.enclosed:
+        if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
             self.bound = bound_kernel()
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:

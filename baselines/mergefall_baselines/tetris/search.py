@@ -5,8 +5,7 @@ next one; then it is worth the mean, over the pieces that may come, of the best 
 terms of the move, the last one its other terms and those of the board. A piece that cannot be placed without ending the
 game makes its node worth `lost`.
 
-Each level of the tree has a board and lists of placements of its own, in arrays that the player keeps alive; nodes hand
-on the address of one record, `ctx`, that knows them all.
+All memory is known to one record (`context.py`), whose address, `ctx`, nodes hand on.
 """
 
 from __future__ import annotations
@@ -16,80 +15,29 @@ from typing import Any, cast
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
-from mergefall.tetris.evaluations import MEMO, Evaluation, Kernels
+from mergefall.tetris.evaluations import Evaluation, Kernels
 from mergefall.tetris.evaluations.base import plain_leaf
-from mergefall.tetris.field import height_of, landing, place, put
-from mergefall.tetris.pieces import HEIGHTS, WIDTHS
-from mergefall.tetris.placements import (
-    ROTATIONS,
-    STEPS,
-    action_of,
-    column_of,
-    list_placements,
-    packed,
-    rotation_of,
-    row_at_rest,
-    row_of,
-)
+from mergefall.tetris.field import height_of, place, put
+from mergefall.tetris.pieces import HEIGHTS
+from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 
-from mergefall_baselines.table import entry_type, find, forget, holds, keep
-from mergefall_baselines.tetris.chances import IDS, bag_after, chance_of, chances_of
+from mergefall_baselines.table import WHOLE, forget
+from mergefall_baselines.tetris.chances import IDS, bag_after, chances_of
+from mergefall_baselines.tetris.context import (
+    ENTRY,
+    board_at,
+    entry_of,
+    lists_at,
+    memo_at,
+    read,
+    share_of,
+    store,
+)
+from mergefall_baselines.tetris.greedy import best_kernel
 
 U = np.uint64
-ENTRY = entry_type(np.float64)
 SLACK = 1e-6  # what a bound must fall short by before it prunes: far above what rounding can do, far below a difference
 MOST_MOVES = 16  # own moves that a search looks ahead at most
-
-CONTEXT = np.dtype(
-    [
-        ("cols", np.int64),
-        ("rows", np.int64),
-        ("first", np.int64),  # table row of piece id 0
-        ("drawn", np.int64),  # ids that appear, as bits
-        ("clear_first", np.int64),
-        ("weights", np.uint64),  # float64[weight_count], the evaluation's
-        ("weight_count", np.int64),
-        ("columns", np.uint64),  # uint64[levels, cols], the boards
-        ("memos", np.uint64),  # uint64[levels, MEMO], what leaves on a board share
-        ("placements", np.uint64),  # int64[levels, 12·cols]
-        ("keys", np.uint64),  # float64[levels, 12·cols], what placements are ordered by
-        ("scratch", np.uint64),  # uint64[cols]
-        ("chances", np.uint64),  # float64[7], see `chances.py`
-        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
-        ("entry_count", np.int64),
-        ("boards", np.uint64),  # uint64[entry_count, cols + 2], what each entry is of
-        ("beam", np.int64),  # placements of a node that are looked into, 0 for all
-        ("cutoff", np.float64),  # chance nodes below this probability are leaves
-        ("lost", np.float64),  # worth of a node whose piece cannot be placed
-        ("stop", np.int64),  # set from outside: give up
-    ]
-)
-
-
-@kernel
-def read(ctx):
-    """The record that all nodes share."""
-    return borrow(ctx, CONTEXT, 1)[0]
-
-
-@kernel
-def board_at(level, c):
-    """The board of a level, uint64[cols]."""
-    return borrow(c.columns + U(8 * level * c.cols), np.uint64, c.cols)
-
-
-@kernel
-def memo_at(level, c):
-    """What the leaves on a level's board share."""
-    return borrow(c.memos + U(8 * MEMO * level), np.uint64, MEMO)
-
-
-@kernel
-def lists_at(level, c):
-    """A level's placements and what they are ordered by."""
-    count = 12 * c.cols
-    offset = U(8 * count * level)
-    return borrow(c.placements + offset, np.int64, count), borrow(c.keys + offset, np.float64, count)
 
 
 @kernel
@@ -101,37 +49,6 @@ def sort_down(placements, keys, count):
             placements[j], keys[j] = placements[j - 1], keys[j - 1]
             j -= 1
         placements[j], keys[j] = placement, key
-
-
-@kernel
-def entry_of(columns, left, bag, probability, c):
-    """(index, whether that entry is of this very node, its key) in the transposition table."""
-    entries = borrow(c.entries, ENTRY, c.entry_count)
-    told = U(bag) | U(left) << U(8)
-    likely = U(probability * 2.0**53) if c.cutoff > 0.0 else U(0)
-    key = told ^ likely
-    for i in range(c.cols):
-        key = (key ^ columns[i] ^ key >> U(29)) * U(0xBF58476D1CE4E5B9)
-    index = find(entries, key)
-    if not holds(entries, index, key):
-        return index, False, key
-    board = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2)
-    same = board[c.cols] == told and board[c.cols + 1] == likely
-    for i in range(c.cols):
-        same = same and board[i] == columns[i]
-    return index, same, key
-
-
-@kernel
-def store(columns, left, bag, probability, value, c):
-    """Keep a node's value in the transposition table."""
-    index, _, key = entry_of(columns, left, bag, probability, c)
-    keep(borrow(c.entries, ENTRY, c.entry_count), index, key, value, left)
-    board = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2)
-    for i in range(c.cols):
-        board[i] = columns[i]
-    board[c.cols] = U(bag) | U(left) << U(8)
-    board[c.cols + 1] = U(probability * 2.0**53) if c.cutoff > 0.0 else U(0)
 
 
 class Nothing:
@@ -163,20 +80,35 @@ class Nothing:
 
 
 @cache
-def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: bool, scored: bool, bound: Any) -> Any:
+def search_kernel(
+    cls: type[Evaluation] | type[Nothing], slides: bool, clears: bool, scored: bool, state_leaves: bool, bound: Any
+) -> Any:
     """``decide`` of the search with one evaluation class.
+
+    Its settings are (ctx, depth, known pieces, distribution, rows below the ceiling from which it is shallow, whether
+    all values must be exact, the actions' ranks in ties, part, parts). Of the root's placements it searches every
+    `parts`-th from number `part` on: several contexts share a decision.
 
     Args:
         slides: whether placements slide.
         clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
         scored: whether each line of the search is worth 1.
+        state_leaves: whether a leaf has one more piece, and is worth `lost` where that cannot be placed.
         bound: None, or a kernel (columns, moves, rows, weights) -> float64, which no board after that many more
             placements exceeds in value: it lets the search leave out what cannot matter.
     """
-    name = f"{cls.name}-{slides}-{clears}-{scored}-{bound is not None}"
-    evaluation = cls.kernels(clears)
-    move, last, board, prepare, leaf = evaluation
+    name = f"{cls.name}-{slides}-{clears}-{scored}-{state_leaves}-{bound is not None}"
+    unscored, last, board, prepare, leaf = cls.kernels(clears)
     of_locked, bounded = cls.of_locked, bound is not None
+
+    @kernel(variant=name)
+    def scored_move(piece, rotation, column, y, lines, own, rows, weights):
+        return unscored(piece, rotation, column, y, lines, own, rows, weights) + lines
+
+    move = scored_move if scored else unscored
+    if scored:
+        leaf = plain_leaf(cast(Any, cls), clears, move, last, board)
+    best_placement = best_kernel(leaf, slides, "lowest", False, f"{cls.name}-{clears}-{scored}")
 
     @kernel(variant=name)
     def placed(level, piece, placement, c):
@@ -191,10 +123,8 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
         else:
             put(after, piece, rotation, column, y)
             over = y + HEIGHTS[piece, rotation] > c.rows
-        value = move(piece, rotation, column, y, lines, own, c.rows, borrow(c.weights, np.float64, c.weight_count))
-        if scored:
-            value += lines
-        return value, over
+        weights = borrow(c.weights, np.float64, c.weight_count)
+        return move(piece, rotation, column, y, lines, own, c.rows, weights), over
 
     @kernel(variant=name)
     def ending(level, piece, placement, c):
@@ -211,12 +141,9 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
         return value + board(locked, c.rows, weights)
 
     @kernel(variant=name)
-    def of_leaf(level, piece, rotation, column, y, c):
+    def of_leaf(level, piece, placement, c):
         """Value of a placement that is the last, -inf if it is fatal; the level's memo must be prepared."""
-        if scored:
-            placement = packed(y, column, rotation, np.int64(0))
-            value, over = placed(level, piece, placement, c)
-            return -np.inf if over else value + ending(level, piece, placement, c)
+        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
         columns, memo = board_at(level, c), memo_at(level, c)
         return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
@@ -224,25 +151,36 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
     @kernel(variant=name)
     def best_leaf(level, piece, c):
         """The highest value among the placements of the last piece, -inf if all are fatal."""
-        columns, memo, best = board_at(level, c), memo_at(level, c), -np.inf
         weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
-        cols, rows, clear_first = c.cols, c.rows, c.clear_first != 0
-        for slide in range(3 if slides else 1):
-            for rotation in range(ROTATIONS):
-                width = WIDTHS[piece, rotation]
-                for column in range(cols - width + 1 if width else 0):
-                    if slides:
-                        y, end = row_at_rest(columns, piece, slide, rotation, column), column + STEPS[slide]
-                        if y < 0:
-                            continue
-                    else:
-                        y, end = landing(columns, piece, rotation, column), column
-                    if scored:
-                        value = of_leaf(level, piece, rotation, end, y, c)
-                    else:
-                        value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
-                    best = max(best, value)
-        return best
+        ranks, values = borrow(c.placements, np.int64, 0), borrow(c.keys, np.float64, 0)
+        columns, memo, clear_first = board_at(level, c), memo_at(level, c), c.clear_first != 0
+        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, ranks, values)[1]
+
+    @kernel(variant=name)
+    def survives(level, piece, c):
+        """Whether some placement of a piece does not end the game."""
+        placements, _ = lists_at(level, c)
+        for i in range(list_placements(board_at(level, c), piece, slides, placements)):
+            _, over = placed(level, piece, placements[i], c)
+            if not over:
+                return True
+        return False
+
+    @kernel(variant=name)
+    def at_the_end(level, piece, placement, queue, known, bag, c):
+        """What a placement that `placed` has played adds where the search ends: of a state, averaged over its piece.
+
+        `queue`, `known` and `bag` tell of the pieces after it.
+        """
+        worth = ending(level, piece, placement, c)
+        if not state_leaves:
+            return worth
+        total = 0.0
+        for id in range(IDS):
+            share = share_of(id, queue, known, bag, c)
+            if share > 0.0:
+                total += share * (worth if survives(level + 1, c.first + id, c) else c.lost)
+        return total
 
     @kernel(variant=name)
     def listed(level, piece, left, c):
@@ -261,8 +199,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
                 keys[i] = -np.inf if over else worth + max(most, c.lost)
         elif c.beam:
             for i in range(count):
-                p = placements[i]
-                keys[i] = of_leaf(level, piece, rotation_of(p), column_of(p), row_of(p), c)
+                keys[i] = of_leaf(level, piece, placements[i], c)
         if bounded or c.beam:
             sort_down(placements, keys, count)
         return min(count, c.beam) if c.beam else count
@@ -285,10 +222,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
         if left == 1 or c.beam:
             prepare(columns, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(level, c))
         for id in range(IDS):
-            if known:
-                share = 1.0 if np.int64(queue & U(15)) == id else 0.0
-            else:
-                share = chance_of(id, bag, borrow(c.chances, np.float64, IDS))
+            share = share_of(id, queue, known, bag, c)
             if share == 0.0:
                 continue
             rest -= share
@@ -297,14 +231,18 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
                 others = max(rest, 0.0) * upper if rest > 1e-12 else 0.0
                 need = (alpha - total - others) / share
             piece, best = c.first + id, -np.inf
-            if left == 1:
+            if left == 1 and not state_leaves:
                 best = best_leaf(level, piece, c)
             else:
                 placements, keys = lists_at(level, c)
                 onward = probability * share
                 stays = known <= 1 and onward < c.cutoff
                 remaining = bag if known else bag_after(id, bag, c.drawn)
-                for i in range(listed(level, piece, left, c)):
+                if left == 1:
+                    count = list_placements(columns, piece, slides, placements)
+                else:
+                    count = listed(level, piece, left, c)
+                for i in range(count):
                     if bounded:
                         if keys[i] + SLACK < max(best, need):
                             best = max(best, keys[i])
@@ -314,6 +252,9 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
                         continue
                     if stays:
                         value += ending(level, piece, placements[i], c)
+                    elif left == 1:
+                        later, unknown = queue >> U(4), max(known - 1, 0)
+                        value += at_the_end(level, piece, placements[i], later, unknown, remaining, c)
                     else:
                         highest = keys[i] - value if bounded else np.inf
                         lowest = max(best, need) - value
@@ -342,7 +283,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
 
     @kernel(variant=name)
     def decide(columns, queue, memory, values, settings):
-        ctx, depth, known, distribution, near_top, exact, ranks = settings
+        ctx, depth, known, distribution, near_top, exact, ranks, part, parts = settings
         c, top, first_move, certain = read(ctx), np.int64(0), np.int64(1), np.float64(1.0)  # literals are types apart
         root, highest_column = board_at(top, c), 0
         for i in range(c.cols):
@@ -354,7 +295,7 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
             values[action] = -np.inf
         bag = chances_of(memory, distribution, c.drawn, borrow(c.chances, np.float64, IDS))
         if c.entry_count > 1:
-            forget(borrow(c.entries, ENTRY, c.entry_count), MOST_MOVES + 12)
+            forget(borrow(c.entries, ENTRY, c.entry_count), WHOLE)
         prepare(root, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(top, c))
         piece = c.first + np.int64(queue & U(15))
         placements, keys = lists_at(top, c)
@@ -362,20 +303,23 @@ def search_kernel(cls: type[Evaluation] | type[Nothing], slides: bool, clears: b
         best, chosen = -np.inf, placements[0]
         if depth > 1:
             count = listed(top, piece, depth, c)
-        for i in range(count):
+        for i in range(part, count, parts):
             placement = placements[i]
             if bounded and not exact and depth > 1:
                 if keys[i] + SLACK < best:
                     break
-            if depth == 1:
-                value = of_leaf(top, piece, rotation_of(placement), column_of(placement), row_of(placement), c)
+            if depth == 1 and not state_leaves:
+                value = of_leaf(top, piece, placement, c)
             else:
                 value, over = placed(top, piece, placement, c)
                 if over:
                     continue
-                highest = keys[i] - value if bounded else np.inf
-                lowest = -np.inf if exact else best - value
-                value += node(first_move, queue >> U(4), known - 1, depth - 1, bag, certain, highest, lowest, ctx)
+                if depth == 1:
+                    value += at_the_end(top, piece, placement, queue >> U(4), known - 1, bag, c)
+                else:
+                    highest = keys[i] - value if bounded else np.inf
+                    lowest = -np.inf if exact else best - value
+                    value += node(first_move, queue >> U(4), known - 1, depth - 1, bag, certain, highest, lowest, ctx)
             values[action_of(placement)] = value
             first = ranks[action_of(placement)] < ranks[action_of(chosen)]
             if value > best or (value == best and value > -np.inf and first):

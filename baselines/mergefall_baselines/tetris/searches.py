@@ -8,18 +8,21 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer
+from mergefall.checks import choice, integer
 from mergefall.tetris.evaluations import MEMO
 from mergefall.tetris.evaluations import evaluation as make_evaluation
+from mergefall.tetris.placements import action_of
 from mergefall.tetris.settings import Settings
+from mergefall.threads import share
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
 from mergefall_baselines.player import Trajectory, play_in_env
 from mergefall_baselines.table import new_table
-from mergefall_baselines.tetris.base import TetrisPlayer
+from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
 from mergefall_baselines.tetris.chances import DISTRIBUTIONS, IDS, OF_RANDOMIZER, distribution_option
-from mergefall_baselines.tetris.search import CONTEXT, MOST_MOVES, Nothing, search_kernel
+from mergefall_baselines.tetris.context import CONTEXT
+from mergefall_baselines.tetris.search import MOST_MOVES, Nothing, search_kernel
 
 SMALL_TABLE, LARGE_TABLE = 14, 18  # bits: entries for the chance nodes of a search of three moves, and of more
 
@@ -44,11 +47,14 @@ class TetrisSearch(TetrisPlayer):
         order: Any = None,
         near_top: int | None = None,
         time_limit: float | None = None,
+        threads: int = 1,
+        leaf: str = "afterstate",
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
         self._held: list[NDArray[Any]] = []  # what kernels know by address
         self._records: dict[int, NDArray[np.void]] = {}
+        self._contexts: dict[int, list[np.uint64]] = {}  # those of all threads, by the first's
         self.evaluation = None if evaluation is None else make_evaluation(evaluation)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
         self.distribution = distribution_option(distribution)
@@ -67,9 +73,12 @@ class TetrisSearch(TetrisPlayer):
         if rewards is not None and not isinstance(rewards, bool):
             raise ValueError(f"rewards={rewards!r}; expected True, False or None")
         self.rewards = self.evaluation is None if rewards is None else rewards
-        self.order = None if order is None else np.asarray(order)
+        self.order = order
         self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
-        self.time_limit = seconds_option(time_limit)
+        self.time_limit, self.threads = seconds_option(time_limit), integer("threads", threads, 1)
+        if threads > 1 and time_limit is not None:
+            raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
+        self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
 
     def play(
         self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
@@ -80,6 +89,8 @@ class TetrisSearch(TetrisPlayer):
         return play_in_env(player, env_id, seed, env_kwargs, max_episode_steps)
 
     def _decide(self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+        if self.threads > 1:
+            return self._decide_together(rules, exact, columns, queue, memory, values)
         if self.time_limit is None:
             return super()._decide(rules, exact, columns, queue, memory, values)
         decide, (ctx, deepest, *others) = self.decider(rules, exact)
@@ -89,21 +100,36 @@ class TetrisSearch(TetrisPlayer):
 
         return deepen(search, deepest, self.time_limit, self._records[int(ctx)], values)
 
+    def _decide_together(
+        self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: NDArray[np.float64]
+    ) -> int:
+        """The same decision, the root's placements being dealt to the threads; each has a context of its own."""
+        decide, (ctx, *others, ranks, _, _) = self.decider(rules, exact)
+        parts, chosen = np.empty((self.threads, values.size)), [0] * self.threads
+
+        def search(part: int) -> None:
+            mine = self._contexts[int(ctx)][part], *others, ranks, part, self.threads
+            chosen[part] = decide(columns, queue, memory, parts[part], mine)
+
+        share(search, range(self.threads), self.threads)
+        np.max(parts, axis=0, out=values)  # what a thread does not search is -inf
+        best = np.flatnonzero(values == values.max())
+        if values[best[0]] == -np.inf:
+            return chosen[0]
+        first = best[ranks[best].argmin()]
+        return next(placement for placement in chosen if action_of.py_func(placement) == first)
+
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
         cls = type(self.evaluation) if self.evaluation else Nothing
-        decide = search_kernel(cls, rules.placements == "slide", self.clears, self.rewards, self.bound)
+        slides = rules.placements == "slide"
+        decide = search_kernel(cls, slides, self.clears, self.rewards, self.state_leaves, self.bound)
         known = 1 + rules.preview
         depth = min(self.depth, known) if self.only_known else self.depth
         distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])
-        ctx = self._context(rules, depth)
-        return decide, (ctx, depth, known, distribution, self.near_top, exact, self._ranks(rules.n_actions))
-
-    def _ranks(self, n_actions: int) -> NDArray[np.int64]:
-        """The place of each action in the order of ties."""
-        order = np.arange(n_actions) if self.order is None else self.order
-        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order.ravel()), np.arange(n_actions)):
-            raise ValueError(f"order={order.tolist()!r}; expected each action from 0 to {n_actions - 1} once")
-        return np.argsort(order)
+        contexts = [self._context(rules, depth) for _ in range(self.threads)]
+        self._contexts[int(contexts[0])] = contexts
+        ranks = ranks_of(self.order, rules.n_actions)
+        return decide, (contexts[0], depth, known, distribution, self.near_top, exact, ranks, 0, 1)
 
     def _context(self, rules: Settings, depth: int) -> np.uint64:
         """The address of a search's context, which this player keeps alive."""
@@ -113,7 +139,7 @@ class TetrisSearch(TetrisPlayer):
             self._held.append(array)
             return array.ctypes.data
 
-        cols, levels = rules.cols, depth + 1
+        cols, levels = rules.cols, depth + 1 + self.state_leaves
         weights = self.evaluation.weight_vector() if self.evaluation else np.zeros(1)
         entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
         record["cols"], record["rows"] = cols, rules.rows

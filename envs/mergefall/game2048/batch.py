@@ -72,7 +72,7 @@ def _show(i, states, seen, cells, masks, scores, max_tiles, legal):
     legal[i] = seen >> core.LEGAL_BIT & 1
 
 
-@kernel
+@kernel(inline="always")
 def _play(i, states, action, fresh, pool):
     """Step game `i`, or begin it where it is to be fresh; returns the packed integer, not over at a beginning."""
     if fresh:
@@ -140,8 +140,9 @@ def step(
 @kernel
 def begin(states, which, pool):
     """Begin the games with the indices `which` int64[k] anew."""
+    states, pool = unowned((states, pool))
     for i in which:
-        square.begin(states, i, pool)
+        square.begin(states, U(i), pool)
 
 
 @kernel
@@ -154,7 +155,9 @@ def begin_from(states, which, ranks):
 @kernel
 def look(states, which, out):
     """Write what the games with the indices `which` int64[k] show after a beginning."""
-    for i in which:
+    states, out = unowned((states, out))
+    for k in which:
+        i = U(k)
         seen = core.observe(states[i]) | 1 << core.LEGAL_BIT
         _show(i, states, seen, out.cells, out.masks, out.scores, out.max_tiles, out.legal)
 

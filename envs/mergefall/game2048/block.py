@@ -57,7 +57,7 @@ def _finish(count, s):
         s[_SEEN + j] = seen | legal << U(core.LEGAL_BIT) | s[_GAIN + j] << U(core.GAIN_SHIFT)
 
 
-@kernel
+@kernel(inline="always")
 def advance(states, actions, first, count, lines, s):
     """Step `count` ≤ BLOCK games from `first` on in the scratch `s` uint64[SCRATCH]; the states stay as they are.
 

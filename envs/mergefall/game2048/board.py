@@ -93,24 +93,24 @@ def move_cells(cells, rows, cols, action):
 
 
 @kernel
-def pair_mask(here, there, back, ahead):
-    """The actions that move two neighbouring cells: bit `back` moves `there` to `here`, bit `ahead` the other way."""
+def pair_mask(here, there):
+    """Which of two neighbouring cells can move: bit 0 that `there` moves to `here`, bit 1 the other way."""
     equal = here == there
     towards = (there != 0) & (equal | (here == 0))
     away = (here != 0) & (equal | (there == 0))
-    return np.int64(towards) << back | np.int64(away) << ahead
+    return np.int64(towards) | np.int64(away) << 1
 
 
 @kernel
 def legal_mask(cells, rows, cols):
     """The legal actions of flat cells as bits 0 to 3; 0 when the game is over."""
-    mask = 0
+    across, along = 0, 0
     for r in range(rows):
         for i in range(r * cols, r * cols + cols - 1):
-            mask |= pair_mask(cells[i], cells[i + 1], LEFT, RIGHT)
+            across |= pair_mask(cells[i], cells[i + 1])
     for i in range((rows - 1) * cols):
-        mask |= pair_mask(cells[i], cells[i + cols], UP, DOWN)
-    return mask
+        along |= pair_mask(cells[i], cells[i + cols])
+    return (across & 1) << LEFT | (across >> 1) << RIGHT | (along & 1) << UP | (along >> 1) << DOWN
 
 
 @kernel
@@ -163,7 +163,8 @@ def start(state):
     state[SCORE] = 0
     state[ILLEGAL] = 0
     state[STEPS] = 0
-    cells[:] = 0
+    for i in range(cells.size):
+        cells[i] = 0
     spawn(state, cells)
     spawn(state, cells)
     return status(cells, rows, cols, goal)

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall import checks
 from mergefall.checks import integer
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, from_text
@@ -41,10 +42,7 @@ def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) ->
     """
     if isinstance(ranks, str):
         ranks = from_text(ranks)
-    try:
-        array = np.asarray(ranks)
-    except ValueError:
-        raise ValueError(f"board {ranks!r} has rows of different lengths; expected rows × cols ranks") from None
+    array = checks.array("board", ranks, "rows × cols ranks")
     expected = f"({rows}, {cols})" if rows else f"rows × cols with {SMALLEST} to {LARGEST} each"
     fitting = array.shape == (rows, cols) if rows else array.ndim == 2 and all(2 <= n <= 6 for n in array.shape)
     if not fitting:

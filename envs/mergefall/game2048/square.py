@@ -211,7 +211,7 @@ def step(states, i, action, lines):
     return seen
 
 
-@kernel(inline="always")
+@kernel
 def begin(states, i, pool):
     """What `board.begin` does, on row `i` of states uint64[n, words], fast on 4×4 without a pool to draw from."""
     if pool.shape[0] == 0 and states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4:

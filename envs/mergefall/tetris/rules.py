@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall import checks
 from mergefall.checks import choice, integer
 from mergefall.tetris import field
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS
@@ -47,10 +48,7 @@ def board_array(board: Any, cols: int | None = None, rows: int | None = None) ->
         if wrong := set("".join(lines)) - {".", "#"}:
             raise ValueError(f"board text holds {sorted(wrong)[0]!r}; expected rows of '.' and '#'")
         board = [[cell == "#" for cell in line] for line in lines]
-    try:
-        array = np.asarray(board)
-    except ValueError:
-        raise ValueError(f"board {board!r} has rows of different lengths; expected rows × columns of 0 and 1") from None
+    array = checks.array("board", board, "rows × columns of 0 and 1")
     limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
     fitting = array.ndim == 2 and (
         array.shape == (rows, cols)

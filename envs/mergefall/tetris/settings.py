@@ -160,9 +160,10 @@ class Settings:
         pieces = [self.piece_id("piece", asked["piece"]) + 1 if "piece" in asked else 0]
         if "next" in asked:
             following = asked["next"]
-            if isinstance(following, str) or np.ndim(following) != 1 or len(following) != self.preview:
+            listed = following.tolist() if isinstance(following, np.ndarray) else following
+            if not isinstance(listed, list | tuple) or len(listed) != self.preview:
                 raise ValueError(f"next is {following!r}; expected a list of {self.preview} pieces, ids or names")
-            pieces += [self.piece_id("next", piece) + 1 for piece in following]
+            pieces += [self.piece_id("next", piece) + 1 for piece in listed]
         start[0] = sum(piece << 4 * i for i, piece in enumerate(pieces))
         return start
 

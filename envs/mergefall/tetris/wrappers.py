@@ -1,7 +1,7 @@
 """Observations for learners: Tetris as planes, as heights, as features, and as the batch of boards to choose from.
 
-Each function takes a single Tetris environment or a batched one and returns it wrapped. The observation of a batched
-one has a row for each game.
+Each function takes a single Tetris environment or a native batch and returns it wrapped. The observation of a batch has
+a row for each game. (For Gymnasium's own vector environments, wrap each environment before it goes in.)
 
     planes(env)          float32[1 + n · (1 + preview), rows, cols]   for convolutions
     flat(env)            float32[rows · cols + n · (1 + preview)]     for multilayer perceptrons
@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.tetris.evaluations import evaluation as chosen_evaluation
+from mergefall.tetris.settings import Settings
 
 Observe = Callable[[dict[str, Any]], Any]  # a batch of observations to what the learner sees of each game
 
@@ -56,7 +57,7 @@ def planes(env: Any) -> Any:
     >>> planes(gym.make("mergefall/Tetris-v0")).reset()[0].shape
     (15, 20, 10)
     """
-    settings = env.unwrapped.settings
+    settings = _settings_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         board = observations["board"][:, None].astype(np.float32)
@@ -74,7 +75,7 @@ def flat(env: Any) -> Any:
     >>> flat(gym.make_vec("mergefall/Tetris-v0", num_envs=3)).reset()[0].shape
     (3, 214)
     """
-    settings = env.unwrapped.settings
+    settings = _settings_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         board = observations["board"]
@@ -93,7 +94,7 @@ def heights(env: Any) -> Any:
     >>> heights(gym.make("mergefall/Tetris-v0", cols=6, preview=0)).reset()[0].shape
     (13,)
     """
-    settings = env.unwrapped.settings
+    settings = _settings_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         parts = (column_heights(observations["board"]) / settings.rows).astype(np.float32)
@@ -113,7 +114,7 @@ def features(env: Any, evaluation: Any) -> Any:
     >>> features(gym.make("mergefall/Tetris-v0"), "bcts").reset()[0].shape
     (20,)
     """
-    settings, chosen = env.unwrapped.settings, chosen_evaluation(evaluation)
+    settings, chosen = _settings_of(env), chosen_evaluation(evaluation)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         terms = np.stack(list(chosen.board_terms(observations["board"]).values()), axis=1, dtype=np.float32)
@@ -139,7 +140,7 @@ def afterstates(env: Any) -> Any:
     >>> observation["boards"].shape, observation["legal"].sum()
     ((40, 20, 10), np.int64(9))
     """
-    settings = env.unwrapped.settings
+    settings = _settings_of(env)
     n, highest = settings.n_actions, float(settings.payments().max())
     space = gym.spaces.Dict(
         boards=gym.spaces.Box(0, 1, (n, settings.rows, settings.cols), np.uint8),
@@ -156,6 +157,13 @@ def afterstates(env: Any) -> Any:
         return found if batched else {name: array[None] for name, array in found.items()}
 
     return _wrapped(env, observe, space)
+
+
+def _settings_of(env: Any) -> Settings:
+    settings = getattr(env.unwrapped, "settings", None)
+    if not isinstance(settings, Settings):
+        raise ValueError(f"env is {env}; expected a Tetris environment, single or natively batched")
+    return settings
 
 
 def _wrapped(env: Any, observe: Observe, space: gym.Space[Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall import checks
 from mergefall.kernels import kernel
 from mergefall.weighted import WeightedSum
 
@@ -76,7 +77,7 @@ class Heuristic(WeightedSum):
 
     def _boards(self, ranks: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
         """(cells uint8[n, rows·cols], rows, cols, whether one board was given), checked."""
-        boards = np.asarray(ranks)
+        boards = checks.array("ranks", ranks, "(rows, cols) or (n, rows, cols)")
         if boards.ndim not in (2, 3):
             raise ValueError(f"ranks of shape {boards.shape}; expected (rows, cols) or (n, rows, cols)")
         rows, cols = boards.shape[-2:]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mergefall.tetris.evaluations.base import MEMO, Evaluation, Kernels
-from mergefall.tetris.evaluations.linear import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
+from mergefall.tetris.evaluations.controllers import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
 from mergefall.tetris.evaluations.open_enclosed import OpenEnclosed
 from mergefall.tetris.evaluations.two_tetrad import TwoTetrad
 from mergefall.weighted import from_spec

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall import checks
 from mergefall.kernels import kernel
 from mergefall.tetris.field import clear, full_rows, is_above, own_cells, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
@@ -140,7 +141,7 @@ def plain_leaf(cls: type[Evaluation], clears: bool, move: Any, last: Any, board:
     """A `leaf` for any evaluation that plays each placement on a copy and needs no memo."""
     of_locked = cls.of_locked
 
-    @kernel(variant=f"{cls.name}-{clears}")
+    @kernel(variant=f"{cls.name}-{clears}-{move.__name__}")
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         above = y + HEIGHTS[piece, rotation] > rows
         if above and not (clears and clear_first):
@@ -181,7 +182,7 @@ def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:
 
 def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
     """(cells uint8[n, rows·cols], rows, cols, whether one board was given), checked."""
-    array = np.asarray(boards)
+    array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
     if array.ndim not in (2, 3):
         raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
     rows, cols = array.shape[-2:]
