@@ -26,8 +26,9 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall_baselines import Player, play_in_env, players
+from mergefall_baselines import Player, play_in_env
 from mergefall_baselines.player import Predictor
+from mergefall_baselines.registry import factory_of
 
 from mergefall_training.records import Episode, episode_from
 
@@ -61,8 +62,12 @@ class Task:
 
     def pack(self) -> bytes:
         """The task as bytes for another process; one that cannot travel is a ValueError."""
-        if isinstance(self.player, Player) and self.player.name not in players():
-            raise ValueError(f"{self.player.name!r} is not registered; other processes make players by their names")
+        if isinstance(self.player, Player):
+            try:
+                factory_of(self.player.name)
+            except ValueError as error:
+                name = self.player.name
+                raise ValueError(f"{name!r} is not registered; other processes make players by their names") from error
         try:
             return pickle.dumps(self)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
