@@ -97,7 +97,7 @@ def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, m
     assert spec is not None
     # "mergefall:mergefall/…" is the id that players know; another package's prefix tells other processes to import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
-    kwargs = _defaults(env) | spec.kwargs | kwargs
+    kwargs = all_kwargs(env, kwargs)
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
     return Task(player, known, kwargs, spec.max_episode_steps)
@@ -114,9 +114,12 @@ def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.E
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
 
 
-def _defaults(env: gym.Env[Any, Any]) -> dict[str, Any]:
+def all_kwargs(env: gym.Env[Any, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that an environment made by id with ``kwargs`` has: the id's and the defaults, too."""
     parameters = inspect.signature(type(env.unwrapped)).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    assert env.spec is not None
+    return defaults | env.spec.kwargs | dict(kwargs)
 
 
 def check_executor(executor: object) -> None:

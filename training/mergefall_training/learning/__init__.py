@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
+from mergefall.checks import choice
 
 ALGORITHMS = {
     "ppo": "sb3",
@@ -23,9 +24,7 @@ _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", 
 
 def learner(algorithm: str) -> Any:
     """The module that has an algorithm; a ValueError if none has, DependencyNotInstalled if it needs the extra."""
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(sorted(ALGORITHMS))}")
-    return import_learning(ALGORITHMS[algorithm])
+    return import_learning(ALGORITHMS[choice("algorithm", algorithm, sorted(ALGORITHMS))])
 
 
 def import_learning(module: str) -> Any:

@@ -17,7 +17,7 @@ SHAPES = ("rows", "cols", "pieces", "preview", "placements")  # rules that an ag
 
 
 def agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
-    """A trained agent, from its run folder or its model file; it plays the moves that it thinks best, of the legal ones.
+    """A trained agent, from its run folder or its model file; it plays the legal move that it thinks best.
 
     `model` is the `best` or the `last` one of a folder. `checksum`, the beginning of a model's, makes sure that it is
     that very one: records carry it, and other processes are told it. What is no model of ours is a ValueError.

@@ -31,7 +31,7 @@ def play_together(job: Task, seeds: Sequence[int]) -> list[Episode]:
     envs = gym.make_vec(
         job.env_id, num_envs=len(seeds), max_episode_steps=job.max_episode_steps, **_without_rendering(job.env_kwargs)
     )
-    observations, _ = envs.reset(seed=list(seeds))
+    observations, _ = envs.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     state = _stacked([player.start(seed) for seed in seeds])
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped along and not looked at
     actions, length, found = np.zeros(len(seeds), dtype=np.int64), 0, {}

@@ -25,16 +25,16 @@ from time import perf_counter
 from typing import Any, BinaryIO
 
 from mergefall import __version__
-from mergefall.checks import integer
+from mergefall.checks import choice, integer
 from numpy.typing import NDArray
 
 from mergefall_training.evaluation import SEEDS, Evaluation
-from mergefall_training.learning import learner
-from mergefall_training.learning.models import load_model, read_arrays, save_model, write_arrays
+from mergefall_training.learning import ALGORITHMS, learner
+from mergefall_training.learning.models import read_arrays, save_model, write_arrays
 from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.trees import flatten, unflatten
 from mergefall_training.records import Header, on_line, open_alone, read_lines, write_whole
-from mergefall_training.workers import environment, task
+from mergefall_training.workers import all_kwargs, environment, task
 
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
@@ -46,7 +46,7 @@ PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
 class Config:
     """What is trained, and how: a run under another one is another run.
 
-    ``env_kwargs`` have the environment's defaults filled in, ``hyperparameters`` are the algorithm's, by rl_zoo3's
+    The environment's defaults are filled into ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's
     names. ``timesteps`` is the number of steps of all environments together; every ``interval`` of them ``episodes``
     games are played to see how far it is, and a checkpoint is written. ``max_episode_steps`` caps games everywhere.
     """
@@ -62,13 +62,14 @@ class Config:
     max_episode_steps: int | None = None
 
     def __post_init__(self) -> None:
-        learner(self.algorithm)
+        choice("algorithm", self.algorithm, sorted(ALGORITHMS))
         integer("timesteps", self.timesteps, 1)
         integer("interval", self.interval, 1)
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
         integer("seed", self.seed, 0)
         env = environment(self.env_id, self.env_kwargs, max_episode_steps=self.max_episode_steps)
         env.close()
+        object.__setattr__(self, "env_kwargs", all_kwargs(env, self.env_kwargs))
 
     @property
     def first_seed(self) -> int:
@@ -267,6 +268,3 @@ def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
     if not file.is_file():
         raise ValueError(f"{path} holds no trained agent: there is no {file}")
     return file
-
-
-__all__ = ["Config", "Point", "Run", "load_model", "model_file", "open_run", "read_config", "read_curve"]
