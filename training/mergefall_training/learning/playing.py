@@ -20,28 +20,26 @@ _FIGURES = ("score", "max_tile", "lines", "pieces")
 def play_together(job: Task, seeds: Sequence[int]) -> list[Episode]:
     """The task's episodes from ``seeds``, as `workers.play_all` plays them; a game's ``seconds`` are its share.
 
+    The player is one that remembers nothing.
+
     >>> from mergefall_training.workers import task
     >>> from mergefall_baselines import make
-    >>> job = task(make("2048/random"), "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, None)
+    >>> job = task(make("2048/greedy"), "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, None)
     >>> [episode.seed for episode in play_together(job, [5, 6])]
     [5, 6]
     """
     start, player = perf_counter(), job.player
     assert isinstance(player, Player)
+    assert player.start(0) is None
     envs = gym.make_vec(
         job.env_id, num_envs=len(seeds), max_episode_steps=job.max_episode_steps, **_without_rendering(job.env_kwargs)
     )
     observations, _ = envs.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
-    state = _stacked([player.start(seed) for seed in seeds])
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped along and not looked at
     actions, length, found = np.zeros(len(seeds), dtype=np.int64), 0, {}
     while playing.size:
-        rows = None if state is None else state[playing]
-        chosen, rows = player.predict(_rows(observations, playing), rows, np.full(playing.size, length == 0))
-        if state is not None:
-            state[playing] = rows
         actions[:] = 0
-        actions[playing] = chosen
+        actions[playing] = player.act(_rows(observations, playing))
         observations, _, terminated, truncated, infos = envs.step(actions)
         length += 1
         for i in playing[(terminated | truncated)[playing]]:
@@ -54,10 +52,6 @@ def play_together(job: Task, seeds: Sequence[int]) -> list[Episode]:
 
 def _without_rendering(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name != "render_mode"}
-
-
-def _stacked(states: list[Any]) -> NDArray[Any] | None:
-    return None if states[0] is None else np.stack(states)
 
 
 def _rows(observations: Any, which: NDArray[np.int64]) -> Any:
