@@ -17,7 +17,7 @@ GAMES = [  # id, arguments, cap, and whether episodes are cut off, or end, or bo
     ("mergefall/Game2048-v0", {"rows": 2, "cols": 2, "illegal_limit": 2}, None, {True, False}),
     ("mergefall/Game2048-v0", {"rows": 2, "cols": 3, "reward": "log2"}, 8, {True}),
     ("mergefall/Tetris-v0", {"cols": 5, "rows": 5, "preview": 2}, None, {False}),
-    ("mergefall/Tetris-v0", {"cols": 6, "rows": 10, "preview": 0}, 5, {True}),
+    ("mergefall/Tetris-v0", {"cols": 6, "rows": 10, "preview": 0}, 5, {True, False}),
     ("mergefall/Quintris-v0", {"cols": 8, "rows": 6, "illegal_limit": 1}, None, {True, False}),
 ]
 

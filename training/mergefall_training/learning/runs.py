@@ -68,14 +68,30 @@ class Config:
         integer("interval", self.interval, 1)
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
         integer("seed", self.seed, 0, MOST_SEED)
-        env = environment(self.env_id, self.env_kwargs, max_episode_steps=self.max_episode_steps)
+        kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
+        env = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
         env.close()
-        object.__setattr__(self, "env_kwargs", all_kwargs(env, self.env_kwargs))
+        object.__setattr__(self, "env_kwargs", all_kwargs(env, kwargs))
 
     @property
     def first_seed(self) -> int:
         """Where the seeds of the training environments begin: beyond those of evaluations, apart for each run."""
         return SEEDS * (self.seed + 1)
+
+
+def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment's arguments with the learner's discount in `shaping`; another one there is a ValueError.
+
+    >>> with_gamma({"rows": 3, "shaping": {"potential": "nneonneo"}}, {"gamma": 0.9})
+    {'rows': 3, 'shaping': {'potential': 'nneonneo', 'gamma': 0.9}}
+    """
+    shaping = env_kwargs.get("shaping")
+    if not isinstance(shaping, Mapping):
+        return dict(env_kwargs)
+    gamma = hyperparameters.get("gamma")
+    if gamma is None or shaping.get("gamma", gamma) != gamma:
+        raise ValueError(f"shaping is {dict(shaping)}, but the learner's gamma is {gamma}; expected the same, or none")
+    return {**env_kwargs, "shaping": {**shaping, "gamma": gamma}}
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,8 @@ class Run:
         spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
         save_model(self.folder / "model.npz", spec, arrays)
         player = learner(config.algorithm).player(spec, dict(arrays))
-        job = task(player, config.env_id, config.env_kwargs, config.max_episode_steps)
+        unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
+        job = task(player, config.env_id, unshaped, config.max_episode_steps)
         episodes = play_together(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         point = _point(step, self.seconds, Evaluation(header, episodes))

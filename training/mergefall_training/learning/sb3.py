@@ -33,7 +33,9 @@ from mergefall_training.workers import environment
 
 CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
 OURS = ("policy", "n_envs", "normalize")
-NOT_TO_SET = ("self", "env", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model", "policy")
+NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
+NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
+NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
 RATES = ("learning_rate", "clip_range", "clip_range_vf")
 COUNTERS = (
     "num_timesteps",
