@@ -1,6 +1,6 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -20,6 +20,7 @@ import time
 from contest import Contestant, contest, goal, peer_python
 
 OUR_SIZES, PGX_SIZES = (1024, 4096, 16384), (1024, 8192)
+SB3_SIZE = 256
 TETRIS_SIZES, JUMANJI_SIZES = (256, 4096), (256, 1024)
 
 START = """
@@ -136,6 +137,19 @@ def bench_tetris_players(rounds: int) -> None:
     print(f"  {'its document: 10 s a move / mergefall':44} {10 * quintris.median:>13,.0f}x")
 
 
+def bench_stable_baselines(rounds: int) -> None:
+    print(f"\nStable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions")
+    for game in ("2048", "tetris"):
+        native, dummy = contest(
+            [
+                Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
+                Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
+            ],
+            rounds,
+        )
+        goal(f"NativeVecEnv / DummyVecEnv, {game}", native.median / dummy.median, 20, "x")
+
+
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
     games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
@@ -157,6 +171,7 @@ def bench_start(rounds: int) -> None:
 PARTS = {
     "2048": (bench_single, bench_batched, bench_rules),
     "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
+    "sb3": (bench_stable_baselines,),
     "start": (bench_start,),
 }
 

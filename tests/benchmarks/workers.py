@@ -62,6 +62,33 @@ def single_noop():
     return single("Noop-v0", register)
 
 
+def stable_baselines(size, env_id, native):
+    """Batches as Stable-Baselines3 steps them, random legal actions: our adapter, or `DummyVecEnv` of single ones."""
+    import gymnasium as gym
+    import mergefall  # noqa: F401
+    import numpy as np
+    from mergefall_training.learning.vec_env import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    envs = make_vec_env(env_id, size) if native else DummyVecEnv([lambda: gym.make(env_id)] * size)
+    envs.seed(0)
+    envs.reset()
+    noise = np.random.default_rng(0).random((8, size, envs.action_space.n))
+    steps = max(1, (100_000 if native else 4_000) // size)
+
+    def chunk():
+        seconds = 0.0
+        for i in range(steps):
+            actions = (np.stack(envs.env_method("action_masks")) * noise[i % 8]).argmax(axis=1)
+            start = time.perf_counter()
+            envs.step(actions)
+            seconds += time.perf_counter() - start
+        return seconds
+
+    chunk()
+    return lambda: rate(chunk, steps * size)
+
+
 def batched_pgx(size, scan):
     """pgx on all cores with its own auto-reset; its state holds observation and mask."""
     import jax
@@ -129,6 +156,10 @@ WORKERS = {
     "batched-pgx": lambda size: batched_pgx(size, scan=False),
     "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
     "rules": lambda size: rules(),
+    "sb3-2048-native": lambda size: stable_baselines(size, "mergefall/Game2048-v0", native=True),
+    "sb3-2048-dummy": lambda size: stable_baselines(size, "mergefall/Game2048-v0", native=False),
+    "sb3-tetris-native": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=True),
+    "sb3-tetris-dummy": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=False),
 } | tetris_workers.WORKERS
 
 if __name__ == "__main__":
