@@ -131,6 +131,47 @@ class Tune:
 
 
 @dataclass(frozen=True)
+class Demonstrate:
+    """Write a player's games as a Minari dataset, to learn from."""
+
+    player: PlayerName
+    """A player's name, as `mergefall players` lists them."""
+    episodes: int = 100
+    """How many games."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves (in Tetris: pieces) after which a game is cut off."""
+    seed: int = 1_000_000
+    """The first game's seed; those below a million are for evaluations."""
+    dataset: str | None = None
+    """The dataset's name, such as NAMESPACE/NAME-v0; mergefall/ENVIRONMENT/PLAYER-v0 unless told."""
+    workers: int | None = None
+    """Processes that play side by side; one per core unless told."""
+
+    def run(self) -> None:
+        from mergefall_baselines import make
+
+        from mergefall_training.learning import import_learning
+
+        name = import_learning("demonstrations").demonstrate(
+            make(self.player, **parse_options(self.option)),
+            self.env or env_of(self.player),
+            self.episodes,
+            dataset=self.dataset,
+            seed=self.seed,
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            workers=self.workers,
+        )
+        print(f"minari.load_dataset({name!r})")
+
+
+@dataclass(frozen=True)
 class Watch:
     """Watch a player play one game, in the terminal, in a window, or as a video file."""
 
@@ -215,7 +256,7 @@ class Envs:
         console().print(envs_table())
 
 
-Command = Evaluate | Compare | Tune | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Tune | Demonstrate | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 
