@@ -184,6 +184,15 @@ class _VectorRegret(gym.vector.VectorWrapper):
             regrets = np.where(self._ended, 0.0, regrets)
         return observations, rewards, terminated, truncated, _told(infos, regrets)
 
+    def clone_state(self) -> dict[str, Any]:
+        """The games and what was seen of them last, which the next regrets are of."""
+        return {"games": self.env.clone_state(), "seen": (self._observations, self._masks, self._ended)}  # pyright: ignore[reportAttributeAccessIssue]
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `clone_state` returned."""
+        self.env.restore_state(state["games"])  # pyright: ignore[reportAttributeAccessIssue]
+        self._observations, self._masks, self._ended = state["seen"]
+
 
 def _told(infos: dict[str, Any], regrets: NDArray[np.float64]) -> dict[str, Any]:
     return infos | {"regret": regrets, "_regret": infos["_legal"].copy()}
@@ -218,31 +227,24 @@ class _VectorAdversary(gym.vector.VectorWrapper):
 
     def __init__(self, env: Any, player: Player, rate: float) -> None:
         super().__init__(env)
-        self._player, self._rate = player, rate
-        self._ended: Any = None  # before the first reset
+        self._player, self._rate, self._started = player, rate, False
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        mask = (options or {}).get("reset_mask")
-        observations, infos = self.env.reset(seed=seed, options=options)
-        self._ended = np.zeros(self.num_envs, np.bool_) if mask is None else self._ended & ~mask
-        return observations, infos
+        self._started = True
+        return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        if self._ended is not None and self.action_space.contains(np.asarray(actions)):
+        if self._started and self.action_space.contains(np.asarray(actions)):
             self._turn(np.asarray(actions))
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        self._ended = terminated | truncated
-        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
-            self._ended[:] = False
-        return observations, rewards, terminated, truncated, infos
+        return self.env.step(actions)
 
     def _turn(self, actions: NDArray[np.int64]) -> None:
         game: Any = self.unwrapped
         states, games = game.clone_state(), np.arange(self.num_envs)
-        chosen = (coins(states[:, STREAM]) < self._rate) & ~self._ended
+        chosen = coins(states[:, STREAM]) < self._rate
         if chosen.any():
             boards, _, legal = game.afterstates()
-            which = np.flatnonzero(chosen & legal[games, actions])
+            which = np.flatnonzero(chosen & legal[games, actions] & ~game.beginning())
             if which.size:
                 after = boards[which, actions[which]]
                 states[which, STREAM] = turned(self._player, game.settings, states[which], after)

@@ -224,3 +224,24 @@ def test_errors_of_the_environment_come_through(wrapper):
     env.reset(seed=0)
     with pytest.raises(ValueError, match="action is 40"):
         env.step(40)
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("wrapper", [regret, partial(adversary, rate=0.5)])
+def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
+    def made():
+        return wrapper(gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, **kwargs), player)
+
+    env, other, generator = made(), made(), np.random.default_rng(5)
+    _, infos = env.reset(seed=5)
+    for _ in range(25):
+        infos = env.step(random_actions(infos["action_mask"], generator))[4]
+    state = env.clone_state()
+    other.reset()
+    other.restore_state(state)
+    for _ in range(25):
+        actions = random_actions(infos["action_mask"], generator)
+        ours, theirs = env.step(actions), other.step(actions)
+        assert equal(ours, theirs)
+        infos = ours[4]
