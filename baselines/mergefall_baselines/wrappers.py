@@ -148,7 +148,25 @@ class _Regret(gym.Wrapper[Any, Any, Any, Any]):
         return observation, self._keep * float(reward) - regret, terminated, truncated, info | {"regret": regret}
 
 
-class _VectorRegret(gym.vector.VectorWrapper):
+class _Batched(gym.vector.VectorWrapper):
+    """A batched environment that learners may ask what they ask the native one."""
+
+    env: Any
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions as bool[n, actions] (all True where a game is over)."""
+        return self.env.action_masks()
+
+    def clone_state(self) -> Any:
+        """All games, and what the wrapper knows of them."""
+        return self.env.clone_state()
+
+    def restore_state(self, state: Any) -> None:
+        """Go back to what `clone_state` returned."""
+        self.env.restore_state(state)
+
+
+class _VectorRegret(_Batched):
     """A batched environment, native or Gymnasium's, measured in all games that a step plays on."""
 
     def __init__(self, env: Any, measure: _Measure, keep: float) -> None:
@@ -185,12 +203,10 @@ class _VectorRegret(gym.vector.VectorWrapper):
         return observations, rewards, terminated, truncated, _told(infos, regrets)
 
     def clone_state(self) -> dict[str, Any]:
-        """The games and what was seen of them last, which the next regrets are of."""
-        return {"games": self.env.clone_state(), "seen": (self._observations, self._masks, self._ended)}  # pyright: ignore[reportAttributeAccessIssue]
+        return {"games": self.env.clone_state(), "seen": (self._observations, self._masks, self._ended)}
 
     def restore_state(self, state: dict[str, Any]) -> None:
-        """Go back to what `clone_state` returned."""
-        self.env.restore_state(state["games"])  # pyright: ignore[reportAttributeAccessIssue]
+        self.env.restore_state(state["games"])
         self._observations, self._masks, self._ended = state["seen"]
 
 
@@ -222,7 +238,7 @@ class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
         return self.env.step(action)
 
 
-class _VectorAdversary(gym.vector.VectorWrapper):
+class _VectorAdversary(_Batched):
     """A native batched environment, in each of whose games that is done."""
 
     def __init__(self, env: Any, player: Player, rate: float) -> None:

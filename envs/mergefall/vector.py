@@ -203,7 +203,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self._pool = self.settings.pool(pool)
 
     def beginning(self) -> NDArray[np.bool_]:
-        """Which games the next step will begin anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""
+        """Which games the next step begins anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
 
     def clone_state(self) -> NDArray[np.uint64]:
