@@ -254,6 +254,10 @@ class _VectorAdversary(_Batched):
             self._turn(np.asarray(actions))
         return self.env.step(actions)
 
+    def restore_state(self, state: Any) -> None:
+        self._started = True
+        self.env.restore_state(state)
+
     def _turn(self, actions: NDArray[np.int64]) -> None:
         game: Any = self.unwrapped
         states, games = game.clone_state(), np.arange(self.num_envs)

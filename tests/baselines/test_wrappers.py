@@ -238,7 +238,6 @@ def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
     for _ in range(25):
         infos = env.step(random_actions(infos["action_mask"], generator))[4]
     state = env.clone_state()
-    other.reset()
     other.restore_state(state)
     for _ in range(25):
         actions = random_actions(infos["action_mask"], generator)

@@ -14,7 +14,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -165,8 +165,7 @@ def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Tr
         return
     task.trajectory(0, 1)  # compiles, so that workers find kernels on disk
     with process_pool(min(workers, len(seeds))) as pool:
-        for future in _submitted(pool, _trajectory, task.pack(), seeds):
-            yield future.result()
+        yield from _on_processes(task.pack(), seeds, pool, _trajectory, in_order=True)
 
 
 @contextmanager
@@ -210,14 +209,13 @@ def _start_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _submitted(pool: ProcessPoolExecutor, function: Any, packed: bytes, seeds: Sequence[int]) -> list[Future[Any]]:
+def _on_processes(
+    packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor, function: Any = _play, in_order: bool = False
+) -> Generator[Any]:
     with _interrupts_held_back():
-        return [pool.submit(function, packed, seed) for seed in seeds]
-
-
-def _on_processes(packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
+        futures = [pool.submit(function, packed, seed) for seed in seeds]
     try:
-        for future in as_completed(_submitted(pool, _play, packed, seeds)):
+        for future in futures if in_order else as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
         error.add_note("In a script, play under `if __name__ == '__main__':`, for worker processes import the script.")
