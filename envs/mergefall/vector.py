@@ -236,6 +236,10 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         """
         self._pool = self.settings.pool(pool)
 
+    def beginning(self) -> NDArray[np.bool_]:
+        """Which games the next step begins anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""
+        return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
+
     def clone_state(self) -> NDArray[np.uint64]:
         """All games, random streams and steps of the episodes included; row i suits a single environment too."""
         return self._states.copy()

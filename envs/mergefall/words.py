@@ -56,6 +56,19 @@ def next_bits(stream):
     return stream, z ^ (z >> U(31))
 
 
+def stream_before(bits: np.uint64) -> np.uint64:
+    """The random stream from which `next_bits` draws these bits: its inverse.
+
+    >>> stream_before(next_bits.py_func(np.array([7], np.uint64))[1][0])
+    np.uint64(7)
+    """
+    z = int(bits)
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        z ^= z >> shift ^ z >> 2 * shift  # undoes z ^= z >> shift, for three shifts are more than 64
+        z = z * pow(factor, -1, 1 << 64) % (1 << 64)
+    return U((z - 0x9E3779B97F4A7C15) % (1 << 64))
+
+
 @kernel
 def below(bits, count):
     """A number from 0 to count - 1 from 64 random bits, each as likely (to within count / 2³²)."""

@@ -137,7 +137,7 @@ class Train:
     """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
 
     algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`."""
     env: str = "mergefall/Game2048-v0"
     """The environment's id."""
     env_option: Options = field(default_factory=list)
@@ -184,6 +184,47 @@ class Train:
             best = max(run.points, key=lambda point: point.mean)
             figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
             print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
+
+
+@dataclass(frozen=True)
+class Demonstrate:
+    """Write a player's games as a Minari dataset, to learn from."""
+
+    player: PlayerName
+    """A player's name, as `mergefall players` lists them."""
+    episodes: int = 100
+    """How many games."""
+    option: Options = field(default_factory=list)
+    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
+    env: str | None = None
+    """The environment's id; the player's game unless told."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves (in Tetris: pieces) after which a game is cut off."""
+    seed: int = 1_000_000
+    """The first game's seed; those below a million are for evaluations."""
+    dataset: str | None = None
+    """The dataset's name, such as NAMESPACE/NAME-v0; mergefall/ENVIRONMENT/PLAYER-v0 unless told."""
+    workers: int | None = None
+    """Processes that play side by side; one per core unless told."""
+
+    def run(self) -> None:
+        from mergefall_baselines import make
+
+        from mergefall_training.learning import import_learning
+
+        name = import_learning("demonstrations").demonstrate(
+            make(self.player, **parse_options(self.option)),
+            self.env or env_of(self.player),
+            self.episodes,
+            dataset=self.dataset,
+            seed=self.seed,
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            workers=self.workers,
+        )
+        print(f"minari.load_dataset({name!r})")
 
 
 @dataclass(frozen=True)
@@ -272,7 +313,7 @@ class Envs:
         console().print(envs_table())
 
 
-Command = Evaluate | Compare | Train | Tune | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Train | Tune | Demonstrate | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 

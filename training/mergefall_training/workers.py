@@ -26,7 +26,7 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall_baselines import Player, play_in_env
+from mergefall_baselines import Player, Trajectory, play_in_env
 from mergefall_baselines.player import Predictor
 from mergefall_baselines.registry import factory_of
 
@@ -44,14 +44,10 @@ class Task:
 
     def starter(self) -> Callable[[int], Episode]:
         """The task as a function of the seed, compiled: no episode's ``seconds`` holds the time to get ready."""
-        player = self.player
 
         def play(seed: int, cap: int | None = self.max_episode_steps) -> Episode:
             start = perf_counter()
-            if isinstance(player, Player):
-                trajectory = player.play(self.env_id, seed, self.env_kwargs, cap)
-            else:
-                trajectory = play_in_env(player, self.env_id, seed, self.env_kwargs, cap)
+            trajectory = self.trajectory(seed, cap)
             seconds = perf_counter() - start
             length, terminated = len(trajectory), bool(trajectory.terminated)
             figures = {name: int(value) for name, value in trajectory.figures.items()}
@@ -59,6 +55,12 @@ class Task:
 
         play(0, cap=1)
         return play
+
+    def trajectory(self, seed: int, cap: int | None) -> Trajectory:
+        """The episode from ``reset(seed=seed)``, cut off after `cap` actions."""
+        if isinstance(self.player, Player):
+            return self.player.play(self.env_id, seed, self.env_kwargs, cap)
+        return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap)
 
     def pack(self) -> bytes:
         """The task as bytes for another process; one that cannot travel is a ValueError."""
@@ -75,12 +77,22 @@ class Task:
 
 
 @lru_cache(maxsize=1)
+def _unpack_task(packed: bytes) -> Task:
+    return pickle.loads(packed)
+
+
+@lru_cache(maxsize=1)
 def _unpack(packed: bytes) -> Callable[[int], Episode]:
-    return pickle.loads(packed).starter()
+    return _unpack_task(packed).starter()
 
 
 def _play(packed: bytes, seed: int) -> Episode:
     return _unpack(packed)(seed)
+
+
+def _trajectory(packed: bytes, seed: int) -> Trajectory:
+    task = _unpack_task(packed)
+    return task.trajectory(seed, task.max_episode_steps)
 
 
 def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
@@ -145,6 +157,17 @@ def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | Pro
             yield from _on_processes(task.pack(), seeds, pool)
 
 
+def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Trajectory]:
+    """The task's episodes from ``seeds``, in that order, action by action."""
+    if min(workers, len(seeds)) <= 1:
+        for seed in seeds:
+            yield task.trajectory(seed, task.max_episode_steps)
+        return
+    task.trajectory(0, 1)  # compiles, so that workers find kernels on disk
+    with process_pool(min(workers, len(seeds))) as pool:
+        yield from _on_processes(task.pack(), seeds, pool, _trajectory, in_order=True)
+
+
 @contextmanager
 def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """Worker processes that a Ctrl-C stops at once, without a traceback each, and that end when this process dies.
@@ -186,11 +209,13 @@ def _start_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _on_processes(packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
+def _on_processes(
+    packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor, function: Any = _play, in_order: bool = False
+) -> Generator[Any]:
     with _interrupts_held_back():
-        futures = [pool.submit(_play, packed, seed) for seed in seeds]
+        futures = [pool.submit(function, packed, seed) for seed in seeds]
     try:
-        for future in as_completed(futures):
+        for future in futures if in_order else as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
         error.add_note("In a script, play under `if __name__ == '__main__':`, for worker processes import the script.")

@@ -11,14 +11,17 @@ import numpy as np
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
+from mergefall_training.learning.env_wrappers import wrapped
 from mergefall_training.records import Episode, episode_from
 from mergefall_training.workers import Task
 
 _FIGURES = ("score", "max_tile", "lines", "pieces")
 
 
-def play_together(job: Task, seeds: Sequence[int]) -> list[Episode]:
+def play_together(job: Task, seeds: Sequence[int], env_wrapper: Any = None) -> list[Episode]:
     """The task's episodes from ``seeds``, as `workers.play_all` plays them; a game's ``seconds`` are its share.
+
+    With `env_wrapper` they are played in an environment so wrapped (`env_wrappers.wrapped`).
 
     The player is one that remembers nothing.
 
@@ -31,9 +34,10 @@ def play_together(job: Task, seeds: Sequence[int]) -> list[Episode]:
     start, player = perf_counter(), job.player
     assert isinstance(player, Player)
     assert player.start(0) is None
-    envs = gym.make_vec(
+    native = gym.make_vec(
         job.env_id, num_envs=len(seeds), max_episode_steps=job.max_episode_steps, **_without_rendering(job.env_kwargs)
     )
+    envs = wrapped(native, env_wrapper)
     observations, _ = envs.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped along and not looked at
     actions, length, found = np.zeros(len(seeds), dtype=np.int64), 0, {}

@@ -99,7 +99,7 @@ class Point:
     """One evaluation of a learning curve: after ``step`` steps and ``seconds`` of training and evaluating.
 
     ``mean`` of ``headline`` over ``episodes`` games has the 95 % interval ``low`` to ``high``; ``capped`` games were
-    cut off. ``tiles`` are the shares of games that reached each tile (2048).
+    cut off. ``tiles`` are the shares of games that reached each tile (2048), ``figures`` what else the algorithm tells.
     """
 
     step: int
@@ -111,6 +111,7 @@ class Point:
     high: float
     capped: int
     tiles: dict[str, float]
+    figures: dict[str, float]
 
 
 class Run:
@@ -135,10 +136,17 @@ class Run:
         """
         return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
 
-    def evaluate(self, step: int, arrays: Mapping[str, NDArray[Any]], network: Mapping[str, Any]) -> Point:
+    def evaluate(
+        self,
+        step: int,
+        arrays: Mapping[str, NDArray[Any]],
+        network: Mapping[str, Any],
+        figures: Mapping[str, float] | None = None,
+    ) -> Point:
         """Keep a model as `model.npz`, play with it, add to the curve; the best one is kept as `best.npz` too.
 
-        `arrays` and `network` (JSON types) are what the algorithm's `player` makes an agent of.
+        `arrays` and `network` (JSON types) are what the algorithm's `player` makes an agent of; `figures` are kept in
+        the curve as they are.
         """
         config = self.config
         spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
@@ -149,7 +157,7 @@ class Run:
         job = task(player, config.env_id, unshaped, config.max_episode_steps)
         episodes = play_together(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
-        point = _point(step, self.seconds, Evaluation(header, episodes))
+        point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
         if point.mean > max((before.mean for before in self.points), default=float("-inf")):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
@@ -252,11 +260,13 @@ def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
     return points, whole
 
 
-def _point(step: int, seconds: float, evaluation: Evaluation) -> Point:
+def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str, float]) -> Point:
     summary = evaluation.summary()
     tiles = {str(tile): rate.value for tile, rate in summary.tiles.items()}
     mean, (low, high) = summary.mean.value, (summary.mean.low, summary.mean.high)
-    return Point(step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles)
+    return Point(
+        step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles, figures
+    )
 
 
 def _check_same(folder: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

@@ -3,6 +3,8 @@
 Hyper-parameters bear rl_zoo3's names: those of the algorithm's class, and `policy`, `n_envs`, `normalize`. Rates may be
 text, ``lin_0.001`` for one that falls to 0. ``normalize: true`` divides rewards by a running deviation of the return;
 observations are ranks and cells and stay. In `policy_kwargs`, extractors and activations go by name (`networks.py`).
+`env_wrapper` is what training environments are wrapped in (`env_wrappers.py`), `warm_start` the model to begin with: a
+run's folder or a model file, of the same network, as cloning leaves one.
 
 Without masks an illegal action changes nothing and pays nothing; the trained player chooses among legal ones always.
 """
@@ -25,14 +27,15 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learning.agents import Agent
+from mergefall_training.learning.models import load_model
 from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS
-from mergefall_training.learning.runs import Run
+from mergefall_training.learning.runs import Run, model_file
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.learning.vec_env import make_vec_env
 from mergefall_training.workers import environment
 
 CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
-OURS = ("policy", "n_envs", "normalize")
+OURS = ("policy", "n_envs", "normalize", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
@@ -54,6 +57,8 @@ def train(run: Run) -> None:
     if checkpoint is not None:
         envs.restore(checkpoint[1]["envs"])
         restore(model, checkpoint[1]["model"])
+    elif run.config.hyperparameters.get("warm_start"):
+        warm_start(model, run.config)
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     with training_progress(run) as show:
         keeper = _Keeper(run, envs, show)
@@ -77,9 +82,10 @@ def build(run: Run) -> tuple[Any, Envs]:
     config = run.config
     given = dict(config.hyperparameters)
     policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
+    wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
     kind = CLASSES[config.algorithm]
     _check(config.algorithm, policy, n_envs, normalize, given)
-    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99))
+    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
     if "policy_kwargs" in given:
         arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"])
@@ -88,6 +94,23 @@ def build(run: Run) -> tuple[Any, Envs]:
     except (AssertionError, TypeError, AttributeError) as error:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
     return model, envs
+
+
+def warm_start(model: Any, config: Any) -> None:
+    """Begin with the parameters of a model of the same game and network; any other is a ValueError."""
+    path = config.hyperparameters["warm_start"]
+    found = load_model(model_file(path))
+    network = {name: config.hyperparameters.get(name) or {} for name in ("policy", "policy_kwargs")}
+    asked = {"env_id": config.env_id, **network}
+    theirs = {"env_id": found.spec["env_id"], **{name: found.spec["network"].get(name) or {} for name in network}}
+    for name in asked:
+        if theirs[name] != asked[name]:
+            raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
+    arrays = {name: torch.from_numpy(array) for name, array in found.arrays.items()}
+    try:
+        model.policy.load_state_dict(arrays)
+    except RuntimeError as error:
+        raise ValueError(f"warm_start: the arrays of {path} do not fit the network of {config.algorithm}") from error
 
 
 def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
@@ -149,8 +172,10 @@ def policy_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
 class Envs:
     """The training environments of a run, with what is wrapped around them: `top` is what the algorithm steps."""
 
-    def __init__(self, config: Any, n_envs: int, normalize: bool, gamma: float) -> None:
-        native = make_vec_env(config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps)
+    def __init__(self, config: Any, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
+        native = make_vec_env(
+            config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps, wrapper
+        )
         self.games: Any = native.envs
         self.monitor = VecMonitor(native, info_keywords=("score",))
         self.normalize = VecNormalize(self.monitor, norm_obs=False, gamma=gamma) if normalize else None

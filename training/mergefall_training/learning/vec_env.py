@@ -11,6 +11,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from mergefall_training.learning.env_wrappers import wrapped
+
 
 class NativeVecEnv(VecEnv):
     """A batched environment of Gymnasium, resetting in the same step, behind Stable-Baselines3's interface.
@@ -87,15 +89,19 @@ def make_vec_env(
     seed: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     max_episode_steps: int | None = None,
+    env_wrapper: Any = None,
 ) -> NativeVecEnv:
     """Environments as Stable-Baselines3's function of this name makes them, natively batched; `VecMonitor` is extra.
+
+    They are in the wrappers that `env_wrapper` names (`env_wrappers.wrapped`).
 
     >>> envs = make_vec_env("mergefall/Game2048-v0", n_envs=3, seed=0)
     >>> envs.reset().shape, envs.env_method("action_masks").shape
     ((3, 4, 4), (3, 4))
     """
     kwargs = {"max_episode_steps": max_episode_steps, **(env_kwargs or {})}
-    envs = NativeVecEnv(gym.make_vec(env_id, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs))
+    native = gym.make_vec(env_id, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs)
+    envs = NativeVecEnv(wrapped(native, env_wrapper))
     if seed is not None:
         envs.seed(seed)
     return envs

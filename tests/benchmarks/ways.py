@@ -1,0 +1,103 @@
+"""Training against the searchers in four ways, beside plain training: the same agent, the same steps, several seeds.
+
+    python tests/benchmarks/ways.py --out results/ways
+
+    plain         MaskablePPO on 2048
+    clone         a searcher's moves cloned for half of the steps, then MaskablePPO for the other half
+    regret        MaskablePPO paid minus the regret under that searcher's values, in place of the score
+    adversary     MaskablePPO with some of the new tiles placed by the minimizer
+    starts        MaskablePPO with half of the episodes begun in that searcher's games
+
+Each agent, as it is at its last step, plays the same seeds in the plain environment and against the adversary. Runs and
+games are kept in the folder: the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from mergefall_baselines import make
+from mergefall_training.learning import learner
+from mergefall_training.learning.playing import play_together
+from mergefall_training.learning.presets import configure
+from mergefall_training.learning.runs import open_run, read_curve
+from mergefall_training.learning.starts import collect_starts
+from mergefall_training.records import write_whole
+from mergefall_training.workers import task
+
+ENV = "mergefall/Game2048-v0"
+TEACHER = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
+MINIMIZER = {"adversary": {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.1}}
+PPO = {"n_envs": 64, "n_steps": 64, "batch_size": 512}  # smaller rollouts than the preset's: more updates in few steps
+TEACHER_GAMES = 100
+
+
+def changes(out: Path) -> dict[str, dict]:
+    """What each way changes in MaskablePPO's preset."""
+    return {
+        "plain": {},
+        "clone": {},
+        "regret": {"env_wrapper": [{"regret": {"player": TEACHER}}], "gamma": 0.0, "normalize": False},
+        "adversary": {"env_wrapper": [MINIMIZER]},
+        "starts": {"env_wrapper": [{"starts": {"path": str(out / "starts.npz")}}]},
+    }
+
+
+def train(folder: Path, algorithm: str, changed: dict, steps: int, seed: int) -> None:
+    """A run in a folder, from where it is to its end."""
+    config = configure(algorithm, ENV, changed=changed, timesteps=steps, interval=max(1, steps // 5), seed=seed)
+    with open_run(folder, config, resume=True) as run:
+        learner(algorithm).train(run)
+
+
+def result(folder: Path, games: int) -> dict[str, float]:
+    """Mean scores of a run's last model, in the plain environment and against the adversary; kept beside it."""
+    path = folder / f"result-{games}.json"
+    if not path.exists():
+        job = task(make(str(folder), model="last"), ENV, {}, None)
+        found = {"plain": play_together(job, range(games)), "adversary": play_together(job, range(games), [MINIMIZER])}
+        means = {name: float(np.mean([episode.score for episode in played])) for name, played in found.items()}
+        write_whole(path, json.dumps(means | {"seconds": read_curve(folder)[-1].seconds}).encode())
+    return json.loads(path.read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/ways"))
+    parser.add_argument("--steps", type=int, default=200_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--games", type=int, default=200)
+    asked = parser.parse_args()
+    if not (asked.out / "starts.npz").exists():
+        options = dict(TEACHER)
+        player = make(options.pop("name"), **options)
+        collect_starts(player, ENV, TEACHER_GAMES, every=50, progress=True, out=asked.out / "starts.npz")
+    print(
+        f"{asked.steps} steps, training seeds 0 to {asked.seeds - 1}, {asked.games} games each from seed 0; mean scores"
+    )
+    print(f"{'way':10} {'plain':>8} {'(each seed)':26} {'adversary':>10} {'(each seed)':26} seconds")
+    for way, changed in changes(asked.out).items():
+        found = []
+        for seed in range(asked.seeds):
+            folder, steps = asked.out / f"{way}-{asked.steps}-{seed}", asked.steps
+            if way == "clone":
+                steps //= 2
+                cloned = Path(f"{folder}-cloned")
+                train(cloned, "clone", {"teacher": TEACHER, "games": TEACHER_GAMES}, steps, seed)
+                changed = {"warm_start": str(cloned / "model.npz")}
+                print(f"  moves matched: {read_curve(cloned)[-1].figures['matched']:.3f}", result(cloned, asked.games))
+            train(folder, "maskable-ppo", PPO | changed, steps, seed)
+            found.append(result(folder, asked.games))
+        columns = {name: [one[name] for one in found] for name in found[0]}
+        texts = [
+            f"{np.mean(columns[name]):{width}.0f} {' '.join(f'{one:.0f}' for one in columns[name]):26}"
+            for name, width in (("plain", 8), ("adversary", 10))
+        ]
+        print(f"{way:10} {' '.join(texts)} {np.mean(columns['seconds']):.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
