@@ -18,6 +18,7 @@ ALGORITHMS = {
     "dqn": "sb3",
     "maskable-ppo": "sb3",
     "qr-dqn": "sb3",
+    "afterstate": "afterstate",
 }
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna")
 

@@ -115,6 +115,16 @@ class TetrisAgent(TetrisPlayer):
         self._payments = Settings(reward=trained["reward"]).payments()
         self._gamma = F(spec["network"]["gamma"])
 
+    def __copy__(self) -> TetrisAgent:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+        player = super().with_rules(rules)
+        player.options = self.options  # those of a file of arrays, which rules are none of
+        return player
+
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
         numbers = rules.piece_set.first, rules.rows, rules.placements == "slide", rules.overflow == "clear_first"
         scratch = np.empty(rules.cols, U), np.zeros(SCRATCH)

@@ -7,8 +7,8 @@ the network learns in a few passes what it saw: the value of an afterstate tends
 
 and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
 rollout stay as they are while it is learnt, so there is no second network; nothing older is kept. A fatal placement's
-afterstate is worth 0, known and not learnt, and one is taken only where all are fatal; where a cap ends a game the value
-stays as it is.
+afterstate is worth 0, known and not learnt, and one is taken only where all are fatal; where a cap ends a game, the
+value stays as it is.
 
 The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -101,8 +102,8 @@ def targets(
 
     >>> rewards, values = np.array([[0], [1], [2]], F), np.array([[5], [6], [7]], F)
     >>> never = np.zeros((3, 1), bool)
-    >>> targets(rewards, values, never, never[1:], 0.5, 0.0).ravel(), targets(rewards, values, never, never[1:], 0.5, 1.0).ravel()
-    (array([4. , 5.5], dtype=float32), array([3.75, 5.5 ], dtype=float32))
+    >>> targets(rewards, values, never, never[1:], 0.5, td_lambda=1.0).ravel()
+    array([3.75, 5.5 ], dtype=float32)
     """
     found = np.empty_like(values[:-1])
     following = values[-1]  # the target of the afterstate after
@@ -130,7 +131,7 @@ class Learner:
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         sizes = [inputs_of(self.envs.settings), *h.policy_kwargs["net_arch"], 1]
-        self.layers = [torch.nn.Linear(*size) for size in zip(sizes, sizes[1:], strict=False)]
+        self.layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
         for layer in self.layers:
             for part in layer.parameters():  # as PyTorch does it, but of our own generator
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
