@@ -39,6 +39,7 @@ from mergefall_training.workers import all_kwargs, environment, task
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
 EVALUATION_SEED = 900_000  # episodes that pick the best model; others are evaluated on count from 0
+MOST_SEED = 4000  # NumPy's seeds end at 2³²
 PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
 
 
@@ -66,7 +67,7 @@ class Config:
         integer("timesteps", self.timesteps, 1)
         integer("interval", self.interval, 1)
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
-        integer("seed", self.seed, 0)
+        integer("seed", self.seed, 0, MOST_SEED)
         env = environment(self.env_id, self.env_kwargs, max_episode_steps=self.max_episode_steps)
         env.close()
         object.__setattr__(self, "env_kwargs", all_kwargs(env, self.env_kwargs))
@@ -99,8 +100,11 @@ class Point:
 class Run:
     """A run folder held by this process; made by `open_run`."""
 
-    def __init__(self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str) -> None:
+    def __init__(
+        self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str, progress: bool
+    ) -> None:
         self.folder, self.config, self.points, self.device = folder, config, points, device
+        self.progress = progress
         self._curve, self._before, self._begun = curve, 0.0, perf_counter()
 
     @property
@@ -157,12 +161,13 @@ class Run:
 
 @contextmanager
 def open_run(
-    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto"
+    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
 ) -> Iterator[Run]:
     """The run folder, held until the block ends; with `resume` one that is there is gone on with.
 
     A ValueError if the folder holds a run and is not to be resumed, if that run is another one (versions aside), or if
-    another process trains in it. `device` is PyTorch's; ``auto`` is a GPU where there is one.
+    another process trains in it. `device` is PyTorch's; ``auto`` is a GPU where there is one. `progress`
+    shows a bar.
     """
     folder = Path(folder)
     asked, path = asdict(config), folder / "config.json"
@@ -187,7 +192,7 @@ def open_run(
         if not whole:
             file.write(line + b"\n")
             file.flush()
-        yield Run(folder, config, file, points, device)
+        yield Run(folder, config, file, points, device, progress)
 
 
 def read_config(folder: str | os.PathLike[str]) -> Config:

@@ -1,0 +1,302 @@
+"""PPO and DQN of Stable-Baselines3, MaskablePPO and QR-DQN of sb3-contrib, on the native batched environments.
+
+Hyper-parameters bear rl_zoo3's names: those of the algorithm's class, and `policy`, `n_envs`, `normalize`. Rates may be
+text, ``lin_0.001`` for one that falls to 0. ``normalize: true`` divides rewards by a running deviation of the return;
+observations are ranks and cells and stay. In `policy_kwargs`, extractors and activations go by name (`networks.py`).
+
+Without masks an illegal action changes nothing and pays nothing; the trained player chooses among legal ones always.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sb3_contrib import QRDQN, MaskablePPO
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
+
+from mergefall_training.learning.agents import Agent
+from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS
+from mergefall_training.learning.runs import Run
+from mergefall_training.learning.showing import training_progress
+from mergefall_training.learning.vec_env import make_vec_env
+from mergefall_training.workers import environment
+
+CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
+OURS = ("policy", "n_envs", "normalize")
+NOT_TO_SET = ("self", "env", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model", "policy")
+RATES = ("learning_rate", "clip_range", "clip_range_vf")
+COUNTERS = (
+    "num_timesteps",
+    "_n_updates",
+    "_episode_num",
+    "_current_progress_remaining",
+    "_n_calls",
+    "exploration_rate",
+)
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    model, envs = build(run)
+    checkpoint = run.load_checkpoint()
+    if checkpoint is not None:
+        envs.restore(checkpoint[1]["envs"])
+        restore(model, checkpoint[1]["model"])
+    model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
+    with training_progress(run) as show:
+        keeper = _Keeper(run, envs, show)
+        if model.num_timesteps < run.config.timesteps:
+            left = run.config.timesteps - model.num_timesteps
+            model.learn(left, keeper, reset_num_timesteps=checkpoint is None)
+        if not run.points or run.points[-1].step < model.num_timesteps:
+            keeper.keep(model)
+
+
+def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent:
+    """The policy of a model as a player."""
+    return PolicyAgent(spec, arrays)
+
+
+# -- what is trained --------------------------------------------------------------------------------------------------
+
+
+def build(run: Run) -> tuple[Any, Envs]:
+    """(the algorithm on fresh environments, these environments) of a run; what makes no sense is a ValueError."""
+    config = run.config
+    given = dict(config.hyperparameters)
+    policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
+    kind = CLASSES[config.algorithm]
+    _check(config.algorithm, policy, n_envs, normalize, given)
+    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99))
+    arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
+    if "policy_kwargs" in given:
+        arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"])
+    try:
+        model = kind(policy, envs.top, seed=config.first_seed, device=run.device, **arguments)
+    except (AssertionError, TypeError, AttributeError) as error:
+        raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
+    return model, envs
+
+
+def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
+    known = set(inspect.signature(CLASSES[algorithm]).parameters) - set(NOT_TO_SET)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
+    policies = CLASSES[algorithm].policy_aliases
+    if policy not in policies:
+        raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
+    if not isinstance(n_envs, int) or isinstance(n_envs, bool) or n_envs < 1:
+        raise ValueError(f"n_envs is {n_envs!r}; expected an integer of at least 1")
+    if not isinstance(normalize, bool):
+        raise ValueError(f"normalize is {normalize!r}; expected true or false: rewards are normalised, or nothing is")
+    gamma = given.get("gamma", 0.99)
+    if not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
+        raise ValueError(f"gamma is {gamma!r}; expected a number from 0 to 1")
+    for name in ("n_steps", "batch_size", "n_epochs", "buffer_size"):
+        value = given.get(name, 1)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} is {value!r}; expected an integer of at least 1")
+    if algorithm in ("ppo", "maskable-ppo"):
+        size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
+        if size % batch:
+            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, which is {batch}")
+
+
+def schedule(name: str, value: Any) -> Any:
+    """A rate as a function of what remains of training, 1 to 0: constant, or falling to 0 for text ``lin_…``.
+
+    >>> schedule("learning_rate", "lin_0.5")(0.5), schedule("learning_rate", 0.5)
+    (0.25, 0.5)
+    """
+    text = isinstance(value, str)
+    try:
+        number = float(value.removeprefix("lin_")) if text and value.startswith("lin_") else value
+    except ValueError:
+        number = None
+    if not isinstance(number, int | float) or isinstance(number, bool) or not number >= 0:
+        raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
+    if not text:
+        return number
+    return lambda remaining: number * max(remaining, 0.0)  # the last rollout may end beyond the last step
+
+
+def policy_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """`policy_kwargs` with classes in place of their names."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"policy_kwargs is {given!r}; expected a mapping")
+    found = dict(given)
+    for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
+        if key in found:
+            if found[key] not in table:
+                raise ValueError(f"policy_kwargs: {key} is {found[key]!r}; expected one of {', '.join(table)}")
+            found[key] = table[found[key]]
+    return found
+
+
+class Envs:
+    """The training environments of a run, with what is wrapped around them: `top` is what the algorithm steps."""
+
+    def __init__(self, config: Any, n_envs: int, normalize: bool, gamma: float) -> None:
+        native = make_vec_env(config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps)
+        self.games: Any = native.envs
+        self.monitor = VecMonitor(native, info_keywords=("score",))
+        self.normalize = VecNormalize(self.monitor, norm_obs=False, gamma=gamma) if normalize else None
+        self.top: VecEnv = self.normalize or self.monitor
+
+    def state(self) -> dict[str, Any]:
+        """All that the environments and their wrappers hold."""
+        state = {"games": self.games.clone_state()}
+        state |= {"episodes": [self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count]}
+        if self.normalize:
+            statistics = self.normalize.ret_rms
+            state["returns"] = [self.normalize.returns, statistics.mean, statistics.var, statistics.count]
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `state` returned."""
+        self.games.restore_state(state["games"])
+        self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count = state["episodes"]
+        if self.normalize:
+            statistics = self.normalize.ret_rms
+            self.normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]
+
+
+# -- what goes on -----------------------------------------------------------------------------------------------------
+
+
+class _Keeper(BaseCallback):
+    """Evaluates and writes checkpoints where they are due: between an update and the next rollout."""
+
+    def __init__(self, run: Run, envs: Envs, show: Callable[[int], None]) -> None:
+        super().__init__()
+        self.run, self.envs, self.show = run, envs, show
+
+    def _on_rollout_start(self) -> None:
+        if self.run.due(self.model.num_timesteps):
+            self.keep(self.model)
+
+    def _on_step(self) -> bool:
+        self.show(self.model.num_timesteps)
+        return True
+
+    def keep(self, model: Any) -> None:
+        """Evaluate, and write a checkpoint."""
+        step = model.num_timesteps
+        point = self.run.evaluate(step, *agent_of(model, self.run.config.hyperparameters))
+        model.logger.record(f"eval/mean_{point.headline}", point.mean)
+        model.logger.dump(step)
+        self.run.save_checkpoint(step, {"model": state(model), "envs": self.envs.state()})
+        self.show(step)
+
+
+def state(model: Any) -> dict[str, Any]:
+    """All that an algorithm holds but its environments: parameters, optimizer, counters, buffers, random generators."""
+    found: dict[str, Any] = {
+        "policy": model.policy.state_dict(),
+        "optimizer": model.policy.optimizer.state_dict(),
+        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "last": [model._last_obs, model._last_original_obs, model._last_episode_starts],
+        "episodes": list(model.ep_info_buffer or ()),
+        "random": {
+            "python": random.getstate(),
+            "numpy": np.random.get_state(),  # noqa: NPY002 (Stable-Baselines3 draws from it)
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "actions": model.action_space.np_random.bit_generator.state,
+        },
+    }
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is not None:
+        filled = buffer.buffer_size if buffer.full else buffer.pos
+        arrays = {name: _each(part, lambda array: array[:filled]) for name, part in _arrays_of(buffer).items()}
+        found["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
+    return found
+
+
+def restore(model: Any, found: Mapping[str, Any]) -> None:
+    """Put an algorithm made of the same configuration into the state that `state` returned."""
+    model.policy.load_state_dict(found["policy"])
+    model.policy.optimizer.load_state_dict(found["optimizer"])
+    for name, value in found["counters"].items():
+        setattr(model, name, value)
+    model._last_obs, model._last_original_obs, model._last_episode_starts = found["last"]
+    model.ep_info_buffer, model.ep_success_buffer = deque(found["episodes"], model._stats_window_size), deque()
+    if "replay" in found:
+        buffer, kept = model.replay_buffer, found["replay"]
+        buffer.pos, buffer.full = kept["pos"], kept["full"]
+        for name, part in _arrays_of(buffer).items():
+            for key, array in _items(part):
+                stored = kept["arrays"][name] if key is None else kept["arrays"][name][key]
+                array[: len(stored)] = stored
+    generators = found["random"]
+    random.setstate(generators["python"])
+    np.random.set_state(generators["numpy"])  # noqa: NPY002
+    torch.set_rng_state(generators["torch"])
+    if generators["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(generators["cuda"])
+    model.action_space.np_random.bit_generator.state = generators["actions"]
+
+
+def _arrays_of(buffer: Any) -> dict[str, Any]:
+    names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+    return {name: getattr(buffer, name) for name in names}
+
+
+def _items(part: Any) -> list[tuple[str | None, NDArray[Any]]]:
+    return list(part.items()) if isinstance(part, dict) else [(None, part)]
+
+
+def _each(part: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
+    return {name: change(array) for name, array in part.items()} if isinstance(part, dict) else change(part)
+
+
+# -- what comes of it -------------------------------------------------------------------------------------------------
+
+
+def agent_of(model: Any, hyperparameters: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """(arrays, network) of an algorithm, as `player` takes them."""
+    network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
+    parameters = model.policy.state_dict().items()
+    return {name: tensor.cpu().numpy() for name, tensor in parameters if "_target." not in name}, network
+
+
+class PolicyAgent(Agent):
+    """The policy of a Stable-Baselines3 algorithm; preferences are Q-values, or the logarithms of probabilities."""
+
+    def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().__init__(spec)
+        network = spec["network"]
+        env = environment(spec["env_id"], spec["env_kwargs"])
+        kind = CLASSES[spec["algorithm"]].policy_aliases[network["policy"]]
+        self.policy = kind(
+            env.observation_space, env.action_space, lambda _: 0.0, **policy_kwargs(network.get("policy_kwargs", {}))
+        )
+        env.close()
+        missing, unexpected = self.policy.load_state_dict(
+            {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, strict=False
+        )
+        if unexpected or any("_target." not in name for name in missing):
+            raise ValueError(f"the model's arrays do not fit its network: without {missing}, with {unexpected}")
+        self.policy.set_training_mode(False)
+
+    def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:
+        tensors, _ = self.policy.obs_to_tensor(observation)
+        with torch.no_grad():
+            if hasattr(self.policy, "quantile_net"):
+                found = self.policy.quantile_net(tensors).mean(dim=1)
+            elif hasattr(self.policy, "q_net"):
+                found = self.policy.q_net(tensors)
+            else:
+                found = self.policy.get_distribution(tensors).distribution.logits
+        return found.numpy()
