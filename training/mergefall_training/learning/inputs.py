@@ -193,5 +193,5 @@ def afterstates(observations: Any, settings: Any) -> Afterstates:
         _tetris(cells, observations["piece"], *rules, settings.overflow == "clear_first", settings.payments(), *table)
     else:
         _2048(cells, settings.rows, settings.cols, settings.reward == "log2", *table)
-    begins, *columns = table
-    return Afterstates(begins, *(column[: begins[-1]] for column in columns))
+    m = table.begins[-1]
+    return Afterstates(table.begins, table.actions[:m], table.rewards[:m], table.over[:m], table.inputs[:m])
