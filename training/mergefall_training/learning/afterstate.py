@@ -70,7 +70,7 @@ class Network:
     def __init__(self, arrays: Mapping[str, NDArray[Any]], inputs: int) -> None:
         layers = len(arrays) // 2
         weights = [arrays.get(f"weight{i}", np.empty(0)) for i in range(layers)]  # [outputs, inputs], as PyTorch's
-        biases = [arrays.get(f"bias{i}", np.empty(0)) for i in range(layers)]
+        biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
         sizes = [inputs, *(len(bias) for bias in biases)]
         expected = list(zip(sizes[1:], sizes, strict=False))
         if not layers or [weight.shape for weight in weights] != expected or sizes[-1] != 1 or len(arrays) % 2:
