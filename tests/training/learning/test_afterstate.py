@@ -118,25 +118,30 @@ def test_compiled_network_is_pytorchs(units):
 
 
 def test_targets_of_a_hand_made_rollout():
-    # Three steps of three games: one goes on, one dies by its second action, one is cut off after its second.
-    rewards = np.array([[9, 9, 9], [1, 1, 1], [2, 0, 2], [3, 3, 3]], np.float32)
-    values = np.array([[10, 10, 10], [20, 20, 20], [30, 0, 30], [40, 40, 40]], np.float32)
-    over, truncated = np.zeros((4, 3), bool), np.zeros((3, 3), bool)
-    over[2, 1] = truncated[1, 2] = True
+    # Three steps of four games: one goes on, one dies by its third action, one is cut off after its second, and in one
+    # chance ends the game after the second. What follows an end is another game.
+    rewards = np.array([[9, 9, 9, 9], [1, 1, 1, 1], [2, 0, 2, 2], [3, 3, 3, 3]], np.float32)
+    values = np.array([[10, 10, 10, 10], [20, 20, 20, 20], [30, 0, 30, 30], [40, 40, 40, 40]], np.float32)
+    over, terminated, truncated = np.zeros((4, 4), bool), np.zeros((3, 4), bool), np.zeros((3, 4), bool)
+    over[2, 1] = terminated[2, 1] = truncated[1, 2] = terminated[1, 3] = True
 
-    one_step = targets(rewards, values, over, truncated, 0.5, 0.0)
-    np.testing.assert_array_equal(one_step[:, 0], [11, 17, 23])
-    np.testing.assert_array_equal(one_step[:2, 1], [11, 0])  # dying pays 0 and is worth 0
-    np.testing.assert_array_equal(one_step[:, 2], [11, 20, 23])  # what was thought it stays
+    def found(td_lambda):
+        return targets(rewards, values, over, terminated, truncated, 0.5, td_lambda).T
 
-    whole = targets(rewards, values, over, truncated, 0.5, 1.0)
-    np.testing.assert_array_equal(whole[:, 0], [1 + 0.5 * (2 + 0.5 * 23), 2 + 0.5 * 23, 23])
-    np.testing.assert_array_equal(whole[:2, 1], [1, 0])
-    np.testing.assert_array_equal(whole[:, 2], [1 + 0.5 * 20, 20, 23])
+    goes_on, dies, is_cut, chance = found(0.0)
+    np.testing.assert_array_equal(goes_on, [11, 17, 23])
+    np.testing.assert_array_equal(dies[:2], [11, 0])  # dying pays 0 and is worth 0
+    np.testing.assert_array_equal(is_cut, [11, 20, 23])  # what was thought it stays
+    np.testing.assert_array_equal(chance, [11, 0, 23])
 
-    half = targets(rewards, values, over, truncated, 0.5, 0.5)
+    goes_on, dies, is_cut, chance = found(1.0)
+    np.testing.assert_array_equal(goes_on, [1 + 0.5 * (2 + 0.5 * 23), 2 + 0.5 * 23, 23])
+    np.testing.assert_array_equal(dies[:2], [1, 0])
+    np.testing.assert_array_equal(is_cut, [1 + 0.5 * 20, 20, 23])
+    np.testing.assert_array_equal(chance, [1, 0, 23])
+
     second = 2 + 0.5 * (0.5 * 30 + 0.5 * 23)
-    np.testing.assert_array_equal(half[:, 0], [1 + 0.5 * (0.5 * 20 + 0.5 * second), second, 23])
+    np.testing.assert_array_equal(found(0.5)[0], [1 + 0.5 * (0.5 * 20 + 0.5 * second), second, 23])
 
 
 def test_a_gradient_step_goes_towards_the_target():

@@ -7,8 +7,8 @@ the network learns in a few passes what it saw: the value of an afterstate tends
 
 and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
 rollout stay as they are while it is learnt, so there is no second network; nothing older is kept. A fatal placement's
-afterstate is worth 0, known and not learnt, and one is taken only where all are fatal; where a cap ends a game, the
-value stays as it is.
+afterstate is worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance
+ends the game, as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
 
 The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
 """
@@ -91,25 +91,27 @@ def targets(
     rewards: NDArray[np.float32],
     values: NDArray[np.float32],
     over: NDArray[np.bool_],
+    terminated: NDArray[np.bool_],
     truncated: NDArray[np.bool_],
     gamma: float,
     td_lambda: float,
 ) -> NDArray[np.float32]:
     """What the values of a rollout's afterstates tend to, float32[steps, n].
 
-    `rewards`, `values` and `over` [steps + 1, n] are those of `Decisions`, one beyond the rollout, `truncated`
-    [steps, n] says which steps a cap ended an episode after. The targets of afterstates that end a game mean nothing.
+    `rewards`, `values` and `over` [steps + 1, n] are those of `Decisions`, one beyond the rollout; `terminated` and
+    `truncated` [steps, n] say which steps ended an episode. The targets of fatal placements mean nothing.
 
     >>> rewards, values = np.array([[0], [1], [2]], F), np.array([[5], [6], [7]], F)
     >>> never = np.zeros((3, 1), bool)
-    >>> targets(rewards, values, never, never[1:], 0.5, td_lambda=1.0).ravel()
+    >>> targets(rewards, values, never, never[1:], never[1:], 0.5, td_lambda=1.0).ravel()
     array([3.75, 5.5 ], dtype=float32)
     """
     found = np.empty_like(values[:-1])
     following = values[-1]  # the target of the afterstate after
     for t in reversed(range(len(found))):
         ahead = np.where(over[t + 1], 0, td_lambda * following + (1 - td_lambda) * values[t + 1])
-        found[t] = following = np.where(truncated[t], values[t], rewards[t + 1] + gamma * ahead)
+        going = np.where(truncated[t], values[t], rewards[t + 1] + gamma * ahead)
+        found[t] = following = np.where(terminated[t], 0, going)
     return found
 
 
@@ -160,13 +162,14 @@ class Learner:
     def learn(self) -> dict[str, float]:
         """Play `n_steps` of each game and learn from them; returns figures to log."""
         h = self.hyperparameters
-        taken, truncated = [self.decide()], []
+        taken, ends = [self.decide()], []
         for _ in range(h.n_steps):
-            self.observations, _, terminated, cut, _ = self.envs.step(taken[-1].actions)
-            truncated.append(cut & ~terminated)
+            self.observations, _, *ended, _ = self.envs.step(taken[-1].actions)
+            ends.append(ended)
             taken.append(self.decide())
         _, rewards, values, over, inputs = (np.stack(column) for column in zip(*taken, strict=True))
-        aims = targets(rewards, values, over, np.stack(truncated), h.gamma, h.td_lambda)
+        terminated, truncated = (np.stack(column) for column in zip(*ends, strict=True))
+        aims = targets(rewards, values, over, terminated, truncated, h.gamma, h.td_lambda)
         alive = ~over[:-1]
         loss = self._fit(inputs[:-1][alive], aims[alive])
         self.step += h.n_envs * h.n_steps

@@ -20,6 +20,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris.evaluations import Bcts
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.settings import Settings
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -161,8 +162,8 @@ def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 def inputs_of(settings: Any) -> int:
-    """The number of inputs of an afterstate, under the settings of an environment of ours."""
-    if hasattr(settings, "pieces"):
+    """The number of inputs of an afterstate, under the settings of a Tetris or a 2048 environment."""
+    if isinstance(settings, Settings):
         return _TERMS + 2 * settings.cols + _STEPS * (settings.cols - 1)
     return settings.rows * settings.cols * (settings.rows * settings.cols + 1)
 
@@ -177,7 +178,7 @@ def afterstates(observations: Any, settings: Any) -> Afterstates:
     >>> table.begins, table.inputs.shape
     (array([ 0,  5, 10]), (10, 54))
     """
-    tetris = hasattr(settings, "pieces")
+    tetris = isinstance(settings, Settings)
     boards = observations["board"] if tetris else observations
     n, most = len(boards), len(boards) * (settings.n_actions if tetris else 4)
     cells = np.ascontiguousarray(boards).reshape(n, -1)
