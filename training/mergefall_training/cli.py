@@ -24,7 +24,7 @@ class Evaluate:
     """Play many games with one player and print what they show."""
 
     player: PlayerName
-    """A player's name, as `mergefall players` lists them."""
+    """A player's name, as `mergefall players` lists them, or the folder or model file of a trained agent."""
     episodes: int = 100
     """How many games."""
     option: Options = field(default_factory=list)
@@ -52,12 +52,13 @@ class Evaluate:
         from mergefall_training.evaluation import evaluate
         from mergefall_training.suites import Entry, Game
 
+        env, kwargs = game_of(self.player, self.env, self.env_option)
         evaluation = evaluate(
             make(self.player, **parse_options(self.option)),
-            self.env or env_of(self.player),
+            env,
             self.episodes,
             self.seed,
-            parse_options(self.env_option),
+            kwargs,
             self.workers,
             self.out,
             max_episode_steps=self.max_episode_steps,
@@ -115,19 +116,74 @@ class Tune:
     def run(self) -> None:
         from mergefall_training.tuning import print_tuning, tune
 
+        env, kwargs = game_of(self.player, self.env, self.env_option)
         tuning = tune(
             self.player,
             parse_options(self.option),
-            self.env or env_of(self.player),
+            env,
             self.settings,
             option=self.heuristic,
             only=self.weight,
-            env_kwargs=parse_options(self.env_option),
+            env_kwargs=kwargs,
             max_episode_steps=self.max_episode_steps,
             workers=self.workers,
             out=self.out,
         )
         print_tuning(tuning)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
+
+    algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`."""
+    env: str = "mergefall/Game2048-v0"
+    """The environment's id."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves (in Tetris: pieces) after which a game is cut off."""
+    set: Options = field(default_factory=list)
+    """One of the preset's hyper-parameters, NAME=VALUE in YAML; may be repeated."""
+    timesteps: int | None = None
+    """Steps of all environments together; the preset's unless told."""
+    seed: int = 0
+    """The run's: different ones share neither games nor first weights."""
+    interval: int | None = None
+    """Steps between evaluations, each with a checkpoint; a twentieth of the run unless told."""
+    episodes: int = 30
+    """Games of each evaluation."""
+    device: str = "auto"
+    """PyTorch's device; a GPU where there is one, unless told."""
+    resume: bool = False
+    """Go on with a run that was stopped, from its last checkpoint."""
+    out: Path | None = None
+    """The run's folder; runs/ALGORITHM-ENV-SEED unless told."""
+
+    def run(self) -> None:
+        from mergefall_training.learning import learner
+        from mergefall_training.learning.presets import configure
+        from mergefall_training.learning.runs import open_run
+
+        config = configure(
+            self.algorithm,
+            self.env,
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            changed=parse_options(self.set),
+            timesteps=self.timesteps,
+            interval=self.interval,
+            episodes=self.episodes,
+            seed=self.seed,
+        )
+        train = learner(self.algorithm).train
+        folder = self.out or Path("runs", f"{self.algorithm}-{self.env.rpartition('/')[2]}-{self.seed}")
+        with open_run(folder, config, resume=self.resume, device=self.device) as run:
+            train(run)
+            best = max(run.points, key=lambda point: point.mean)
+            figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
+            print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 
 
 @dataclass(frozen=True)
@@ -158,12 +214,13 @@ class Watch:
 
         if self.fps <= 0:
             raise ValueError(f"--fps {self.fps}: expected more than 0")
-        if Path(self.player).is_file() or self.player.endswith(".jsonl"):
+        path = Path(self.player)
+        if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
             if self.option or self.env or self.env_option or self.max_episode_steps:
                 raise ValueError(f"{self.player} says who plays what; leave out options, environment and cap")
-            show = Show.recorded(Path(self.player), self.seed)
+            show = Show.recorded(path, self.seed)
         else:
-            env, kwargs = self.env or env_of(self.player), parse_options(self.env_option)
+            env, kwargs = game_of(self.player, self.env, self.env_option)
             show = Show.of(self.player, parse_options(self.option), env, kwargs, self.max_episode_steps, self.seed)
         if self.video is not None:
             show.film(self.video, self.fps)
@@ -215,20 +272,29 @@ class Envs:
         console().print(envs_table())
 
 
-Command = Evaluate | Compare | Tune | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Train | Tune | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 
-def env_of(player: str) -> str:
-    """The environment that a player plays unless another is asked for.
+def game_of(player: str, env: str | None, options: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The id and the arguments of the environment to play in: as told, else the player's game.
 
-    >>> env_of("2048/expectimax")
-    'mergefall/Game2048-v0'
+    A trained agent's is the one that it was trained in.
+
+    >>> game_of("2048/expectimax", None, ["rows=3"])
+    ('mergefall/Game2048-v0', {'rows': 3})
     """
-    game = player.partition("/")[0]
-    if game not in GAMES:
+    kwargs, game = parse_options(options), player.partition("/")[0]
+    if env is not None:
+        return env, kwargs
+    if game in GAMES:
+        return GAMES[game], kwargs
+    if not Path(player).exists():
         raise ValueError(f"which environment does {player!r} play? Name it with --env")
-    return GAMES[game]
+    from mergefall_training.learning.agents import trained_in
+
+    env, rules = trained_in(player)
+    return env, rules | kwargs
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -259,7 +325,10 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
     command = tyro.cli(
-        Command, args=arguments, prog="mergefall", description="2048 and Tetris: play, watch, evaluate, compare, tune."
+        Command,
+        args=arguments,
+        prog="mergefall",
+        description="2048 and Tetris: play, watch, compare, train, tune.",
     )
     from gymnasium.error import DependencyNotInstalled
 

@@ -15,6 +15,8 @@ from mergefall_training.learning.runs import model_file
 
 SHAPES = ("rows", "cols", "pieces", "preview", "placements")  # rules that an agent's network is made for
 
+NO_RULES = ("reward", "shaping", "illegal_limit", "render_mode")
+
 
 def agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
     """A trained agent, from its run folder or its model file; it plays the legal move that it thinks best.
@@ -28,6 +30,12 @@ def agent(path: str, model: str = "best", checksum: str | None = None) -> Player
     player = learner(found.spec["algorithm"]).player(found.spec, found.arrays)
     player.options = {"checksum": found.checksum[:16]}
     return player
+
+
+def trained_in(path: str) -> tuple[str, dict[str, Any]]:
+    """The environment that the agent at a path was trained in: its id, and its arguments as far as they are rules."""
+    spec = load_model(model_file(path)).spec
+    return spec["env_id"], {name: value for name, value in spec["env_kwargs"].items() if name not in NO_RULES}
 
 
 class Agent(Player):

@@ -104,8 +104,8 @@ def read_arrays(
 def _entries(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no .npz file")
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as entries:  # by name, it leaks damaged files
+        arrays = {name: entries[name] for name in entries.files}
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             raise ValueError(f"the entry {name!r} is no array of numbers")

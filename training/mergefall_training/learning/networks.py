@@ -64,7 +64,8 @@ class BoardConv(BaseFeaturesExtractor):
         steps = nn.functional.pad(tops.diff(dim=1), (0, 1))
         planes = torch.stack([board, heights.expand_as(board)], dim=1)
         columns = self.windows(planes).flatten(1)
-        return self.last(torch.cat([columns, tops, filled, steps, *(observations[p] for p in self.pieces)], dim=1))
+        pieces = [observations[name].flatten(1) for name in self.pieces]  # a replay buffer's have one dimension more
+        return self.last(torch.cat([columns, tops, filled, steps, *pieces], dim=1))
 
 
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {"ranks-conv": RanksConv, "board-conv": BoardConv}

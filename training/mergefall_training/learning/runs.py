@@ -180,6 +180,8 @@ def open_run(
     with ExitStack() as held:
         # Before anything is read: another process may be writing.
         file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
+        for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
+            torn.unlink()
         if path.exists():
             _check_same(folder, asdict(read_config(folder)), asked)
         else:
