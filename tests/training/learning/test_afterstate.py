@@ -14,6 +14,7 @@ from mergefall_training.learning.afterstate import Network, network_value, playe
 from mergefall_training.learning.afterstate_td import Hyperparameters, Learner, targets, train
 from mergefall_training.learning.inputs import INPUTS, afterstates, inputs_of
 from mergefall_training.learning.models import load_model
+from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import Config, open_run
 
 TETRIS, GAME2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
@@ -265,6 +266,12 @@ def test_tetris_player_takes_other_heights_but_no_other_width():
     )
     with pytest.raises(ValueError, match="cols=6, but the environment has cols=7"):
         mine.with_rules({"cols": 7})
+
+
+@pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", GAME2048])
+def test_presets_are_sound(env_id):
+    asked = configure("afterstate", env_id, changed={"n_envs": 2})
+    assert Learner(asked, torch.device("cpu")).decide().actions.shape == (2,)
 
 
 @pytest.mark.parametrize(
