@@ -1,8 +1,9 @@
 """The one way kernels are compiled: Numba, cached on disk, never stale, never compiled at import.
 
 Numba keys its cache on the file that defines a function, while our kernels inline rules from other files. So the cache
-key here holds a digest of every kernel file: those of `mergefall` and of the package the kernel is defined in. Each
-compiled signature has a file of its own, written whole and renamed, so processes may compile side by side.
+key here holds a digest of every kernel file: those of `mergefall`, of the package the kernel is defined in, and of the
+packages of the kernels it was made with, as one's loop over another's decisions. Each compiled signature has a file of
+its own, written whole and renamed, so processes may compile side by side.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -25,16 +27,16 @@ SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is 
 _MARK = b"mergefall.kernels"  # a kernel file is one that imports from this module
 
 
-def kernel_files(package: Path) -> list[Path]:
-    """The kernel files of `mergefall` and of `package` (a folder), sorted."""
-    sources = {path for root in (Path(__file__).parent, package) for path in root.rglob("*.py")}
+def kernel_files(*packages: Path) -> list[Path]:
+    """The kernel files of `mergefall` and of `packages` (folders), sorted."""
+    sources = {path for root in (Path(__file__).parent, *packages) for path in root.rglob("*.py")}
     return [path for path in sorted(sources) if _MARK in path.read_bytes()]
 
 
 @cache
-def digest(package: Path) -> str:
-    """A digest of the kernel files of `mergefall` and of `package`, as hexadecimal text."""
-    texts = [(path.name, path.read_bytes()) for path in kernel_files(package)]
+def digest(packages: frozenset[Path]) -> str:
+    """A digest of the kernel files of `mergefall` and of `packages`, as hexadecimal text."""
+    texts = [(path.name, path.read_bytes()) for path in kernel_files(*packages)]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
 
@@ -43,6 +45,16 @@ def _package_root(source: Path) -> Path:
     while (root.parent / "__init__.py").exists():
         root = root.parent
     return root
+
+
+def _packages(function: Callable[..., Any]) -> frozenset[Path]:
+    """The packages of a function, of the kernels it closes over, and of those that are its globals."""
+    code, found = function.__code__, {_package_root(Path(function.__code__.co_filename))}
+    named = [function.__globals__.get(name) for name in code.co_names]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # an empty cell: of a kernel that is defined further down, so in this file
+            named.append(cell.cell_contents)
+    return frozenset(found.union(*(getattr(value, "packages", ()) for value in named if hasattr(value, "py_func"))))
 
 
 class _Notice:
@@ -91,13 +103,13 @@ class _FilePerSignature(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], packages: frozenset[Path]) -> None:
         super().__init__(function)
         self._notice = _Notice()
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=digest(_package_root(Path(function.__code__.co_filename))),
+            source_stamp=digest(packages),
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
@@ -143,7 +155,8 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher.variant = told
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
-        dispatcher._cache = _KernelCache(function)
+        dispatcher.packages = _packages(function)
+        dispatcher._cache = _KernelCache(function, dispatcher.packages)
     return dispatcher
 
 

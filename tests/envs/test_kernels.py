@@ -36,6 +36,14 @@ def made(step):
         return steps(x)
     return outer
 """
+LOOP = """
+from mergefall.kernels import kernel
+def loop_over(decide):
+    @kernel(variant=decide.__name__)
+    def loop(x):
+        return 100 * decide(x)
+    return loop
+"""
 RUN = """
 from toy.caller import caller
 print(caller(1))
@@ -66,6 +74,25 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10) == [11, 1]
     assert run(20) == [21, 0]
     assert run(10)[0] == 11
+
+
+def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
+    """As an episode loop of one package runs a player of another's."""
+    for package in ("loops", "toy"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "loops" / "loop.py").write_text(LOOP)
+    (tmp_path / "toy" / "caller.py").write_text(CALLER)
+    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def edited(step):
+        (tmp_path / "toy" / "callee.py").write_text(CALLEE.format(step=step))
+        code = "from loops.loop import loop_over; from toy.caller import caller; print(loop_over(caller)(1))"
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert [edited(10), edited(20), edited(10)] == [1100, 2100, 1100]
 
 
 def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):

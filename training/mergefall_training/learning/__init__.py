@@ -19,6 +19,7 @@ ALGORITHMS = {
     "maskable-ppo": "sb3",
     "qr-dqn": "sb3",
     "clone": "cloning",
+    "afterstate": "afterstate",
 }
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna")
 

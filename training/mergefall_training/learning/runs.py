@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 
 from mergefall import __version__
 from mergefall.checks import choice, integer
+from mergefall_baselines import Player
 from numpy.typing import NDArray
 
 from mergefall_training.evaluation import SEEDS, Evaluation
@@ -155,7 +156,9 @@ class Run:
         player = learner(config.algorithm).player(spec, dict(arrays))
         unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
         job = task(player, config.env_id, unshaped, config.max_episode_steps)
-        episodes = play_together(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
+        seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
+        compiled = type(player).play is not Player.play  # a loop of whole episodes, quicker than many games together
+        episodes = list(map(job.starter(), seeds)) if compiled else play_together(job, seeds)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
         if point.mean > max((before.mean for before in self.points), default=float("-inf")):

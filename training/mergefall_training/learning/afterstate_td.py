@@ -1,0 +1,249 @@
+"""Temporal-difference learning of afterstate values by PyTorch, on the native batched environments.
+
+Many games are played at once, always by the action of the highest r + γV(afterstate). After some steps of all of them
+the network learns in a few passes what it saw: the value of an afterstate tends to r + γV of the action taken next,
+
+    V(s′ₜ)  →  (1 − λ)·(rₜ₊₁ + γV(s′ₜ₊₁)) + λ·(rₜ₊₁ + γ·[the same of s′ₜ₊₁]),
+
+and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
+rollout stay as they are while it is learnt, so there is no second network; nothing older is kept. A fatal placement's
+afterstate is worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance
+ends the game, as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
+
+The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from mergefall.checks import integer
+from numpy.typing import NDArray
+from stable_baselines3.common.logger import configure
+
+from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
+from mergefall_training.learning.runs import Run
+from mergefall_training.learning.sb3 import schedule
+from mergefall_training.learning.showing import training_progress
+
+F = np.float32
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What may be set, by rl_zoo3's names where it has one."""
+
+    n_envs: int = 256  # games played at once
+    n_steps: int = 16  # of each game before the network learns
+    n_epochs: int = 4  # passes over these steps
+    batch_size: int = 1024
+    learning_rate: float | str = "lin_0.001"  # of Adam; text falls to 0
+    gamma: float = 0.9  # a short sight: 10 pieces
+    td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
+    reward_scale: float = 1.0  # what rewards are multiplied by for the network
+    policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
+
+    def __post_init__(self) -> None:
+        for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
+            integer(name, getattr(self, name), 1)
+        for name in ("gamma", "td_lambda"):
+            if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a number from 0 to 1")
+        if not _is_number(self.reward_scale) or not self.reward_scale > 0:
+            raise ValueError(f"reward_scale is {self.reward_scale!r}; expected a number above 0")
+        units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
+        if not isinstance(units, list) or set(self.policy_kwargs) != {"net_arch"}:
+            raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")
+        for count in units:
+            integer("net_arch", count, 1)
+        schedule("learning_rate", self.learning_rate)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+        """From a run's configuration; a ValueError for what there is not."""
+        known = [field.name for field in fields(cls)]
+        if unknown := sorted(set(given) - set(known)):
+            raise ValueError(f"afterstate learning has no {unknown[0]!r}; it has {', '.join(known)}")
+        return cls(**given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Decisions(NamedTuple):
+    """One decision of n games: the actions, what they pay, and their afterstates."""
+
+    actions: NDArray[np.int64]  # [n]
+    rewards: NDArray[np.float32]  # [n]
+    values: NDArray[np.float32]  # [n], V of the afterstates, 0 where the game ends
+    over: NDArray[np.bool_]  # [n]
+    inputs: NDArray[np.float32]  # [n, k]
+
+
+def targets(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    over: NDArray[np.bool_],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    gamma: float,
+    td_lambda: float,
+) -> NDArray[np.float32]:
+    """What the values of a rollout's afterstates tend to, float32[steps, n].
+
+    `rewards`, `values` and `over` [steps + 1, n] are those of `Decisions`, one beyond the rollout; `terminated` and
+    `truncated` [steps, n] say which steps ended an episode. The targets of fatal placements mean nothing.
+
+    >>> rewards, values = np.array([[0], [1], [2]], F), np.array([[5], [6], [7]], F)
+    >>> never = np.zeros((3, 1), bool)
+    >>> targets(rewards, values, never, never[1:], never[1:], 0.5, td_lambda=1.0).ravel()
+    array([3.75, 5.5 ], dtype=float32)
+    """
+    found = np.empty_like(values[:-1])
+    following = values[-1]  # the target of the afterstate after
+    for t in reversed(range(len(found))):
+        ahead = np.where(over[t + 1], 0, td_lambda * following + (1 - td_lambda) * values[t + 1])
+        going = np.where(truncated[t], values[t], rewards[t + 1] + gamma * ahead)
+        found[t] = following = np.where(terminated[t], 0, going)
+    return found
+
+
+class Learner:
+    """The games of a run, its network and optimizer; `learn` is one rollout and what it teaches."""
+
+    def __init__(self, config: Any, device: torch.device) -> None:
+        self.hyperparameters = h = Hyperparameters.read(config.hyperparameters)
+        if config.env_kwargs.get("goal") is not None or config.env_kwargs.get("shaping") is not None:
+            raise ValueError(f"env_kwargs are {config.env_kwargs}; afterstate learning takes neither goal nor shaping")
+        self.config, self.device, self.step = config, device, 0
+        self.envs: Any = gym.make_vec(
+            config.env_id,
+            num_envs=h.n_envs,
+            autoreset_mode="SameStep",
+            max_episode_steps=config.max_episode_steps,
+            **config.env_kwargs,
+        )
+        self.observations, _ = self.envs.reset(seed=config.first_seed)
+        self.random = torch.Generator().manual_seed(config.first_seed)
+        sizes = [inputs_of(self.envs.settings), *h.policy_kwargs["net_arch"], 1]
+        self.layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
+        for layer in self.layers:
+            for part in layer.parameters():  # as PyTorch does it, but of our own generator
+                torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
+            layer.to(device)
+        self.optimizer = torch.optim.Adam([part for layer in self.layers for part in layer.parameters()])
+
+    def values(self, inputs: torch.Tensor) -> torch.Tensor:
+        """V of afterstates float32[m, k], scaled as rewards are: float32[m]."""
+        *hidden, last = self.layers
+        for layer in hidden:
+            inputs = torch.relu(layer(inputs))
+        return last(inputs)[:, 0]
+
+    def decide(self) -> Decisions:
+        """The action of the highest r + γV in each game."""
+        h, table = self.hyperparameters, afterstates(self.observations, self.envs.settings)
+        with torch.no_grad():
+            values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
+        rewards = F(h.reward_scale) * table.rewards
+        rows = best(table, rewards + F(h.gamma) * values)
+        over = table.over[rows]
+        return Decisions(
+            table.actions[rows], rewards[rows], np.where(over, F(0), values[rows]), over, table.inputs[rows]
+        )
+
+    def learn(self) -> dict[str, float]:
+        """Play `n_steps` of each game and learn from them; returns figures to log."""
+        h = self.hyperparameters
+        taken, ends = [self.decide()], []
+        for _ in range(h.n_steps):
+            self.observations, _, *ended, _ = self.envs.step(taken[-1].actions)
+            ends.append(ended)
+            taken.append(self.decide())
+        _, rewards, values, over, inputs = (np.stack(column) for column in zip(*taken, strict=True))
+        terminated, truncated = (np.stack(column) for column in zip(*ends, strict=True))
+        aims = targets(rewards, values, over, terminated, truncated, h.gamma, h.td_lambda)
+        alive = ~over[:-1]
+        loss = self._fit(inputs[:-1][alive], aims[alive])
+        self.step += h.n_envs * h.n_steps
+        return {"loss": loss, "value": float(values.mean())}
+
+    def _fit(self, inputs: NDArray[np.float32], aims: NDArray[np.float32]) -> float:
+        """A few passes over afterstates [m, k] and their targets [m]; returns the mean squared error of the last."""
+        h, rate = self.hyperparameters, schedule("learning_rate", self.hyperparameters.learning_rate)
+        left = 1 - self.step / self.config.timesteps
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate(left) if callable(rate) else rate
+        x, y = torch.from_numpy(inputs).to(self.device), torch.from_numpy(aims).to(self.device)
+        total = 0.0
+        for _ in range(h.n_epochs):
+            total = 0.0
+            for rows in torch.randperm(len(x), generator=self.random).to(self.device).split(h.batch_size):
+                loss = torch.nn.functional.mse_loss(self.values(x[rows]), y[rows])
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                total += loss.item() * len(rows)
+        return total / len(x)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The network as `afterstate.player` takes it: in units of the environment's reward."""
+        found = {}
+        for i, layer in enumerate(self.layers):
+            for name, part in (("weight", layer.weight), ("bias", layer.bias)):
+                found[f"{name}{i}"] = part.detach().cpu().numpy().copy()
+        for name in (f"weight{len(self.layers) - 1}", f"bias{len(self.layers) - 1}"):
+            found[name] /= F(self.hyperparameters.reward_scale)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """All that goes on: games and what they show, network, optimizer, random generator."""
+        return {
+            "games": self.envs.clone_state(),
+            "observations": self.observations,
+            "layers": [layer.state_dict() for layer in self.layers],
+            "optimizer": self.optimizer.state_dict(),
+            "random": self.random.get_state(),
+        }
+
+    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+        """Go back to what `state` returned after `step` steps."""
+        self.step, self.observations = step, state["observations"]
+        self.envs.restore_state(state["games"])
+        for layer, kept in zip(self.layers, state["layers"], strict=True):
+            layer.load_state_dict(kept)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.random.set_state(state["random"])
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    learner = Learner(run.config, torch.device(device if run.device == "auto" else run.device))
+    checkpoint = run.load_checkpoint()
+    if checkpoint is not None:
+        learner.restore(*checkpoint)
+    logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
+    figures: dict[str, float] = {}
+    with training_progress(run) as show:
+        while True:
+            done = learner.step >= run.config.timesteps
+            if run.due(learner.step) or (done and run.points[-1].step < learner.step):
+                point = run.evaluate(
+                    learner.step, learner.arrays(), {"gamma": learner.hyperparameters.gamma, "inputs": INPUTS}
+                )
+                run.save_checkpoint(learner.step, learner.state())
+                for name, value in (figures | {f"eval/mean_{point.headline}": point.mean}).items():
+                    logger.record(name, value)
+                logger.dump(learner.step)
+            show(learner.step)
+            if done:
+                return
+            figures = {f"train/{name}": value for name, value in learner.learn().items()}
