@@ -5,7 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+from gymnasium.error import DependencyNotInstalled
 
 from mergefall_baselines.player import Player
 
@@ -24,7 +28,7 @@ def register(name: str, factory: Callable[..., Player]) -> None:
 
 
 def make(name: str, **options: Any) -> Player:
-    """Make a player by its registered name.
+    """Make a player by its registered name, or by the path of a trained agent (its run folder or model file).
 
     Raises ValueError for an unknown name, and for an option that the player does not have.
 
@@ -46,17 +50,32 @@ def make(name: str, **options: Any) -> Player:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
     player = factory(**options)
     player.name = name
-    player.options = {
+    told = {
         key: value.to_json() if hasattr(value, "to_json") else copy.deepcopy(value) for key, value in options.items()
     }
+    player.options = told | dict(player.options)  # a trained agent adds which one it is
     return player
 
 
 def factory_of(name: str) -> Callable[..., Player]:
     """What makes the player: its signature holds the options, its docstring says what it does."""
-    if name not in _FACTORIES:
-        raise ValueError(f"there is no player {name!r}; there are {', '.join(sorted(_FACTORIES))}")
-    return _FACTORIES[name]
+    if name in _FACTORIES:
+        return _FACTORIES[name]
+    if Path(name).exists():
+        return partial(_agent, name)
+    raise ValueError(
+        f"there is no player {name!r}; there are {', '.join(sorted(_FACTORIES))}, and paths of trained agents"
+    )
+
+
+def _agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
+    """The trained agent in a run folder (its `best` or its `last` model) or in a model file."""
+    try:
+        from mergefall_training.learning.agents import agent  # the one import from outside: a path is a convenience
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise DependencyNotInstalled(f'{path} needs {missing}; pip install "mergefall[train]" brings it') from error
+    return agent(path, model, checksum)
 
 
 def players() -> dict[str, str]:

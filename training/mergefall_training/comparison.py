@@ -24,7 +24,7 @@ from rich.text import Text
 
 from mergefall_training.console import console
 from mergefall_training.evaluation import Evaluation, Summary, evaluate
-from mergefall_training.records import Episode
+from mergefall_training.records import Episode, write_whole
 from mergefall_training.statistics import Interval
 from mergefall_training.suites import Entry, Game, Suite, load_suite
 from mergefall_training.workers import process_pool
@@ -223,8 +223,8 @@ def percent(share: float) -> str:
 
 
 def _write(folder: Path, suite: Suite, results: list[GameResult], screen: Console) -> None:
-    _write_whole(folder / "results.csv", _csv(results).encode())
-    _write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
+    write_whole(folder / "results.csv", _csv(results).encode())
+    write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
     written = ["results.csv", "results.json"]
     try:
         from mergefall_training import plots
@@ -235,17 +235,9 @@ def _write(folder: Path, suite: Suite, results: list[GameResult], screen: Consol
     else:
         for result in results:
             for name, png in plots.draw(result).items():
-                _write_whole(folder / result.game.name / f"{name}.png", png)
+                write_whole(folder / result.game.name / f"{name}.png", png)
                 written.append(f"{result.game.name}/{name}.png")
     screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is either the old one or the new one at every moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    temporary.write_bytes(content)
-    temporary.replace(path)
 
 
 def _csv(results: list[GameResult]) -> str:

@@ -189,6 +189,14 @@ def _lock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file that is either the old one or the new one at every moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
 def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:
     """The objects on the whole lines of a JSON-lines file, and the length of these lines in bytes.
 

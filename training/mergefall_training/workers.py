@@ -26,8 +26,9 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall_baselines import Player, play_in_env, players
+from mergefall_baselines import Player, play_in_env
 from mergefall_baselines.player import Predictor
+from mergefall_baselines.registry import factory_of
 
 from mergefall_training.records import Episode, episode_from
 
@@ -61,8 +62,12 @@ class Task:
 
     def pack(self) -> bytes:
         """The task as bytes for another process; one that cannot travel is a ValueError."""
-        if isinstance(self.player, Player) and self.player.name not in players():
-            raise ValueError(f"{self.player.name!r} is not registered; other processes make players by their names")
+        if isinstance(self.player, Player):
+            try:
+                factory_of(self.player.name)
+            except ValueError as error:
+                name = self.player.name
+                raise ValueError(f"{name!r} is not registered; other processes make players by their names") from error
         try:
             return pickle.dumps(self)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -92,7 +97,7 @@ def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, m
     assert spec is not None
     # "mergefall:mergefall/…" is the id that players know; another package's prefix tells other processes to import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
-    kwargs = _defaults(env) | spec.kwargs | kwargs
+    kwargs = all_kwargs(env, kwargs)
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
     return Task(player, known, kwargs, spec.max_episode_steps)
@@ -109,9 +114,12 @@ def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.E
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
 
 
-def _defaults(env: gym.Env[Any, Any]) -> dict[str, Any]:
+def all_kwargs(env: gym.Env[Any, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that an environment made by id with ``kwargs`` has: the id's and the defaults, too."""
     parameters = inspect.signature(type(env.unwrapped)).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    assert env.spec is not None
+    return defaults | env.spec.kwargs | dict(kwargs)
 
 
 def check_executor(executor: object) -> None:

@@ -1,0 +1,270 @@
+"""A training run's folder: what was asked for, how it goes, and what it has learnt so far.
+
+    config.json      the algorithm, the environment, hyper-parameters, seed, versions
+    curve.jsonl      a header, then one line for each evaluation
+    best.npz         the model with the highest mean in an evaluation so far (`models.py`)
+    model.npz        the model at the last evaluation
+    checkpoint.npz   all that training needs to go on from the last evaluation
+    tensorboard/     what the algorithm logs
+
+Files are written whole, so that a run may be killed at any point: it goes on from the last checkpoint, and loses what
+came after that. Only one process may train in a folder at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields
+from importlib import metadata
+from pathlib import Path
+from time import perf_counter
+from typing import Any, BinaryIO
+
+from mergefall import __version__
+from mergefall.checks import choice, integer
+from numpy.typing import NDArray
+
+from mergefall_training.evaluation import SEEDS, Evaluation
+from mergefall_training.learning import ALGORITHMS, learner
+from mergefall_training.learning.models import read_arrays, save_model, write_arrays
+from mergefall_training.learning.playing import play_together
+from mergefall_training.learning.trees import flatten, unflatten
+from mergefall_training.records import Header, on_line, open_alone, read_lines, write_whole
+from mergefall_training.workers import all_kwargs, environment, task
+
+VERSION = 1
+CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
+EVALUATION_SEED = 900_000  # episodes that pick the best model; others are evaluated on count from 0
+PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is trained, and how: a run under another one is another run.
+
+    The environment's defaults are filled into ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's
+    names. ``timesteps`` is the number of steps of all environments together; every ``interval`` of them ``episodes``
+    games are played to see how far it is, and a checkpoint is written. ``max_episode_steps`` caps games everywhere.
+    """
+
+    algorithm: str
+    env_id: str
+    env_kwargs: dict[str, Any]
+    hyperparameters: dict[str, Any]
+    timesteps: int
+    interval: int
+    episodes: int = 30
+    seed: int = 0
+    max_episode_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        choice("algorithm", self.algorithm, sorted(ALGORITHMS))
+        integer("timesteps", self.timesteps, 1)
+        integer("interval", self.interval, 1)
+        integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
+        integer("seed", self.seed, 0)
+        env = environment(self.env_id, self.env_kwargs, max_episode_steps=self.max_episode_steps)
+        env.close()
+        object.__setattr__(self, "env_kwargs", all_kwargs(env, self.env_kwargs))
+
+    @property
+    def first_seed(self) -> int:
+        """Where the seeds of the training environments begin: beyond those of evaluations, apart for each run."""
+        return SEEDS * (self.seed + 1)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation of a learning curve: after ``step`` steps and ``seconds`` of training and evaluating.
+
+    ``mean`` of ``headline`` over ``episodes`` games has the 95 % interval ``low`` to ``high``; ``capped`` games were
+    cut off. ``tiles`` are the shares of games that reached each tile (2048).
+    """
+
+    step: int
+    seconds: float
+    episodes: int
+    headline: str
+    mean: float
+    low: float
+    high: float
+    capped: int
+    tiles: dict[str, float]
+
+
+class Run:
+    """A run folder held by this process; made by `open_run`."""
+
+    def __init__(self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str) -> None:
+        self.folder, self.config, self.points, self.device = folder, config, points, device
+        self._curve, self._before, self._begun = curve, 0.0, perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time taken so far, in earlier sessions up to their last checkpoint too."""
+        return self._before + perf_counter() - self._begun
+
+    def due(self, step: int) -> bool:
+        """Whether an evaluation and a checkpoint are due after `step` steps: at 0, and once in every interval.
+
+        Checkpoints keep the answer: right after one, and after going on from it, none is due.
+        """
+        return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
+
+    def evaluate(self, step: int, arrays: Mapping[str, NDArray[Any]], network: Mapping[str, Any]) -> Point:
+        """Keep a model as `model.npz`, play with it, add to the curve; the best one is kept as `best.npz` too.
+
+        `arrays` and `network` (JSON types) are what the algorithm's `player` makes an agent of.
+        """
+        config = self.config
+        spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
+        spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
+        save_model(self.folder / "model.npz", spec, arrays)
+        player = learner(config.algorithm).player(spec, dict(arrays))
+        job = task(player, config.env_id, config.env_kwargs, config.max_episode_steps)
+        episodes = play_together(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
+        header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+        point = _point(step, self.seconds, Evaluation(header, episodes))
+        if point.mean > max((before.mean for before in self.points), default=float("-inf")):
+            save_model(self.folder / "best.npz", spec, arrays)
+        self.points.append(point)
+        self._curve.write(json.dumps(asdict(point)).encode() + b"\n")
+        self._curve.flush()
+        return point
+
+    def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> None:
+        """Keep all that training needs to go on from here: a tree as `trees.flatten` takes it."""
+        tree, arrays = flatten(dict(state))
+        spec = {"step": step, "seconds": self.seconds, "state": tree}
+        write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
+
+    def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+        """(step, state) to go on from, None for a run that has none; evaluations after it are taken back."""
+        path, step, state, seconds = self.folder / "checkpoint.npz", -1, None, 0.0
+        if path.exists():
+            spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
+            step, seconds, state = spec["step"], spec["seconds"], unflatten(spec["state"], arrays)
+        self._before, self._begun = seconds, perf_counter()
+        self.points = [point for point in self.points if point.step <= step]
+        lines = (self.folder / "curve.jsonl").read_bytes().split(b"\n")[: 1 + len(self.points)]
+        self._curve.truncate(sum(len(line) + 1 for line in lines))
+        return None if state is None else (step, state)
+
+
+@contextmanager
+def open_run(
+    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto"
+) -> Iterator[Run]:
+    """The run folder, held until the block ends; with `resume` one that is there is gone on with.
+
+    A ValueError if the folder holds a run and is not to be resumed, if that run is another one (versions aside), or if
+    another process trains in it. `device` is PyTorch's; ``auto`` is a GPU where there is one.
+    """
+    folder = Path(folder)
+    asked, path = asdict(config), folder / "config.json"
+    try:
+        asked = json.loads(json.dumps(asked, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a run's configuration must be of JSON types, but {error}: {asked}") from error
+    if path.exists() and not resume:
+        raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
+    with ExitStack() as held:
+        # Before anything is read: another process may be writing.
+        file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
+        if path.exists():
+            _check_same(folder, asdict(read_config(folder)), asked)
+        else:
+            about = {"format": CONFIG, "version": VERSION, **asked, "versions": _versions()}
+            write_whole(path, json.dumps(about, indent=2).encode())
+        header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
+        line = json.dumps(header | {"seed": config.seed}).encode()
+        points, whole = _read_curve(folder / "curve.jsonl", line)
+        file.truncate(whole)
+        if not whole:
+            file.write(line + b"\n")
+            file.flush()
+        yield Run(folder, config, file, points, device)
+
+
+def read_config(folder: str | os.PathLike[str]) -> Config:
+    """The configuration of the run in a folder; a ValueError if there is none."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: there is no {path}")
+    with on_line(path, 1):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or (record.pop("format", None), record.pop("version", None)) != (CONFIG, 1):
+            raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
+        record.pop("versions", None)
+        if record.keys() != {field.name for field in fields(Config)}:
+            raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
+        return Config(**record)
+
+
+def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
+    """The evaluations of the run in a folder, in the order of their steps."""
+    path = Path(folder) / "curve.jsonl"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: there is no {path}")
+    return _read_curve(path, b"")[0]
+
+
+def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
+    records, whole = read_lines(path, "evaluations", torn_header)
+    points = []
+    for number, record in enumerate(records, start=1):
+        with on_line(path, number):
+            if number == 1:
+                if (record.get("format"), record.get("version")) != (CURVE, VERSION):
+                    raise ValueError(f"found {record}; expected the header of a {CURVE} of version {VERSION}")
+            elif record.keys() != {field.name for field in fields(Point)}:
+                raise ValueError(f"found the fields {sorted(record)}; expected those of an evaluation")
+            else:
+                points.append(Point(**record))
+    return points, whole
+
+
+def _point(step: int, seconds: float, evaluation: Evaluation) -> Point:
+    summary = evaluation.summary()
+    tiles = {str(tile): rate.value for tile, rate in summary.tiles.items()}
+    mean, (low, high) = summary.mean.value, (summary.mean.low, summary.mean.high)
+    return Point(step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles)
+
+
+def _check_same(folder: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    differences = [
+        f"{name} is {found[name]!r} there, {asked[name]!r} here" for name in found if found[name] != asked[name]
+    ]
+    if differences:
+        raise ValueError(f"{folder} holds another run: {'; '.join(differences)}. Choose another folder.")
+
+
+def _versions() -> dict[str, str]:
+    """What this run was begun with."""
+    installed = {name: metadata.version(name) for name in PACKAGES if _is_installed(name)}
+    return {"mergefall": __version__, "python": platform.python_version(), **installed}
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
+    """The model file that a path means: itself, or `best` or the `last` one of a run folder."""
+    path = Path(path)
+    if model not in ("best", "last"):
+        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
+    if not path.is_dir():
+        return path
+    file = path / ("best.npz" if model == "best" else "model.npz")
+    if not file.is_file():
+        raise ValueError(f"{path} holds no trained agent: there is no {file}")
+    return file
