@@ -1,8 +1,9 @@
 """The one way kernels are compiled: Numba, cached on disk, never stale, never compiled at import.
 
 Numba keys its cache on the file that defines a function, while our kernels inline rules from other files. So the cache
-key here holds a digest of every kernel file: those of `mergefall` and of the package the kernel is defined in. Each
-compiled signature has a file of its own, written whole and renamed, so processes may compile side by side.
+key here holds a digest of every kernel file: those of `mergefall`, of the package the kernel is defined in, and of the
+packages that the kernels it calls are from. Each compiled signature has a file of its own, written whole and renamed,
+so processes may compile side by side.
 """
 
 from __future__ import annotations
@@ -14,28 +15,40 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import CellType
 from typing import Any, cast
 
 import numba
+from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is going on
 _MARK = b"mergefall.kernels"  # a kernel file is one that imports from this module
 
 
-def kernel_files(package: Path) -> list[Path]:
-    """The kernel files of `mergefall` and of `package` (a folder), sorted."""
-    sources = {path for root in (Path(__file__).parent, package) for path in root.rglob("*.py")}
+def kernel_files(*packages: Path) -> list[Path]:
+    """The kernel files of `mergefall` and of `packages` (folders), sorted."""
+    sources = {path for root in (Path(__file__).parent, *packages) for path in root.rglob("*.py")}
     return [path for path in sorted(sources) if _MARK in path.read_bytes()]
 
 
 @cache
-def digest(package: Path) -> str:
-    """A digest of the kernel files of `mergefall` and of `package`, as hexadecimal text."""
-    texts = [(path.name, path.read_bytes()) for path in kernel_files(package)]
+def digest(packages: frozenset[Path]) -> str:
+    """A digest of the kernel files of `mergefall` and of `packages`, as hexadecimal text."""
+    texts = [(path.name, path.read_bytes()) for path in kernel_files(*packages)]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
+def _packages(function: Callable[..., Any]) -> frozenset[Path]:
+    """The packages of a function and of the kernels that it names or closes over."""
+    code, cells = function.__code__, function.__closure__ or ()
+    named = [function.__globals__.get(name) for name in code.co_names]
+    enclosed = [cell.cell_contents for cell in cells if cell != CellType()]  # its own is empty yet, if it calls itself
+    callees = [value.py_func for value in (*named, *enclosed) if isinstance(value, Dispatcher)]
+    return frozenset(_package_root(Path(each.__code__.co_filename)) for each in (function, *callees))
 
 
 def _package_root(source: Path) -> Path:
@@ -97,7 +110,7 @@ class _KernelCache(FunctionCache):
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=digest(_package_root(Path(function.__code__.co_filename))),
+            source_stamp=digest(_packages(function)),
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
@@ -197,6 +210,24 @@ def _unowned(typing_context: Any, arrays: Any) -> Any:
 
 
 unowned: Any = intrinsic(_unowned)
+
+
+def _prefetched(typing_context: Any, array: Any, index: Any) -> Any:
+    """Begin to bring the cache line of array[index] near, to be written: for loops that know where they will look."""
+
+    def codegen(context, builder, signature, args):
+        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        about = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [byte], about)
+        builder.call(hint, [address, word(1), word(3), word(1)])  # to be written; to all caches; data
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen
+
+
+prefetch: Any = intrinsic(_prefetched)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:
