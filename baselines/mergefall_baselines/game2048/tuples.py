@@ -20,6 +20,7 @@ promotion: Jaśkowski (2018), "Mastering 2048 with delayed temporal coherence le
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -65,7 +66,8 @@ class Shape(NamedTuple):
     def __str__(self) -> str:
         """All of it in one word, which tells kernels apart: ``4x4-0123-0145`` or, with a stage, ``4x4-0123@14``."""
         cells = ["".join(f"{cell:x}" for cell in pattern) for pattern in self.patterns]
-        return "-".join([f"{self.rows}x{self.cols}", *cells]) + "".join(f"@{rank}" for rank in self.stages)
+        word = "-".join([f"{self.rows}x{self.cols}", *cells]) + "".join(f"@{rank}" for rank in self.stages)
+        return word if len(word) < 80 else hashlib.sha256(word.encode()).hexdigest()[:32]  # it goes into file names
 
 
 def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4, stages: Iterable[int] = ()) -> Shape:
