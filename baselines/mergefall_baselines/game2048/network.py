@@ -68,7 +68,8 @@ class Network:
         if boards.size and not 0 <= boards.min() <= boards.max() <= 15:
             raise ValueError(f"ranks from {boards.min()} to {boards.max()}; a network knows those from 0 to 15")
         value = tuple_kernels(self.shape).value
-        words = [pack(board.reshape(-1), rows, cols) for board in boards.astype(np.uint8).reshape(-1, rows, cols)]
+        flat = boards.astype(np.uint8).reshape(-1, rows * cols)
+        words = [np.uint64(pack(cells, rows, cols)) for cells in flat]
         values = np.array([value(word, self.weights) for word in words], dtype=np.float64)
         return float(values[0]) if boards.ndim == 2 else values
 

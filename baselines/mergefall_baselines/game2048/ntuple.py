@@ -74,9 +74,9 @@ class NetworkHeuristic(Heuristic):
 
     def tables(self) -> NDArray[np.float32]:
         """The network's weights; without them all zeros."""
-        shape = self.shape
-        empty = self.weights is None
-        return np.zeros(shape.size * (1 + len(shape.stages)), np.float32) if empty else self.weights
+        if self.weights is None:
+            return np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
+        return self.weights
 
     def check_size(self, rows: int, cols: int) -> None:
         if (rows, cols) != (self.shape.rows, self.shape.cols):
@@ -132,7 +132,8 @@ def network_file(name: str) -> Path:
     if name in shipped:
         return SHIPPED / f"{name}.npz"
     if not Path(name).is_file():
-        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {', '.join(shipped) or 'none is'}")
+        known = ", ".join(shipped) or "none is"
+        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {known}")
     return Path(name)
 
 

@@ -92,9 +92,7 @@ def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4, s
     if not words:
         raise ValueError("a network without patterns; expected at least one, such as '012345'")
     tiles = list(stages)
-    if any(not isinstance(tile, int) or tile < 4 or tile > 32768 or tile & (tile - 1) for tile in tiles) or any(
-        after <= before for before, after in zip(tiles, tiles[1:], strict=False)
-    ):
+    if tiles != sorted(set(tiles) & {1 << rank for rank in range(2, 16)}):
         raise ValueError(f"stages begin with the tiles {tiles}; expected rising powers of two from 4 to 32768")
     shape = Shape(
         tuple(tuple(int(cell, 16) for cell in word) for word in words),
@@ -300,8 +298,8 @@ def _plus(name: str, one: Any, other: Any) -> Any:
     return plus
 
 
-def _four_places(name: str, gather: Any, ahead: int) -> Any:
-    ahead = U(ahead)
+def _four_places(name: str, gather: Any, begin: int) -> Any:
+    ahead = U(begin)
 
     @kernel(variant=name, forceinline=True)
     def four_places(images, base, places, first):

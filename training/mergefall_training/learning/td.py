@@ -102,7 +102,8 @@ def number(name: str, value: Any, low: float, high: float | None) -> None:
     """Raises ValueError for what is no number within low … high."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and low <= value <= (np.inf if high is None else high) and np.isfinite(value)):
-        raise ValueError(f"{name} is {value!r}; expected a number from {low} " + ("up" if high is None else f"to {high}"))
+        most = "up" if high is None else f"to {high}"
+        raise ValueError(f"{name} is {value!r}; expected a number from {low} {most}")
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,10 @@ class Learner:
         """Whether all games are played."""
         return self.game >= self.settings.games
 
-    def play_block(self, on_moves: Callable[[int], None] = lambda moves: None) -> Block:
+    def play_block(self) -> Block:
         """Play and learn one block of games, or the rest of one that was interrupted.
 
-        `on_moves` is told the moves of the block so far, about every second. Whenever an exception comes out of here,
-        KeyboardInterrupt too, the state is one to go on from.
+        Whatever exception comes out of here (KeyboardInterrupt), the state is one to go on from.
         """
         begun = perf_counter()
         if not self._within_block:
@@ -169,7 +169,6 @@ class Learner:
 
                 share(work, left, len(left))
                 left = [which for which in left if which not in ended]
-                on_moves(int(self.workers[:, words.MOVES].sum()))
         finally:
             self.seconds += perf_counter() - begun
         return self._end_block()
@@ -209,7 +208,8 @@ class Learner:
         lookups = network.shape.lookups
         tasks["weights"], tasks["entries"] = address(network.weights), network.weights.size
         tasks["coherence"], tasks["coherent"] = address(self.coherence), coherent
-        tasks["row_lines"], tasks["column_lines"] = address(line_table(settings.cols)), address(line_table(settings.rows))
+        tasks["row_lines"] = address(line_table(settings.cols))
+        tasks["column_lines"] = address(line_table(settings.rows))
         tasks["tiles"] = address(np.array(settings.carousel, dtype=np.int64))
         tasks["tile_count"], tasks["start"] = len(settings.carousel), STARTS.index(settings.start)
         tasks["rate"] = (settings.coherence_alpha if coherent else settings.alpha) / lookups
@@ -288,7 +288,7 @@ def train_td(
         with _progress(settings, learner.game, progress) as show:
             try:
                 while not learner.done:
-                    block = learner.play_block(show)
+                    block = learner.play_block()
                     curve.write(json.dumps(asdict(block)).encode() + b"\n")
                     curve.flush()
                     show(block)
@@ -340,16 +340,15 @@ def _cut_curve(folder: Path, curve: BinaryIO, game: int) -> None:
 
 
 @contextmanager
-def _progress(settings: TDSettings, game: int, enabled: bool) -> Iterator[Callable[[Any], None]]:
-    """A bar on stderr; it yields what takes each block, or the moves of an unfinished one."""
+def _progress(settings: TDSettings, game: int, enabled: bool) -> Iterator[Callable[[Block], None]]:
+    """A bar on stderr with the last block's mean score and speed; it yields what takes each block."""
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn())
     columns += (TextColumn("{task.fields[mean]}"), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), disable=not enabled) as bar:
         row = bar.add_task("games", total=settings.games, completed=game, mean="")
 
-        def show(what: Any) -> None:
-            if isinstance(what, Block):
-                speed = what.moves / what.seconds
-                bar.update(row, completed=what.game, mean=f"mean {what.mean:,.0f}, {speed:,.0f} moves/s")
+        def show(block: Block) -> None:
+            speed = block.moves / max(block.seconds, 1e-3)
+            bar.update(row, completed=block.game, mean=f"mean {block.mean:,.0f}, {speed:,.0f} moves/s")
 
         yield show
