@@ -2,6 +2,7 @@
 
 from mergefall_baselines.game2048.expectimax import Expectimax, greedy
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
+from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.player import Player, Trajectory, play_in_env
@@ -20,6 +21,7 @@ register("2048/expectimax", Expectimax)
 register("2048/minimax", Minimax)
 register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
+register("2048/ntuple", NTuple)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
@@ -211,6 +212,24 @@ def _unowned(typing_context: Any, arrays: Any) -> Any:
 
 
 unowned: Any = intrinsic(_unowned)
+
+
+def _prefetched(typing_context: Any, array: Any, index: Any) -> Any:
+    """Begin to bring the cache line of array[index] near, to be written: for loops that know where they will look."""
+
+    def codegen(context, builder, signature, args):
+        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        about = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [byte], about)
+        builder.call(hint, [address, word(1), word(3), word(1)])  # to be written; to all caches; data
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen
+
+
+prefetch: Any = intrinsic(_prefetched)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:

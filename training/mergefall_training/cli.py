@@ -214,13 +214,14 @@ class Demonstrate:
 
         from mergefall_training.learning import import_learning
 
+        env, kwargs = game_of(self.player, self.env, self.env_option)
         name = import_learning("demonstrations").demonstrate(
             make(self.player, **parse_options(self.option)),
-            self.env or env_of(self.player),
+            env,
             self.episodes,
             dataset=self.dataset,
             seed=self.seed,
-            env_kwargs=parse_options(self.env_option),
+            env_kwargs=kwargs,
             max_episode_steps=self.max_episode_steps,
             workers=self.workers,
         )

@@ -157,7 +157,8 @@ def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
     if kind == "wide":
         shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile
     else:
-        shared = packed_from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile
+        from_cells = getattr(heuristic, "from_cells", packed_from_cells)  # a network may look at other tiles
+        shared = from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile
     return Engine(name, scored, *shared, evaluate)
 
 

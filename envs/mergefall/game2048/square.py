@@ -135,20 +135,26 @@ def new_rank(bits):
 
 
 @kernel
-def add_tile(board, bits):
-    """A board with the new tile that 64 random bits decide on, as `board.spawn` does; some cell must be empty.
+def put_tile(board, free, bits):
+    """A board with the new tile that 64 random bits decide on, as `board.spawn` does.
 
-    Multiplying the marks of the empty cells by 0x11…1 counts them up along the board: nibble i then holds the number
-    of empty cells up to i (at most 15: a merge or a slide leaves a tile). The cell to fill is the first whose count
-    exceeds the number drawn, so its index is the number of counts that do not.
+    `free` has one bit (the lowest of its four) for each empty cell, one to fifteen of them. Multiplying these marks by
+    0x11…1 counts them up along the board: nibble i then holds the number of empty cells up to i. The cell to fill is
+    the first whose count exceeds the number drawn, so its index is the number of counts that do not.
     """
-    counts = empties(board) * LOW_BITS
+    counts = free * LOW_BITS
     skip = ((bits >> U(32)) * (counts >> U(60))) >> U(32)
     limit = skip * BYTES | TOP_BIT_PER_BYTE
     even = (limit - (counts & NIBBLE_PER_BYTE)) >> U(7) & BYTES
     odd = (limit - (counts >> U(4) & NIBBLE_PER_BYTE)) >> U(7) & BYTES
     cell = ((even + odd) * BYTES) >> U(56)
     return board | new_rank(bits) << (cell << U(2) & U(63))
+
+
+@kernel
+def add_tile(board, bits):
+    """`put_tile` on a 4×4 board with an empty cell and a tile, as every merge and every slide leaves it."""
+    return put_tile(board, empties(board), bits)
 
 
 @kernel

@@ -6,7 +6,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from mergefall_training.learning.models import FORMAT, load_model, save_model, write_arrays
+from mergefall_baselines.arrays import write_arrays
+from mergefall_training.learning.models import FORMAT, load_model, save_model
 from mergefall_training.learning.trees import flatten, unflatten
 
 SPEC = {"algorithm": "ppo", "env_id": "mergefall/Game2048-v0", "env_kwargs": {"rows": 2}, "network": {"layers": [3]}}

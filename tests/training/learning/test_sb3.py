@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("sb3_contrib")
 import torch
 from mergefall_baselines import make
+from mergefall_baselines.arrays import read_arrays
 from mergefall_training.evaluation import evaluate
 from mergefall_training.learning import sb3
-from mergefall_training.learning.models import load_model, read_arrays, save_model
+from mergefall_training.learning.models import load_model, save_model
 from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import CHECKPOINT, open_run, read_config, read_curve, with_gamma

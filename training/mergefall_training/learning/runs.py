@@ -27,11 +27,12 @@ from typing import Any, BinaryIO
 from mergefall import __version__
 from mergefall.checks import choice, integer
 from mergefall_baselines import Player
+from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
 
 from mergefall_training.evaluation import SEEDS, Evaluation
 from mergefall_training.learning import ALGORITHMS, learner
-from mergefall_training.learning.models import read_arrays, save_model, write_arrays
+from mergefall_training.learning.models import save_model
 from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.trees import flatten, unflatten
 from mergefall_training.records import Header, on_line, open_alone, read_lines, write_whole

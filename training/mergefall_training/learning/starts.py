@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer
 from mergefall_baselines import Player, make
+from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
 
 from mergefall_training.evaluation import SEEDS
 from mergefall_training.learning.games import games, stacked
-from mergefall_training.learning.models import read_arrays, write_arrays
 from mergefall_training.workers import task
 
 FORMAT, VERSION = "mergefall starts", 1

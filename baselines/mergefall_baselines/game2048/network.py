@@ -1,0 +1,141 @@
+"""n-tuple networks of 2048 as data: weights with the patterns they belong to, and their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from mergefall.game2048.packed import pack
+from numpy.typing import ArrayLike, NDArray
+
+from mergefall_baselines.arrays import read_arrays, write_arrays
+from mergefall_baselines.game2048.tuples import Shape, network_shape, tuple_kernels
+
+FORMAT, VERSION = "mergefall n-tuple network", 1
+
+
+class Network:
+    """The value of afterstates, in units of score: what is expected to be scored from there to the end of the game.
+
+    Attributes:
+        shape: patterns, board size and stages (`tuples.Shape`).
+        weights: float32[(1 + stages) · entries], all tables of the first stage, then those of the next.
+        untouched: what entries of the first stage hold that no game came to (those of later stages hold 0).
+        record: how it was made, in JSON types.
+
+    Example:
+        >>> network = Network("01 0", rows=2, cols=2)
+        >>> network.weights[16 * 3 + 5] = 2  # ranks 3 and 5 side by side
+        >>> network([[3, 5], [0, 0]]), network([[0, 5], [0, 3]]), network([[3, 0], [5, 3]])
+        (2.0, 2.0, 4.0)
+    """
+
+    def __init__(
+        self,
+        patterns: str | Iterable[str],
+        rows: int = 4,
+        cols: int = 4,
+        stages: Iterable[int] = (),
+        untouched: float = 0.0,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A network whose entries are all `untouched`; `stages` are the tiles with which later ones begin."""
+        self.shape: Shape = network_shape(patterns, rows, cols, stages)
+        self.untouched = float(np.float32(untouched))
+        self.record = dict(record or {})
+        self.weights = np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
+        if untouched:
+            self.weights[: self.shape.size] = untouched
+
+    @property
+    def patterns(self) -> str:
+        """The patterns as text."""
+        return " ".join("".join(f"{cell:x}" for cell in pattern) for pattern in self.shape.patterns)
+
+    @property
+    def stages(self) -> list[int]:
+        """The tiles with which later stages begin."""
+        return [1 << rank for rank in self.shape.stages]
+
+    def __call__(self, ranks: ArrayLike) -> Any:
+        """The value of one afterstate (rows, cols) as a float, of a batch (n, rows, cols) as float64[n]."""
+        boards = np.asarray(ranks)
+        rows, cols = self.shape.rows, self.shape.cols
+        if boards.ndim not in (2, 3) or boards.shape[-2:] != (rows, cols) or boards.dtype.kind not in "iu":
+            raise ValueError(f"boards of shape {boards.shape}, {boards.dtype}; expected integer ranks on {rows}×{cols}")
+        if boards.size and not 0 <= boards.min() <= boards.max() <= 15:
+            raise ValueError(f"ranks from {boards.min()} to {boards.max()}; a network knows those from 0 to 15")
+        value = tuple_kernels(self.shape).value
+        flat = boards.astype(np.uint8).reshape(-1, rows * cols)
+        words = [np.uint64(pack(cells, rows, cols)) for cells in flat]
+        values = np.array([value(word, self.weights) for word in words], dtype=np.float64)
+        return float(values[0]) if boards.ndim == 2 else values
+
+    def save(self, path: str | os.PathLike[str], bits: int = 32) -> str:
+        """Write the network to a compressed file, without the entries that are untouched; returns its checksum.
+
+        With 2 to 16 `bits` each table's entries are rounded to that many, in even steps up to its largest.
+        """
+        if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
+            raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
+        touched = self._touched(self.weights)
+        spec = {"patterns": self.patterns, "rows": self.shape.rows, "cols": self.shape.cols, "stages": self.stages}
+        spec |= {"untouched": self.untouched, "bits": bits, "record": self.record}
+        arrays = {"touched": np.packbits(touched)}
+        if bits == 32:
+            arrays["entries"] = _planes(self.weights[touched])
+        else:
+            steps, entries = [], []
+            for table in self._tables():
+                found = self.weights[table][touched[table]]
+                steps.append(np.float32(np.abs(found).max(initial=0) / ((1 << (bits - 1)) - 1)) or np.float32(1))
+                entries.append(np.round(found / steps[-1]).astype(np.int16))
+            arrays |= {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
+        return write_arrays(path, FORMAT, VERSION, spec, arrays, compressed=True)
+
+    def _touched(self, weights: NDArray[np.float32]) -> NDArray[np.bool_]:
+        touched = weights != 0
+        touched[: self.shape.size] = weights[: self.shape.size] != np.float32(self.untouched)
+        return touched
+
+    def _tables(self) -> list[slice]:
+        """Where each table lies, stage by stage."""
+        ends = np.cumsum(self.shape.sizes * (1 + len(self.shape.stages))).tolist()
+        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> tuple[Network, str]:
+        """(the network in a file, the file's checksum); a ValueError if it is damaged or something else."""
+        spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
+        try:
+            network = cls(
+                spec["patterns"], spec["rows"], spec["cols"], spec["stages"], spec["untouched"], spec["record"]
+            )
+            network._fill(arrays, spec["bits"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is no {FORMAT} that can be read: {error}") from error
+        return network, checksum
+
+    def _fill(self, arrays: Mapping[str, NDArray[Any]], bits: int) -> None:
+        touched = np.unpackbits(arrays["touched"], count=self.weights.size).view(np.bool_)
+        if bits == 32:
+            self.weights[touched] = _joined(arrays["entries"], np.float32)
+            return
+        entries, begin = _joined(arrays["entries"], np.int16), 0
+        for table, step in zip(self._tables(), arrays["steps"], strict=True):
+            count = np.count_nonzero(touched[table])
+            self.weights[table][touched[table]] = entries[begin : begin + count] * step
+            begin += count
+
+
+def _planes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Numbers as their first bytes, then their second …, uint8[bytes, n]: compresses far better than mixed."""
+    little = values.astype(values.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(little.view(np.uint8).reshape(values.size, values.itemsize).T)
+
+
+def _joined(planes: NDArray[np.uint8], dtype: Any) -> NDArray[Any]:
+    """The inverse of `_planes`."""
+    return np.ascontiguousarray(planes.T).reshape(-1).view(np.dtype(dtype).newbyteorder("<")).astype(dtype)

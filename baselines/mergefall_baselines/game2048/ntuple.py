@@ -1,0 +1,207 @@
+"""The player of an n-tuple network: greedy, or with the network at the leaves of expectimax."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from mergefall.game2048.heuristics import Heuristic
+from mergefall.game2048.packed import U, fits
+from mergefall.kernels import kernel
+from mergefall.words import popcount
+from numpy.typing import NDArray
+
+from mergefall_baselines.game2048.base import MARGIN
+from mergefall_baselines.game2048.engines import engine
+from mergefall_baselines.game2048.expectimax import Expectimax
+from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
+
+SHIPPED = Path(__file__).parent / "networks"  # files that come with the package
+WORD_LIMIT = 16  # ranks from here up have no place in a packed board
+
+
+@kernel
+def lowered(cells, removed):
+    """The sum of the tiles on flat cells, all lowered by one rank for each removed rank below theirs."""
+    total = 0
+    for i in range(cells.size):
+        if cells[i]:
+            total += 1 << (np.int64(cells[i]) - popcount(removed & ((U(1) << U(cells[i])) - U(1))))
+    return total
+
+
+@kernel
+def downgraded(cells, cols, limit):
+    """A packed board of flat cells, without ranks from `limit` up: see `NTuple`, option `downgrade`."""
+    rows = cells.size // cols
+    seen, top = U(0), 0
+    for i in range(cells.size):
+        seen |= U(1) << U(cells[i])
+        top = max(top, np.int64(cells[i]))
+    removed = U(0)
+    if top >= limit or not fits(cells, rows, cols, MARGIN):
+        rank, count = top - 1, 0
+        while rank > 0 and (top - count >= limit or lowered(cells, removed) + 4 * MARGIN >= 1 << 16):
+            if not seen >> U(rank) & U(1):
+                removed |= U(1) << U(rank)
+                count += 1
+            rank -= 1
+    board = U(0)
+    for i in range(cells.size):
+        rank = np.int64(cells[i]) - popcount(removed & ((U(1) << U(cells[i])) - U(1)))
+        board |= U(min(rank, 15)) << U(16 * (i // cols) + 4 * (i % cols))
+    return board
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkHeuristic(Heuristic):
+    """A network where a search expects a heuristic; `network_heuristic` makes the class of each shape."""
+
+    kind: ClassVar[str] = "network"
+    name: ClassVar[str] = "ntuple"
+    term_names: ClassVar[tuple[str, ...]] = ()
+    dead: ClassVar[float] = 0.0
+    real: ClassVar[type[np.floating]] = np.float32
+    shape: ClassVar[Shape]
+    from_cells: ClassVar[Any]  # (empty board, cells, cols) -> packed board
+
+    weights: NDArray[np.float32] | None = None
+
+    def tables(self) -> NDArray[np.float32]:
+        """The network's weights; without them all zeros."""
+        if self.weights is None:
+            return np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
+        return self.weights
+
+    def check_size(self, rows: int, cols: int) -> None:
+        if (rows, cols) != (self.shape.rows, self.shape.cols):
+            raise ValueError(f"board of {rows}×{cols}; the network is for {self.shape.rows}×{self.shape.cols}")
+
+
+@cache
+def network_heuristic(network_shape: Shape, limit: int) -> type[NetworkHeuristic]:
+    """The heuristic of networks of a shape, which sees no ranks from `limit` up."""
+    told = f"{network_shape}-below{limit}"
+    value = tuple_kernels(network_shape).value
+
+    @kernel(variant=told)
+    def value_of_packed(board, to_move, weights, _):
+        return value(board, weights)
+
+    @kernel(variant=told)
+    def from_cells_below(blank, cells, cols):
+        return downgraded(cells, cols, limit)
+
+    class Heuristic(NetworkHeuristic):
+        name = f"ntuple-{told}"
+        shape = network_shape
+        packed_kernel = staticmethod(value_of_packed)
+        cells_kernel = None
+        from_cells = staticmethod(from_cells_below)
+
+    return Heuristic
+
+
+@cache
+def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Any:
+    """The decision kernel of one own move: score and value of each afterstate."""
+    boards = engine("packed", heuristic, True)
+    from_cells, moves, evaluate = boards.from_cells, boards.moves, boards.evaluate
+
+    @kernel(variant=boards.name)
+    def decide(cells, memory, values, settings):
+        ctx, blank = settings[0], settings[1]
+        board = from_cells(blank, cells, settings[5])
+        up, down, left, right, along, across = moves(board, ctx)
+        values[0] = np.float64(np.float32(along) + evaluate(up, False, ctx)) if up != board else -np.inf
+        values[1] = np.float64(np.float32(across) + evaluate(right, False, ctx)) if right != board else -np.inf
+        values[2] = np.float64(np.float32(along) + evaluate(down, False, ctx)) if down != board else -np.inf
+        values[3] = np.float64(np.float32(across) + evaluate(left, False, ctx)) if left != board else -np.inf
+
+    return decide
+
+
+def network_file(name: str) -> Path:
+    """The file that `name` means: one that is shipped, or its path."""
+    shipped = sorted(path.stem for path in SHIPPED.glob("*.npz"))
+    if name in shipped:
+        return SHIPPED / f"{name}.npz"
+    if not Path(name).is_file():
+        known = ", ".join(shipped) or "none is"
+        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {known}")
+    return Path(name)
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path, changed: int, size: int) -> tuple[Network, str]:
+    return Network.load(path)
+
+
+def load_network(name: str | os.PathLike[str]) -> tuple[Network, str]:
+    """(a network by its name or file, the file's checksum); players of one process share it."""
+    path = network_file(os.fspath(name)).resolve()
+    about = path.stat()
+    return _load(path, about.st_mtime_ns, about.st_size)
+
+
+class NTuple(Expectimax):
+    """A trained n-tuple network: the move with the highest score and value, to `depth` own moves.
+
+    Denotes what `2048/expectimax` does, with the network's value at each leaf and the score of all moves before it; a
+    position without a legal move is worth 0. With ``depth=1`` there is no search.
+
+    Args:
+        network: a file (`network.Network.save`) or the name of a shipped one.
+        depth, cutoff, table, order, threads, time_limit: as for `2048/expectimax`.
+        downgrade: a tile the network has not learnt to handle. Where it or a larger one is on the board, the network
+            is shown another: the largest tile value that is missing below the top is skipped and all tiles above it are
+            halved, again until no such tile is left. Moves stay the same, values and scores shrink. None: only where
+            tiles grow too large to be looked up (a sum of about 65536).
+        checksum: the beginning of the file's; records carry it.
+
+    Source: greedy play, Szubert & Jaśkowski (2014); downgrading, Guei, Chen & Wu (2021), "Optimistic Temporal
+    Difference Learning for 2048".
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        depth: Any = 1,
+        downgrade: int | None = None,
+        cutoff: float | None = None,
+        table: bool | str = True,
+        order: Any = None,
+        threads: int = 1,
+        time_limit: float | None = None,
+        checksum: str | None = None,
+    ) -> None:
+        self.network, found = (network, "") if isinstance(network, Network) else load_network(network)
+        if checksum is not None and not found.startswith(checksum):
+            raise ValueError(f"{network} has the checksum {found}; expected {checksum}…: it is another network")
+        tiles = [1 << rank for rank in range(2, WORD_LIMIT)]
+        if downgrade is not None and downgrade not in tiles:
+            raise ValueError(f"downgrade={downgrade!r}; expected a tile from 4 to 32768, or None")
+        self.limit = WORD_LIMIT if downgrade is None else downgrade.bit_length() - 1
+        shape = self.network.shape
+        heuristic = network_heuristic(shape, self.limit)(self.network.weights)
+        table = False if depth == 1 else table
+        super().__init__(
+            heuristic, depth, cutoff, table, order, threads, time_limit, "afterstate", True, shape.rows, shape.cols
+        )
+        self.options = {"checksum": found[:16]} if found else {}
+
+    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+        if self.rule != 1:
+            return super()._make_decider(kind, rows, cols)
+        return greedy_kernel(type(self.heuristic)), (*self._settings(kind, rows, cols), cols)
+
+    def _kernels(self, kind: str) -> tuple[Any, Any]:
+        return super()._kernels("packed")
+
+    def _settings(self, kind: str, rows: int, cols: int) -> Any:
+        return super()._settings("packed", rows, cols)

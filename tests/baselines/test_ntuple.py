@@ -1,0 +1,215 @@
+"""n-tuple networks against a plain twin, their files, and their player."""
+
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mergefall.game2048 import legal_actions, move
+from mergefall.game2048.packed import U, pack
+from mergefall_baselines import make, play_in_env
+from mergefall_baselines.arrays import write_arrays
+from mergefall_baselines.game2048.network import FORMAT, Network
+from mergefall_baselines.game2048.ntuple import NTuple, downgraded
+from mergefall_baselines.game2048.tuples import network_shape, tuple_kernels
+
+from .reference_network import ReferenceNetwork
+from .reference_search import ReferenceSearch
+
+ENV = "mergefall/Game2048-v0"
+SHAPES = [
+    ("0145 02579 987 f", 4, 4, ()),  # in two rows, scattered, backwards, alone
+    ("0145 653", 4, 4, (64, 1024)),
+    ("0136 852", 3, 3, (16,)),
+    ("012 43", 2, 3, ()),
+]
+
+
+def twins(patterns, rows, cols, stages, untouched=0.0):
+    """A network with random weights, half of them untouched, and its plain twin."""
+    network = Network(patterns, rows, cols, stages, untouched)
+    rng = np.random.default_rng(0)
+    network.weights[:] = rng.normal(0, 10, network.weights.size) * (rng.random(network.weights.size) < 0.5)
+    network.weights[: network.shape.size][network.weights[: network.shape.size] == 0] = untouched
+    twin = ReferenceNetwork(patterns, network.shape.stages, untouched)
+    twin.fill(network.weights, network.shape.sizes)
+    return network, twin
+
+
+def random_boards(rows, cols, count=40, top=12):
+    return np.random.default_rng(1).integers(0, top, (count, rows, cols)).astype(np.uint8)
+
+
+def plain(board):
+    return tuple(map(tuple, board.tolist()))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kernels_equal_the_plain_twin(shape):
+    network, twin = twins(*shape)
+    _, locate, total, adjust, _ = tuple_kernels(network.shape)
+    lookups, rng = network.shape.lookups, np.random.default_rng(2)
+    places = np.zeros(lookups + 5, dtype=np.uint32)
+    for board in random_boards(*shape[1:3]):
+        expected = twin.value(plain(board))
+        assert network(board) == pytest.approx(expected, abs=1e-3)
+        locate(U(pack(board.reshape(-1), *shape[1:3])), network.weights, places, U(5))
+        assert total(network.weights, places, U(5)) == pytest.approx(expected, abs=1e-3)
+        step = np.float32(rng.normal())
+        adjust(network.weights, places, U(5), step)
+        twin.adjust(plain(board), float(step))
+        assert network(board) == pytest.approx(twin.value(plain(board)), abs=1e-3)
+
+
+def test_symmetric_boards_have_one_value():
+    network, _ = twins(*SHAPES[0])
+    board = random_boards(4, 4, 1)[0]
+    turned = [np.rot90(side, quarter) for side in (board, board.T) for quarter in range(4)]
+    assert network(np.array(turned)) == pytest.approx([network(board)] * 8, abs=1e-3)
+
+
+def test_a_later_stage_begins_with_what_the_one_before_has_learnt():
+    network = Network("0", 2, 2, stages=(8,))
+    _, locate, _, adjust, _ = tuple_kernels(network.shape)
+    places = np.zeros(8, dtype=np.uint32)
+    network.weights[:16] = np.arange(16)
+    assert network([[3, 0], [0, 0]]) == 2 * 3  # the corner 0 is each of the four cells in two images
+    locate(U(pack(np.array([3, 0, 0, 0], np.uint8), 2, 2)), network.weights, places, U(0))
+    adjust(network.weights, places, U(0), np.float32(0.5))
+    assert network.weights[16 + 3] == 3 + 2 * 0.5
+    assert network.weights[3] == 3
+    assert network([[3, 0], [0, 0]]) == 2 * (3 + 1) + 6 * (6 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "rows", "cols", "stages", "message"),
+    [
+        ("0123 0129", 3, 3, (), "'0129'"),
+        ("0120", 4, 4, (), "'0120'"),
+        ("012345678", 4, 4, (), "'012345678'"),
+        ("", 4, 4, (), "without patterns"),
+        ("01", 5, 4, (), "5×4"),
+        ("01", 4, 4, (2048, 1024), "2048, 1024"),
+        ("01", 4, 4, (1000,), "1000"),
+        ("01234567 89abcdef", 4, 4, (), "8589934592"),
+    ],
+)
+def test_what_makes_no_network_is_refused(patterns, rows, cols, stages, message):
+    with pytest.raises(ValueError, match=message):
+        network_shape(patterns, rows, cols, stages)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_file_brings_the_network_back(shape, tmp_path):
+    network, _ = twins(*shape, untouched=2.5)
+    network.record = {"games": 3}
+    checksum = network.save(tmp_path / "n.npz")
+    found, theirs = Network.load(tmp_path / "n.npz")
+    assert (found.shape, found.untouched, found.record, theirs) == (network.shape, 2.5, {"games": 3}, checksum)
+    assert np.array_equal(found.weights, network.weights)
+    assert [path.name for path in tmp_path.iterdir()] == ["n.npz"]
+
+
+@pytest.mark.parametrize("bits", [4, 12, 16])
+def test_fewer_bits_round_to_half_a_step_and_leave_the_untouched_alone(bits, tmp_path):
+    network, _ = twins(*SHAPES[1], untouched=2.5)
+    network.save(tmp_path / "n.npz", bits)
+    found, _ = Network.load(tmp_path / "n.npz")
+    step = np.abs(network.weights).max() / (2 ** (bits - 1) - 1)
+    assert 0 < np.abs(found.weights - network.weights).max() <= step / 2 * 1.01
+    for untouched in (0, 2.5):
+        alone = network.weights == untouched
+        assert np.array_equal(found.weights[alone], network.weights[alone])
+
+
+def test_what_is_no_network_is_refused_by_a_value_error(tmp_path):
+    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network.weights[:] = np.random.default_rng(0).normal(size=256)
+    network.save(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:200], whole[:-30], b"", whole[:300] + b"x" + whole[301:], b"PK" + whole[2:150]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"n\.npz"):
+            Network.load(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("description.npy", "not an array")
+    with pytest.raises(ValueError, match="damaged"):
+        Network.load(path)
+    np.savez(path, weights=np.zeros(3))
+    with pytest.raises(ValueError, match=r"n\.npz"):
+        Network.load(path)
+    write_arrays(path, FORMAT, 1, {"patterns": "01"}, {"touched": np.zeros(3, np.uint8)})
+    with pytest.raises(ValueError, match="rows"):
+        Network.load(path)
+    write_arrays(path, FORMAT, 2, {}, {})
+    with pytest.raises(ValueError, match="version 2"):
+        Network.load(path)
+    with pytest.raises(ValueError, match="bits=1"):
+        network.save(path, bits=1)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_player_is_the_plain_search_over_the_plain_network(depth):
+    network, twin = twins("012 43", 2, 3, ())
+    player = NTuple(network, depth)
+    search = ReferenceSearch("expectimax", lambda board, to_move: twin.value(board), depth, rewards=True)
+    for board in random_boards(2, 3, 25, top=4):
+        if legal_actions(board).any():
+            assert player.values(board) == pytest.approx(search.action_values(plain(board)), abs=1e-2)
+
+
+def test_compiled_episodes_equal_the_gym_loop_and_outlive_the_packed_board(tmp_path):
+    network, _ = twins("0123 456", 4, 4, ())
+    network.save(tmp_path / "n.npz")
+    player = make("2048/ntuple", network=str(tmp_path / "n.npz"))
+    fast, slow = player.play(ENV, 3), play_in_env(player, ENV, 3)
+    assert np.array_equal(fast.actions, slow.actions)
+    assert fast.figures == slow.figures
+    late = np.array([[16, 15, 14, 13], [12, 11, 10, 9], [5, 6, 0, 1], [2, 1, 0, 0]])
+    assert np.array_equal(np.isfinite(player.values(late)), legal_actions(late))
+    assert "checksum" in player.options
+    again = make("2048/ntuple", network=str(tmp_path / "n.npz"), checksum=player.options["checksum"], time_limit=0.01)
+    assert legal_actions(late)[again.act(late)]
+    with pytest.raises(ValueError, match="another network"):
+        make("2048/ntuple", network=str(tmp_path / "n.npz"), checksum="00")
+
+
+def shown(ranks, limit):
+    word = int(downgraded(np.array(ranks, np.uint8), 4, limit))
+    return [word >> 4 * i & 15 for i in range(16)]
+
+
+def test_downgrading_skips_the_largest_missing_tile():
+    board = [15, 14, 12, 11, 9, 8, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0]  # 13 is missing: 15 and 14 are halved
+    assert shown(board, 15) == [14, 13, 12, 11, 9, 8, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert shown(board, 14) == [13, 12, 11, 10, 9, 8, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0]  # then 10
+    assert shown(board, 16) == board
+    assert shown([16, 15, *board[2:]], 16) == [*board[:1], 14, *board[2:]]
+    assert shown([15, 15, *board[2:]], 16) == [14, 14, *board[2:]]  # for these two would merge to 16
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 17), min_size=16, max_size=16), st.integers(8, 16))
+def test_downgrading_changes_no_move(ranks, limit):
+    seen = shown(ranks, limit)
+    assert all((a == b) == (c == d) for a, c in zip(ranks, seen, strict=True) for b, d in zip(ranks, seen, strict=True))
+    assert [rank == 0 for rank in ranks] == [rank == 0 for rank in seen]
+    before, after = np.reshape(ranks, (4, 4)), np.reshape(seen, (4, 4))
+    assert np.array_equal(legal_actions(before), legal_actions(after))
+    for action in np.flatnonzero(legal_actions(before)):
+        assert np.array_equal(move(before, action)[0] == 0, move(after, action)[0] == 0)
+
+
+def test_the_player_names_what_it_cannot_take(tmp_path):
+    network = Network("01", 2, 2)
+    with pytest.raises(ValueError, match=r"nowhere\.npz"):
+        NTuple("nowhere.npz")
+    with pytest.raises(ValueError, match="downgrade=1000"):
+        NTuple(network, downgrade=1000)
+    with pytest.raises(ValueError, match="rows=2"):
+        NTuple(network).play(ENV, 0)
+    with pytest.raises(ValueError, match="2×2"):
+        network([[1, 2, 3], [0, 0, 0]])
+    with pytest.raises(ValueError, match="16"):
+        network([[1, 16], [0, 0]])
