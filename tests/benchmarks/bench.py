@@ -20,7 +20,7 @@ import time
 from contest import Contestant, contest, goal, peer_python
 
 OUR_SIZES, PGX_SIZES = (1024, 4096, 16384), (1024, 8192)
-SB3_SIZE = 256
+SB3_SIZE = 1024
 TETRIS_SIZES, JUMANJI_SIZES = (256, 4096), (256, 1024)
 
 START = """

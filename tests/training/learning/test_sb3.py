@@ -10,6 +10,7 @@ pytest.importorskip("sb3_contrib")
 import torch
 from mergefall_baselines import make
 from mergefall_baselines.arrays import read_arrays
+from mergefall_training.cli import main
 from mergefall_training.evaluation import evaluate
 from mergefall_training.learning import sb3
 from mergefall_training.learning.models import load_model, save_model
@@ -258,3 +259,31 @@ def test_damaged_folders_are_refused(tmp_path):
     curve.write_bytes(lines.replace(b'"mean"', b'"man"'))
     with pytest.raises(ValueError, match="line 2"):
         read_curve(run)
+
+
+def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
+    out = tmp_path / "run"
+    command = ["train", "ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]
+    command += ["--timesteps", "64", "--interval", "32", "--episodes", "2", "--device", "cpu"]
+    command += [f"--set={name}={json.dumps(value)}" for name, value in CHANGED["ppo"].items()]
+    main(command)
+    assert f"{out}: 64 steps" in capsys.readouterr().out
+    assert list((out / "tensorboard").iterdir())
+    main([*command, "--resume"])
+    assert [point.step for point in read_curve(out)] == [0, 32, 64]
+    main(["evaluate", str(out), "--episodes", "3", "--workers", "1", "--out", str(tmp_path / "games.jsonl")])
+    assert "(2×3 " in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(command)
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(keeper):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sb3._Keeper, "_on_step", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(tmp_path / "run", config())
+    assert "--resume" in caught.value.__notes__[0]
+    assert not list((tmp_path / "run").glob(".*"))

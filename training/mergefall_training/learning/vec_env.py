@@ -45,11 +45,14 @@ class NativeVecEnv(VecEnv):
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         dones = terminated | truncated
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]  # not one for all: wrappers write into them
-        for i in np.flatnonzero(dones):
-            figures = {name: _plain(column[i]) for name, column in infos["final_info"].items() if name[0] != "_"}
-            cut = bool(truncated[i] and not terminated[i])
-            told[i] = figures | {"terminal_observation": infos["final_obs"][i], "TimeLimit.truncated": cut}
+        told: list[dict[str, Any]] = [{}] * self.num_envs  # one for all that go on: wrappers write where games end
+        ended = np.flatnonzero(dones)
+        if ended.size:
+            columns = {"terminal_observation": infos["final_obs"], "TimeLimit.truncated": truncated & ~terminated}
+            columns |= {name: column for name, column in infos["final_info"].items() if name[0] != "_"}
+            rows = [_rows(column[ended]) for column in columns.values()]
+            for i, row in zip(ended, zip(*rows, strict=True), strict=True):
+                told[i] = dict(zip(columns, row, strict=True))
         return observations, rewards.astype(np.float32), dones, told
 
     def close(self) -> None:
@@ -107,6 +110,6 @@ def make_vec_env(
     return envs
 
 
-def _plain(value: Any) -> Any:
-    """A number as Python's own, an array as a copy."""
-    return value.item() if np.ndim(value) == 0 else value.copy()
+def _rows(column: NDArray[Any]) -> Sequence[Any]:
+    """A column's entries: Python's own numbers, or arrays."""
+    return column.tolist() if column.ndim == 1 else list(column)
