@@ -9,7 +9,9 @@ from pathlib import Path
 import mergefall
 import mergefall_baselines
 import pytest
-from mergefall.kernels import kernel_files
+from mergefall.kernels import _packages, kernel_files
+from mergefall_baselines.game2048.tuples import network_shape
+from mergefall_training.learning.td_kernels import learning_kernel
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -91,6 +93,14 @@ def test_every_file_with_a_kernel_counts():
         if re.search("^ *@kernel", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
             assert path in counted
     assert len(counted) > 20
+
+
+def test_a_kernel_over_kernels_of_another_package_counts_its_files_too():
+    learn = learning_kernel(network_shape("01", 2, 2))
+    names = {package.name for package in _packages(learn.py_func)}
+    assert "mergefall_training" in names
+    play = dict(zip(learn.py_func.__code__.co_freevars, learn.py_func.__closure__, strict=True))["play"].cell_contents
+    assert "mergefall_baselines" in {package.name for package in _packages(play.py_func)}
 
 
 def test_nothing_is_compiled_at_import(tmp_path):
