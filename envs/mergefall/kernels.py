@@ -2,7 +2,7 @@
 
 Numba keys its cache on the file that defines a function, while our kernels inline rules from other files. So the cache
 key here holds a digest of every kernel file: those of `mergefall`, of the package the kernel is defined in, and of the
-packages that the kernels it calls are from. Each compiled signature has a file of its own, written whole and renamed,
+packages that the kernels below it are from. Each compiled signature has a file of its own, written whole and renamed,
 so processes may compile side by side.
 """
 
@@ -43,12 +43,13 @@ def digest(packages: frozenset[Path]) -> str:
 
 
 def _packages(function: Callable[..., Any]) -> frozenset[Path]:
-    """The packages of a function and of the kernels that it names or closes over."""
+    """The packages of a function, of the kernels that it names or closes over, and of theirs."""
     code, cells = function.__code__, function.__closure__ or ()
     named = [function.__globals__.get(name) for name in code.co_names]
     enclosed = [cell.cell_contents for cell in cells if cell != CellType()]  # its own is empty yet, if it calls itself
-    callees = [value.py_func for value in (*named, *enclosed) if isinstance(value, Dispatcher)]
-    return frozenset(_package_root(Path(each.__code__.co_filename)) for each in (function, *callees))
+    callees = [value for value in (*named, *enclosed) if isinstance(value, Dispatcher)]
+    own = frozenset([_package_root(Path(code.co_filename))])
+    return own.union(*(getattr(callee, "packages", ()) for callee in callees))
 
 
 def _package_root(source: Path) -> Path:
@@ -104,13 +105,13 @@ class _FilePerSignature(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], packages: frozenset[Path]) -> None:
         super().__init__(function)
         self._notice = _Notice()
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=digest(_packages(function)),
+            source_stamp=digest(packages),
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
@@ -155,7 +156,8 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     dispatcher: Any = numba.njit(nogil=True, **options)(function)
     dispatcher.variant = told
     if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
-        dispatcher._cache = _KernelCache(function)
+        dispatcher.packages = _packages(function)
+        dispatcher._cache = _KernelCache(function, dispatcher.packages)
     return dispatcher
 
 
