@@ -10,6 +10,8 @@ import mergefall
 import mergefall_baselines
 import pytest
 from mergefall.kernels import kernel_files
+from mergefall_baselines.game2048.tuples import network_shape
+from mergefall_training.learning.td_kernels import learning_kernel
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -118,6 +120,12 @@ def test_every_file_with_a_kernel_counts():
         if re.search("^ *@kernel", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
             assert path in counted
     assert len(counted) > 20
+
+
+def test_a_kernel_over_kernels_of_another_package_counts_its_files_too():
+    """Not only those that it calls itself: all are inlined."""
+    packages = learning_kernel(network_shape("01", 2, 2)).packages
+    assert {package.name for package in packages} >= {"mergefall_training", "mergefall_baselines"}
 
 
 def test_nothing_is_compiled_at_import(tmp_path):

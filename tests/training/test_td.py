@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
+from mergefall.game2048.packed import pack
 from mergefall.words import next_bits
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
@@ -24,6 +25,7 @@ class PlainLearner:
         self.stream = int(learner.workers[0, td_kernels.STREAM])
         self.shape, self.rate, self.trace, self.coherent = learner.network.shape, rate, trace, coherent
         self.weights = learner.network.weights.astype(np.float64)
+        self.closest = np.inf  # the least by which a chosen move was better than another
         self.net, self.size = np.zeros(self.weights.size), np.zeros(self.weights.size)
 
     def bits(self) -> int:
@@ -56,43 +58,52 @@ class PlainLearner:
             self.net[place] += error
             self.size[place] += abs(error)
 
-    def play(self) -> int:
-        board = tuple((0,) * self.shape.cols for _ in range(self.shape.rows))
-        board, score, path = self.add_tile(self.add_tile(board)), 0, []
+    def play(self, after) -> int:
+        """Play on from an afterstate and learn; the number of moves."""
+        board, path = self.add_tile(after), []
         while True:
             afters = [(after, gain) for after, gain, legal in (reference.move(board, a) for a in range(4)) if legal]
             moves = [(gain + self.value(after), after, gain) for after, gain in afters]
             if not moves:
                 break
-            worth, after, gain = max(moves, key=lambda one: one[0])
+            moves.sort(reverse=True)
+            worth, after, gain = moves[0]
+            self.closest = min([self.closest, *(worth - other for other, _, _ in moves[1:])])
             if path and not self.trace:
                 self.learn(path[-1][0], worth - path[-1][2])
             path.append((after, gain, worth - gain))
-            score += gain
             board = self.add_tile(after)
-        if not self.trace:
+        if path and not self.trace:
             self.learn(path[-1][0], -path[-1][2])
-            return score
+        if not self.trace:
+            return len(path)
         target, value, reward = 0.0, 0.0, 0
         for after, gain, _ in reversed(path):
             target = reward + self.trace * target + (1 - self.trace) * value
             self.learn(after, target - self.value(after))
             value, reward = self.value(after), gain
-        return score
+        return len(path)
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"trace": 0.5}, {"coherence": 1.0}, {"coherence": 1.0, "trace": 1.0}], ids=["td0", "λ", "tc", "tcλ"]
 )
 def test_games_are_learnt_from_as_the_plain_twin_does(options):
-    settings = TDSettings("0124 35", rows=2, cols=3, games=3, alpha=0.2, coherence_alpha=0.2, **options)
-    learner = Learner(settings)
-    learner.network.weights[:] = np.random.default_rng(0).normal(0, 10, learner.network.weights.size)  # no ties
-    twin = PlainLearner(learner, 0.2 / 8, settings.trace, settings.coherence > 0)
-    block = learner.play_block()
-    assert block.mean * 3 == sum(twin.play() for _ in range(3))
+    """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
+    learner = Learner(TDSettings("0124 35", rows=2, cols=3, alpha=0.2, coherence_alpha=0.2, **options))
+    rng, worker = np.random.default_rng(2), learner.workers[0]
+    learner.network.weights[:] = rng.normal(0, 10, learner.network.weights.size)
+    twin = PlainLearner(learner, 0.2 / 8, learner.settings.trace, learner.settings.coherence > 0)
+    moves = 0
+    for _ in range(4):
+        cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
+        worker[td_kernels.START] = pack(cells, 2, 3)
+        assert learner._kernel(learner._tasks(), 0, 1 << 40)
+        moves += twin.play(tuple(map(tuple, cells.reshape(2, 3).tolist())))
+    assert twin.closest > 0.01
+    assert int(worker[td_kernels.MOVES]) == moves > 8
+    assert int(worker[td_kernels.STREAM]) == twin.stream
     assert learner.network.weights == pytest.approx(twin.weights, abs=1e-3)
-    assert int(learner.workers[0, td_kernels.STREAM]) == twin.stream
 
 
 def test_the_optimum_on_2x2_is_reached_and_not_passed():
