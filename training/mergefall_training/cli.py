@@ -137,7 +137,7 @@ class Train:
     """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
 
     algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`."""
     env: str = "mergefall/Game2048-v0"
     """The environment's id."""
     env_option: Options = field(default_factory=list)
