@@ -37,10 +37,13 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
-def number(name: str, value: Any, above: float = -math.inf, most: float = math.inf) -> float:
-    """`value` as a finite float, above `above` and at most `most`; a ValueError names it otherwise."""
+def number(
+    name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, above: float = -math.inf
+) -> float:
+    """`value` as a finite float from `least` to `most`, and above `above`; a ValueError names it otherwise."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or not above < value <= most:
-        bounds = [f" above {above}"] * (above > -math.inf) + [f" up to {most}"] * (most < math.inf)
-        raise ValueError(f"{name} is {value!r}; expected a finite number{' and'.join(bounds)}")
+    if not real or not math.isfinite(value) or not (least <= value <= most and value > above):
+        low = f" from {least}" if least > -math.inf else f" above {above}" if above > -math.inf else ""
+        high = f" up to {most}" if most < math.inf else ""
+        raise ValueError(f"{name} is {value!r}; expected a finite number{low}{high}")
     return float(value)

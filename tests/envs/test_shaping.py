@@ -400,7 +400,7 @@ def test_gymnasiums_checker(env_id, potential):
         ({"potential": "low"}, "'low'; there are"),
         ({"potential": {"name": "?", "lowness": 1}}, "no weight 'lowness'"),
         ({"potential": {"holes": 1}}, "None; there are"),
-        ({"potential": "?", "gamma": 0}, "gamma is 0; expected a finite number above 0 and up to 1"),
+        ({"potential": "?", "gamma": 0}, "gamma is 0; expected a finite number above 0 up to 1"),
         ({"potential": "?", "gamma": 1.01}, "gamma is 1.01"),
         ({"potential": "?", "gamma": "1"}, "gamma is '1'"),
         ({"potential": "?", "gamma": True}, "gamma is True"),

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import integer
+from mergefall.checks import integer, number
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import configure
 
@@ -53,10 +53,8 @@ class Hyperparameters:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
             integer(name, getattr(self, name), 1)
         for name in ("gamma", "td_lambda"):
-            if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected a number from 0 to 1")
-        if not _is_number(self.reward_scale) or not self.reward_scale > 0:
-            raise ValueError(f"reward_scale is {self.reward_scale!r}; expected a number above 0")
+            number(name, getattr(self, name), 0, 1)
+        number("reward_scale", self.reward_scale, above=0)
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
         if not isinstance(units, list) or set(self.policy_kwargs) != {"net_arch"}:
             raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")
@@ -71,10 +69,6 @@ class Hyperparameters:
         if unknown := sorted(set(given) - set(known)):
             raise ValueError(f"afterstate learning has no {unknown[0]!r}; it has {', '.join(known)}")
         return cls(**given)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Decisions(NamedTuple):

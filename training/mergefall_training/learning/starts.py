@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer
+from mergefall.checks import integer, number
 from mergefall_baselines import Player, make
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
@@ -95,8 +95,7 @@ def with_starts(env: Any, path: str | os.PathLike[str], ordinary: float = 0.5) -
     >>> bool(env.reset(seed=0)[0].sum() > 10)
     True
     """
-    if isinstance(ordinary, bool) or not isinstance(ordinary, int | float) or not 0 <= ordinary <= 1:
-        raise ValueError(f"ordinary is {ordinary!r}; expected a share from 0 to 1")
+    ordinary = number("ordinary", ordinary, 0, 1)
     starts = load_starts(path) if ordinary < 1 else []
     plain = round(len(starts) * ordinary / (1 - ordinary)) if starts else 0
     env.unwrapped.set_starts([*starts, *({} for _ in range(plain))])

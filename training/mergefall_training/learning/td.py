@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, BinaryIO
 
 import numpy as np
-from mergefall.checks import choice, integer
+from mergefall.checks import choice, integer, number
 from mergefall.game2048.packed import line_table
 from mergefall.threads import share
 from mergefall_baselines.arrays import read_arrays, write_arrays
@@ -85,9 +85,10 @@ class TDSettings:
         for name in ("games", "block", "threads"):
             integer(name, getattr(self, name), 1)
         integer("seed", self.seed, 0)
-        for name, most in (("alpha", None), ("coherence_alpha", None), ("trace", 1), ("coherence", 1)):
-            number("alpha" if most is None else name, getattr(self, name), 0, most)
-        number("optimism", self.optimism, 0, None)
+        for name in ("alpha", "coherence_alpha", "optimism"):
+            number(name, getattr(self, name), 0)
+        for name in ("trace", "coherence"):
+            number(name, getattr(self, name), 0, 1)
         choice("start", self.start, STARTS)
         if (self.start == "carousel") != bool(self.carousel):
             raise ValueError(f"start is {self.start!r} with the carousel's tiles {self.carousel}; they go together")
@@ -96,14 +97,6 @@ class TDSettings:
     def coherent(self, game: int) -> bool:
         """Whether a game is learnt from with temporal coherence."""
         return game >= self.games - round(self.coherence * self.games)
-
-
-def number(name: str, value: Any, low: float, high: float | None) -> None:
-    """Raises ValueError for what is no number within low … high."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and low <= value <= (np.inf if high is None else high) and np.isfinite(value)):
-        most = "up" if high is None else f"to {high}"
-        raise ValueError(f"{name} is {value!r}; expected a number from {low} {most}")
 
 
 @dataclass(frozen=True)
