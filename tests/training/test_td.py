@@ -191,11 +191,11 @@ def test_a_finished_run_goes_on_with_more_games_and_other_threads(tmp_path):
 
 
 def test_two_threads_play_all_games_and_learn():
-    learner = Learner(replace(TINY, games=20_000, block=10_001, threads=2, optimism=200.0, alpha=0.2))
+    learner = Learner(replace(TINY, games=20_000, block=10_001, threads=2, alpha=0.05))
     blocks = [learner.play_block(), learner.play_block()]
     assert [block.games for block in blocks] == [10_001, 9_999]
     assert sum(blocks[1].tiles.values()) == 9_999
-    assert blocks[1].mean > 40  # random play 19.7, the optimum 67.0; threads that write the same few entries lose some
+    assert blocks[1].mean > 60  # random play 19.7, the optimum 67.0
     assert len(set(learner.workers[:, td_kernels.STREAM])) == 2
 
 
