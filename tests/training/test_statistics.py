@@ -12,6 +12,7 @@ from mergefall_training.statistics import (
     exponential_mean,
     exponential_ratio,
     interquartile_mean,
+    mean_of_runs,
     poisson_mean,
     ratio,
     survival,
@@ -255,3 +256,23 @@ def test_survival_of_uncapped_games_is_the_share_that_lasted_longer(lengths):
 def test_impossible_figures_are_named(estimate, complaint):
     with pytest.raises(ValueError, match=complaint):
         estimate()
+
+
+# The 97.5 % quantiles of Student's t, as statistical tables print them.
+@pytest.mark.parametrize(
+    ("runs", "quantile"), [(2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776), (6, 2.571), (11, 2.228), (31, 2.042)]
+)
+def test_the_mean_of_runs_has_students_interval(runs, quantile):
+    results = np.random.default_rng(runs).normal(100, 20, runs)
+    mean, error = results.mean(), results.std(ddof=1) / math.sqrt(runs)
+    found = mean_of_runs(results)
+    assert found.value == pytest.approx(mean)
+    assert (found.high - mean) / error == pytest.approx(quantile, abs=5e-4)
+    assert (mean - found.low) / error == pytest.approx(quantile, abs=5e-4)
+
+
+def test_one_run_says_nothing_of_others():
+    assert mean_of_runs([5]).value == 5
+    assert math.isnan(mean_of_runs([5]).low)
+    with pytest.raises(ValueError, match="one result for each run"):
+        mean_of_runs([])

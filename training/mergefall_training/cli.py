@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,7 +92,11 @@ class Compare:
 
 @dataclass(frozen=True)
 class Tune:
-    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts."""
+    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts.
+
+    With an algorithm of `mergefall train` in place of the player: better hyper-parameters than its preset's. That has
+    other options; `mergefall tune maskable-ppo --help` lists them.
+    """
 
     player: PlayerName
     """A player's name, as `mergefall players` lists them."""
@@ -130,6 +135,66 @@ class Tune:
             out=self.out,
         )
         print_tuning(tuning)
+
+
+@dataclass(frozen=True)
+class TunePreset:
+    """Find better hyper-parameters than an algorithm's preset has: training runs, chosen by Optuna.
+
+    With a player in place of the algorithm: better weights for its heuristic. That has other options; `mergefall tune
+    --help` lists them.
+    """
+
+    algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`."""
+    space: Options = field(default_factory=list)
+    """Where to search one of the hyper-parameters, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
+    `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
+    The others are searched as is usual for the algorithm."""
+    set: Options = field(default_factory=list)
+    """One of the preset's hyper-parameters, NAME=VALUE in YAML, which is then not searched; may be repeated."""
+    env: str = "mergefall/Game2048-v0"
+    """The environment's id."""
+    env_option: Options = field(default_factory=list)
+    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves (in Tetris: pieces) after which a game is cut off."""
+    timesteps: int | None = None
+    """Steps of each training run, of all its environments together; the preset's unless told."""
+    trials: int = 30
+    """The most choices of hyper-parameters to try; the first is the preset's."""
+    seeds: int = 1
+    """Training runs of a trial, from as many seeds."""
+    episodes: int = 100
+    """Games that each trained agent plays."""
+    finalists: int = 3
+    """The best trials, which are trained again, as is the preset."""
+    finals: int = 3
+    """Training runs of each finalist, from fresh seeds."""
+    seed: int = 0
+    """Where the choices come from; the first training seed too."""
+    device: str = "auto"
+    """PyTorch's device; a GPU where there is one, unless told."""
+    out: Path | None = None
+    """Folder for the trials and their runs; results/tune-ALGORITHM-ENV unless told. The same command on it resumes."""
+
+    def run(self) -> None:
+        from mergefall_training.learning import import_learning
+
+        searching = import_learning("searching")
+        found = searching.search(
+            self.algorithm,
+            self.env,
+            searching.Settings(self.trials, self.seeds, self.episodes, self.finalists, self.finals, self.seed),
+            out=self.out or Path("results", f"tune-{self.algorithm}-{self.env.rpartition('/')[2]}"),
+            timesteps=self.timesteps,
+            space=parse_options(self.space),
+            changed=parse_options(self.set),
+            env_kwargs=parse_options(self.env_option),
+            max_episode_steps=self.max_episode_steps,
+            device=self.device,
+        )
+        searching.print_search(found)
 
 
 @dataclass(frozen=True)
@@ -364,14 +429,34 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
+def tunes_a_preset(arguments: Sequence[str]) -> bool:
+    """Whether these are the arguments of `mergefall tune` with an algorithm as the player, not as an option's value.
+
+    >>> tunes_a_preset(["tune", "--trials", "9", "ppo"]), tunes_a_preset(["tune", "2048/greedy", "--out", "ppo"])
+    (True, False)
+    """
+    if arguments[:1] != ["tune"]:
+        return False
+    from mergefall_training.learning import ALGORITHMS
+
+    return any(
+        argument in ALGORITHMS and (not before.startswith("-") or "=" in before)
+        for before, argument in pairwise(arguments)
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
-    command = tyro.cli(
-        Command,
-        args=arguments,
-        prog="mergefall",
-        description="2048 and Tetris: play, watch, compare, train, tune.",
-    )
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if tunes_a_preset(arguments):
+        command = tyro.cli(TunePreset, args=arguments[1:], prog="mergefall tune")
+    else:
+        command = tyro.cli(
+            Command,
+            args=arguments,
+            prog="mergefall",
+            description="2048 and Tetris: play, watch, compare, train, tune.",
+        )
     from gymnasium.error import DependencyNotInstalled
 
     try:

@@ -142,6 +142,46 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
     return Interval(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
 
 
+# -- a handful of training runs ---------------------------------------------------------------------------------------
+
+
+def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """The mean of one result for each training run, with Student's interval (Student, Biometrika 6, 1908).
+
+    Runs differ by their seeds, and what seeds change is no narrower for playing more games with each agent. Of three
+    or five runs a bootstrap promises too much. One run says nothing about the others: NaN ends.
+
+    >>> mean = mean_of_runs([9, 10, 11])
+    >>> print(f"{mean.value} [{mean.low:.2f}, {mean.high:.2f}]")
+    10.0 [7.52, 12.48]
+    """
+    results = np.asarray(results, dtype=np.float64)
+    if results.ndim != 1 or not len(results):
+        raise ValueError(f"expected one result for each run; got an array of shape {results.shape}")
+    mean = float(results.mean())
+    if len(results) < 2:
+        return Interval(mean, math.nan, math.nan)
+    error = float(results.std(ddof=1)) / math.sqrt(len(results))
+    reach = _student(len(results) - 1, confidence) * error
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def _student(degrees: int, confidence: float) -> float:
+    """What Student's t of so many degrees of freedom exceeds on neither side with this confidence."""
+    _tail(confidence)
+
+    def within(angle: float) -> float:
+        """The chance that |t| is less than √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
+        cos, first = math.cos(angle), degrees % 2
+        terms, term = 0.0, cos if first else 1.0
+        for k in range(first, degrees - 1, 2):
+            terms, term = terms + term, term * cos**2 * (k + 1) / (k + 2)
+        total = math.sin(angle) * terms
+        return 2 / math.pi * (angle + total) if first else total
+
+    return math.sqrt(degrees) * math.tan(_crossing(lambda angle: within(angle) > confidence, 0, math.pi / 2))
+
+
 # -- games that a cap may end -----------------------------------------------------------------------------------------
 
 

@@ -16,22 +16,19 @@ import copy
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall_baselines import Player, make
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mergefall_training.climbing import Settings, Weights, ends
-from mergefall_training.records import on_line, open_alone, read_lines
+from mergefall_training.trials import TrialFile, trial_progress
 from mergefall_training.workers import play_all, process_pool, task
 
 FORMAT, VERSION = "mergefall tuning", 1
@@ -83,8 +80,11 @@ class Trial:
     error: float
     seconds: float
 
-
-Play = Callable[[Weights, int, int], Trial]  # of weights, the first seed and the number of games
+    def __post_init__(self) -> None:
+        weights = self.weights.values() if isinstance(self.weights, dict) else [None]
+        numbers = [*weights, self.seed, self.games, self.mean, self.error, self.seconds]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"expected numbers in a trial; found {self}")
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def tune(
     start = _chosen(weights_of(spec), only)
     job = task(begin, env_id, env_kwargs, max_episode_steps)
     game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
-    header = {"player": player, "options": {**options, option: spec}, "option": option, "weights": list(start), **game}
-    header |= {"settings": asdict(settings), "package": __version__}
+    header = {"format": FORMAT, "version": VERSION, "player": player, "options": {**options, option: spec}}
+    header |= {"option": option, "weights": list(start), **game, "settings": asdict(settings), "package": __version__}
 
     def play(weights: Weights, seed: int, games: int) -> Trial:
         begun = perf_counter()
@@ -136,19 +136,21 @@ def tune(
         error = float(np.std(results)) / math.sqrt(games)
         return Trial(weights, seed, games, float(np.mean(results)), round(error, 1), round(perf_counter() - begun, 3))
 
+    most = (1 + settings.restarts) * (1 + 2 * len(start) * settings.passes)
+    total = min(most, settings.trials or most)
     with (
-        _Record(out, header, play) as record,
+        TrialFile(out, header, Trial) as record,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
-        _progress(player, settings, len(start), progress) as show,
+        trial_progress(f"{player}: trials, at most", total, progress) as show,
     ):
 
         def value(weights: Weights) -> float:
-            trial = record.next(weights, TRIAL_SEED, settings.games)
+            trial = record.next(play, weights=weights, seed=TRIAL_SEED, games=settings.games)
             show(trial.mean)
             return trial.mean
 
         finalists = [start, *(weights for weights in ends(value, start, settings)[:FINALISTS] if weights != start)]
-        finals = [record.next(weights, FINAL_SEED, settings.finals) for weights in finalists]
+        finals = [record.next(play, weights=weights, seed=FINAL_SEED, games=settings.finals) for weights in finalists]
     finals.sort(key=lambda trial: -trial.mean)
     return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
 
@@ -177,105 +179,3 @@ def print_tuning(tuning: Tuning) -> None:
         print(f"mean {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
     print(f"best after {len(tuning.trials)} trials:")
     print(json.dumps(tuning.heuristic))
-
-
-class _Record:
-    """The trials of a run, in order: those on file are taken from there, the others are played and appended."""
-
-    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], play: Play) -> None:
-        self._play = play
-        self.passed: list[Trial] = []
-        self._known: list[Trial] = []
-        self._path = Path(path) if path is not None else None
-        self._file: BinaryIO | None = None
-        if self._path is None:
-            return
-        asked = {"format": FORMAT, "version": VERSION, **header}
-        try:
-            line = json.dumps(asked, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
-        with ExitStack() as until_read:
-            self._file = until_read.enter_context(open_alone(self._path, "trials"))
-            lines, whole = read_lines(self._path, "trials", line.encode())
-            for number, record in enumerate(lines, start=1):
-                with on_line(self._path, number):
-                    if number == 1:
-                        _check_header(record, json.loads(line))
-                    else:
-                        self._known.append(_trial_from(record))
-            self._file.truncate(whole)
-            if not lines:
-                self._append(line)
-            until_read.pop_all()  # it stays open
-
-    def next(self, weights: Weights, seed: int, games: int) -> Trial:
-        number = len(self.passed)
-        if number < len(self._known):
-            trial = self._known[number]
-            if (trial.weights, trial.seed, trial.games) != (weights, seed, games):
-                raise ValueError(
-                    f"{self._path}, line {number + 2}: the search tries {weights} here, the file has {trial.weights}"
-                )
-        else:
-            trial = self._play(weights, seed, games)
-            if self._path:
-                self._append(json.dumps(asdict(trial)))
-        self.passed.append(trial)
-        return trial
-
-    def _append(self, line: str) -> None:
-        assert self._file is not None
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-
-    def __enter__(self) -> _Record:
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if self._file:
-            self._file.close()
-        if isinstance(error, KeyboardInterrupt) and self._path:
-            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
-
-
-def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    for name in ("format", "version"):
-        if found.get(name) != asked[name]:
-            raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
-    differences = [
-        f"{name} is {found.get(name)!r} there, {asked.get(name)!r} here"
-        for name in sorted({*found, *asked})
-        if found.get(name) != asked.get(name)
-    ]
-    if differences:
-        raise ValueError(f"the file holds another run: {'; '.join(differences)}. Choose another file.")
-
-
-def _trial_from(record: Mapping[str, Any]) -> Trial:
-    expected = {field.name for field in fields(Trial)}
-    numbers = [value for name, value in record.items() if name != "weights"]
-    if record.keys() != expected or not isinstance(record["weights"], dict):
-        raise ValueError(f"a trial has the fields {sorted(expected)}; found {record}")
-    numbers += record["weights"].values()
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise ValueError(f"expected numbers in a trial; found {record}")
-    return Trial(**record)
-
-
-@contextmanager
-def _progress(title: str, settings: Settings, weights: int, enabled: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on stderr with the best mean so far; it yields what takes each trial's mean."""
-    most = (1 + settings.restarts) * (1 + 2 * weights * settings.passes)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    columns += (TextColumn("best {task.fields[best]:,.0f}"), TimeElapsedColumn(), TimeRemainingColumn())
-    best = 0.0
-    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
-        row = bar.add_task(f"{title}: trials, at most", total=min(most, settings.trials or most), best=best)
-
-        def show(mean: float) -> None:
-            nonlocal best
-            best = max(best, mean)
-            bar.update(row, advance=1, best=best)
-
-        yield show
