@@ -72,10 +72,12 @@ class Player:
     """A policy over observations; subclasses say how a decision is made.
 
     ``name`` is the registered name, ``options`` the JSON-typed options it was made with, ``game`` the first part of
-    the name. ``figures`` names the entries of ``info`` that describe a finished game.
+    the name. ``batched`` says that it remembers nothing and decides for many games in little more time than for one,
+    so that whole games are best played side by side.
     """
 
     name: str = "player"
+    batched: bool = False
     options: Mapping[str, Any] = {}
 
     def __reduce__(self) -> Any:

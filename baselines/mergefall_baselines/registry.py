@@ -68,14 +68,30 @@ def factory_of(name: str) -> Callable[..., Player]:
     )
 
 
+def shipped(file: str, what: str) -> Callable[..., Player]:
+    """What makes a trained agent that comes with `mergefall_training`; `what` says in a line which one it is."""
+
+    def factory(checksum: str | None = None) -> Player:
+        agents = _agents(file)
+        return agents.agent(str(agents.SHIPPED / file), checksum=checksum)
+
+    factory.__doc__ = what
+    return factory
+
+
 def _agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
     """The trained agent in a run folder (its `best` or its `last` model) or in a model file."""
+    return _agents(path).agent(path, model, checksum)
+
+
+def _agents(path: str) -> Any:
+    """The module that makes trained agents; where it is missing, the error says how to get it."""
     try:
-        from mergefall_training.learning.agents import agent  # the one import from outside: a path is a convenience
+        from mergefall_training.learning import agents  # the one import from outside: a path is a convenience
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         raise DependencyNotInstalled(f'{path} needs {missing}; pip install "mergefall[train]" brings it') from error
-    return agent(path, model, checksum)
+    return agents
 
 
 def players() -> dict[str, str]:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from mergefall_training.comparison import compare
+from mergefall_training.learning.runs import read_config, read_curve
 from mergefall_training.suites import load_suite, suite_names
 from rich.console import Console
 
@@ -121,6 +122,70 @@ def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+# -- agents that are trained for a comparison --------------------------------------------------------------------------
+
+TRAINED = """
+description: Two agents, trained from two seeds each.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 2}
+    episodes: 5
+    baseline: far
+    players:
+      - player: 2048/greedy
+      - train: &run
+          algorithm: afterstate
+          timesteps: 300
+          interval: 100
+          seeds: 2
+          hyperparameters: {n_envs: 4, n_steps: 8, policy_kwargs: {net_arch: [4]}, gamma: 0.99}
+        label: far
+      - {train: {<<: *run, env_kwargs: {reward: log2}}, label: log}
+"""
+
+
+def test_agents_are_trained_then_play_the_same_games(tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    (path := tmp_path / "trained.yaml").write_text(TRAINED)
+    (first,), printed = run(path, tmp_path / "out")
+    assert {row.entry.label for row in first.rows} == {
+        "greedy",
+        *(f"{name}, seed {k}" for name in ("far", "log") for k in (0, 1)),
+    }
+    assert "more than far" in printed
+    groups = {group.label: group for group in first.groups}
+    for label, group in groups.items():
+        assert [row.entry.label for row in group.rows] == [f"{label}, seed 0", f"{label}, seed 1"]
+        assert group.mean.value == sum(row.summary.mean.value for row in group.rows) / 2
+        for seed, row in enumerate(group.rows):
+            folder = tmp_path / "out" / "small" / "runs" / f"{label}_seed_{seed}"
+            assert row.curve == read_curve(folder)
+            assert read_config(folder).seed == seed
+            assert row.evaluation.header.options["model"] == "last"
+            assert [episode.seed for episode in row.evaluation.episodes] == list(range(5))
+    assert read_config(tmp_path / "out" / "small" / "runs" / "log_seed_0").env_kwargs["reward"] == "log2"
+    assert groups["log"].rows[0].evaluation.header.env_kwargs["reward"] == "score"
+    assert groups["log"].gain.value == pytest.approx(groups["log"].mean.value - groups["far"].mean.value)
+    assert groups["far"].gain is None
+    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert {group["label"]: group["mean"]["value"] for group in content["games"][0]["trained"]} == {
+        label: group.mean.value for label, group in groups.items()
+    }
+    assert image.imread(tmp_path / "out" / "small" / "learning.png").std() > 0.02
+    # Again: nothing is trained or played anew.
+    written = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+    (again,), _ = run(path, tmp_path / "out")
+    assert [row.evaluation for row in again.rows] == [row.evaluation for row in first.rows]
+    assert written == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+
+
+def test_agents_are_trained_in_a_folder_only(tmp_path):
+    (path := tmp_path / "trained.yaml").write_text(TRAINED)
+    with pytest.raises(ValueError, match="name a folder"):
+        run(path, None)
+
+
 # -- suites -----------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +226,10 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
             "baseline: greedy",
             "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
         ),
+        ("player: 2048/random", "player: 2048/random\n        train: {algorithm: clone}", "expected a 'player'"),
+        ("player: 2048/random", "train: {algorithm: cloning}", "cloning"),
+        ("player: 2048/random", "train: {algorithm: clone, seeds: 0}", "seeds is 0"),
+        ("player: 2048/random", "train: {algorithm: clone, env_kwargs: {rows: 9}}", "rows"),
         ("games:", "games: [", "while parsing"),
         ("games:", "games: none\nmore:", "unknown key 'more'"),
     ],

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ from rich.text import Text
 
 from mergefall_training.console import console
 from mergefall_training.evaluation import Evaluation, Summary, evaluate
+from mergefall_training.learning import learner
+from mergefall_training.learning.runs import Point, open_run
 from mergefall_training.records import Episode, write_whole
-from mergefall_training.statistics import Interval
+from mergefall_training.statistics import Interval, mean_of_runs
 from mergefall_training.suites import Entry, Game, Suite, load_suite
 from mergefall_training.workers import process_pool
 
@@ -36,12 +38,32 @@ TILE_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """One player's line in the comparison of a game; ``ratio`` is its mean over the mean of the game's baseline."""
+    """One player's line in the comparison of a game; ``ratio`` is its mean over the mean of the game's baseline.
+
+    An agent that was trained for the comparison has the learning ``curve`` of its run; ``group`` is the label that it
+    shares with those of other training seeds. ``batched`` is the player's: its games were played side by side.
+    """
 
     entry: Entry
     evaluation: Evaluation
     summary: Summary
+    batched: bool = False
     ratio: Interval | None = None
+    group: str = ""
+    curve: list[Point] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents trained alike but for the seed: their rows by training seed, and the mean of the means of these.
+
+    ``gain`` is what they have more than those of the game's baseline, seed by seed, where that is a group of as many.
+    """
+
+    label: str
+    rows: list[Row]
+    mean: Interval
+    gain: Interval | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,22 @@ class GameResult:
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         last = max(row.summary.last_seed for row in self.rows)
         return f"{header.env_id} ({rules}), {cap}, {n}, seeds {self.game.seed}-{last}"
+
+    @property
+    def groups(self) -> list[Group]:
+        """The agents that were trained for the comparison, group by group, the highest mean first."""
+        found: dict[str, list[Row]] = {}
+        for row in sorted(self.rows, key=lambda row: row.entry.label):
+            if row.group:
+                found.setdefault(row.group, []).append(row)
+        means = {label: np.array([row.summary.mean.value for row in rows]) for label, rows in found.items()}
+        base = means.get(self.game.baseline or "")
+        groups = []
+        for label, rows in found.items():
+            paired = base is not None and label != self.game.baseline and len(base) == len(rows)
+            gain = mean_of_runs(means[label] - base) if paired else None
+            groups.append(Group(label, rows, mean_of_runs(means[label]), gain))
+        return sorted(groups, key=lambda group: -group.mean.value)
 
     @property
     def all_tiles(self) -> list[int]:
@@ -104,7 +142,7 @@ def compare(
     parallel = executor == "processes" and workers > 1
     with process_pool(workers) if parallel else nullcontext(executor) as shared:
         for game in suite.games:
-            rows = [_play(game, entry, folder, workers, shared, progress) for entry in game.players]
+            rows = [row for entry in game.players for row in _rows(game, entry, folder, workers, shared, progress)]
             result = GameResult(game, sorted(_with_ratios(rows, game), key=lambda row: -row.summary.mean.value))
             print_result(result, screen)
             results.append(result)
@@ -113,9 +151,28 @@ def compare(
     return results
 
 
+def _rows(game: Game, entry: Entry, folder: Path | None, workers: int, executor: Any, progress: bool) -> list[Row]:
+    """The rows of an entry: one, or one for each agent that is trained for it."""
+    if entry.training is None:
+        return [_play(game, entry, folder, workers, executor, progress)]
+    if folder is None:
+        raise ValueError(f"{entry.label!r} is trained for the comparison; name a folder for its runs (out)")
+    rows = []
+    for seed in range(entry.training.seeds):
+        label = entry.label if entry.training.seeds == 1 else f"{entry.label}, seed {seed}"
+        path = folder / game.name / "runs" / replace(entry, label=label).file_name
+        with open_run(path, entry.training.config(game, seed), resume=True, progress=progress) as run:
+            learner(entry.training.algorithm).train(run)
+        trained = replace(entry, player=path.as_posix(), options={"model": "last"}, label=label)
+        row = _play(game, trained, folder, workers, executor, progress)
+        rows.append(replace(row, group=entry.label, curve=run.points))
+    return rows
+
+
 def _play(game: Game, entry: Entry, folder: Path | None, workers: int, executor: Any, progress: bool) -> Row:
+    player = make(entry.player, **entry.options)
     evaluation = evaluate(
-        make(entry.player, **entry.options),
+        player,
         game.env,
         entry.episodes,
         game.seed,
@@ -126,7 +183,7 @@ def _play(game: Game, entry: Entry, folder: Path | None, workers: int, executor:
         executor=executor,
         progress=progress,
     )
-    return Row(entry, evaluation, evaluation.summary())
+    return Row(entry, evaluation, evaluation.summary(), player.batched)
 
 
 def _with_ratios(rows: list[Row], game: Game) -> list[Row]:
@@ -144,6 +201,23 @@ def print_result(result: GameResult, screen: Console) -> None:
     screen.print(Text.assemble((result.game.name, "bold"), ": ", result.conditions), soft_wrap=True)
     screen.print(_table(result))
     screen.print(f"[dim]{_note(result)}[/dim]", highlight=False, soft_wrap=True)
+    if any(len(group.rows) > 1 for group in result.groups):
+        screen.print(_runs_table(result))
+        screen.print("[dim]Over training seeds, with Student's 95% intervals.[/dim]", highlight=False, soft_wrap=True)
+
+
+def _runs_table(result: GameResult) -> Table:
+    """One line per group of agents trained alike, each estimate above its interval."""
+    view = Table(padding=(0, 1, 0, 0), box=None)
+    base = next((group.label for group in result.groups if group.label == result.game.baseline), None)
+    view.add_column("trained alike", overflow="fold", min_width=16)
+    for name in ("runs", f"mean {result.kind.headline}", "of each", *([f"more than {base}"] if base else [])):
+        view.add_column(Text(name), justify="right", overflow="fold")
+    for group in result.groups:
+        means = " ".join(short(row.summary.mean.value) for row in group.rows)
+        cells = [Text(group.label), str(len(group.rows)), _cell(group.mean, short), means]
+        view.add_row(*cells, *([_cell(group.gain, short)] if base else []))
+    return view
 
 
 def _note(result: GameResult) -> str:
@@ -157,6 +231,8 @@ def _note(result: GameResult) -> str:
             f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
             " with the exact Poisson interval, and a ratio has the exact binomial one"
         )
+    if batched := [row.entry.label for row in result.rows if row.batched]:
+        note += f"; ms/{result.kind.turn} of many games side by side: {', '.join(batched)}"
     return f"{note}."
 
 
@@ -170,7 +246,8 @@ def _table(result: GameResult) -> Table:
     names += ["deaths"] if capped and kind.memoryless else []
     for name in names:
         view.add_column(name, justify="right", no_wrap=True)
-    if result.game.baseline is not None:
+    ratios = any(row.ratio for row in result.rows)
+    if ratios:
         view.add_column(Text(f"over {result.game.baseline}"), justify="right", overflow="fold")
     for row in result.rows:
         summary = row.summary
@@ -180,7 +257,7 @@ def _table(result: GameResult) -> Table:
         cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
         cells += [str(summary.capped)] if capped else []
         cells += [str(summary.deaths)] if capped and kind.memoryless else []
-        cells += [] if result.game.baseline is None else [_cell(row.ratio, short)]
+        cells += [_cell(row.ratio, short)] if ratios else []
         view.add_row(*cells)
     return view
 
@@ -296,6 +373,15 @@ def _json(suite: Suite, results: list[GameResult]) -> dict[str, Any]:
                 "max_episode_steps": header.max_episode_steps,
                 "baseline": result.game.baseline,
                 "players": players,
+                "trained": [
+                    {
+                        "label": group.label,
+                        "runs": [row.evaluation.header.player for row in group.rows],
+                        "mean": _finite(asdict(group.mean)),
+                        "gain": None if group.gain is None else _finite(asdict(group.gain)),
+                    }
+                    for group in result.groups
+                ],
             }
         )
     return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name, "games": games}

@@ -152,7 +152,8 @@ def evaluate(
 
     ``player`` is a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``. ``max_episode_steps``
     caps games. ``workers`` processes play side by side (None: one per core; 1: this process); ``executor="ray"`` plays
-    on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations.
+    on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations. The games
+    of a network's policy (`Player.batched`) are played side by side in this process.
 
     ``out`` is a JSON-lines file to which each episode is appended as it ends. The same call on a file that holds some
     of the episodes plays the others; a file of another run, or one that a run is writing to, is a ValueError.
@@ -160,6 +161,8 @@ def evaluate(
     >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
     2
     """
+    from mergefall_training.learning.playing import play_together  # what it imports needs this module
+
     if isinstance(player, str):
         player = make(player)
     episodes = integer("episodes", episodes, 1, SEEDS)
@@ -172,7 +175,8 @@ def evaluate(
     with _recording(out, header) as records:
         done = {s: e for s, e in records.episodes.items() if s in wanted} if records else {}
         missing = [s for s in wanted if s not in done]
-        finished = play_all(job, missing, workers, executor)
+        together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
+        finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
         try:
             with closing(finished), _progress(header.title, done, episodes, progress) as show:
                 for episode in finished:

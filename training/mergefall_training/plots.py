@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import matplotlib
@@ -14,11 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from mergefall_training.statistics import survival
+from mergefall_training.statistics import Interval, mean_of_runs, survival
 
 if TYPE_CHECKING:
     from mergefall_training.comparison import GameResult
-    from mergefall_training.statistics import Interval
 
 # Okabe and Ito's palette, told apart with any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
@@ -28,7 +28,7 @@ PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BD
 def draw(result: GameResult) -> dict[str, bytes]:
     """The game's plots as PNG files by name: the headline figure (``scores`` or ``lines``) with intervals, ``speed``.
 
-    Also ``tiles`` where the game has tiles, ``survival`` where it is memoryless.
+    Also ``tiles`` where the game has tiles, ``survival`` where it is memoryless, ``learning`` where agents are trained.
     """
     headline = result.kind.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
@@ -36,6 +36,8 @@ def draw(result: GameResult) -> dict[str, bytes]:
         figures["tiles"] = _tiles(result)
     if result.kind.memoryless:
         figures["survival"] = _survival(result)
+    if result.groups:
+        figures["learning"] = _learning(result)
     return {name: _png(figure) for name, figure in figures.items()}
 
 
@@ -156,6 +158,40 @@ def _survival(result: GameResult) -> Figure:
     return figure
 
 
+def _learning(result: GameResult) -> Figure:
+    """Mean result against steps for each group of agents trained alike; the other players are horizontal lines.
+
+    A curve is the mean of its runs with Student's interval, of a single run with that of its games.
+    """
+    headline = result.kind.headline
+    others = [row for row in result.rows if not row.group]
+    figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
+    for number, group in enumerate(result.groups):
+        colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
+        steps = [point.step for point in min(curves, key=len)]
+        points = [at_step for at_step in zip(*curves, strict=False)]
+        if len(curves) > 1:
+            found = [mean_of_runs([point.mean for point in at_step]) for at_step in points]
+        else:
+            found = [Interval(point.mean, point.low, point.high) for point in curves[0]]
+        values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
+        axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
+        runs = f", {len(curves)} runs" if len(curves) > 1 else ""
+        axes.plot(steps, values, color=colour, label=f"{group.label}{runs}, N={curves[0][-1].episodes} a point")
+    means = [_seen(row.summary.mean)[0] for row in others]
+    for mean in means:
+        axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
+    last = [point.mean for group in result.groups for row in group.rows for point in row.curve]
+    _headline_axis(axes, "y", [*means, max(last), np.median(last)])
+    axes.set_xlabel("steps of all environments together")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylabel(f"mean {headline}")
+    axes.set_xlim(left=0)
+    _name_points(axes, [row.entry.label for row in others], [axes.get_xlim()[1]] * len(others), means)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
 def _speed(result: GameResult) -> Figure:
     headline, turn = result.kind.headline, result.kind.turn
     figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
@@ -171,12 +207,20 @@ def _speed(result: GameResult) -> Figure:
     axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
     axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    # Labels stand in a column of their own, in the order of the points, so that they never cover each other.
-    places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(np.stack([times, means], 1)))[:, 1])
-    for row, x, y, place in zip(result.rows, times, means, places, strict=True):
+    _name_points(axes, [f"{row.entry.label}, N={row.summary.episodes}" for row in result.rows], times, means)
+    return figure
+
+
+def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike) -> None:
+    """Write labels into a column beside the axes, in the order of their points, so that they never cover each other."""
+    if not labels:
+        return
+    points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
+    places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1])
+    for label, point, place in zip(labels, points, places, strict=True):
         axes.annotate(
-            f"{row.entry.label}, N={row.summary.episodes}",
-            (x, y),
+            label,
+            tuple(point),
             (1.03, place),
             textcoords="axes fraction",
             va="center",
@@ -184,7 +228,6 @@ def _speed(result: GameResult) -> Figure:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4},
         )
-    return figure
 
 
 def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:

@@ -14,22 +14,24 @@ from mergefall_training.cli import main
 from mergefall_training.evaluation import evaluate
 from mergefall_training.learning import sb3
 from mergefall_training.learning.models import load_model, save_model
-from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import CHECKPOINT, open_run, read_config, read_curve, with_gamma
 from mergefall_training.learning.vec_env import make_vec_env
-from mergefall_training.workers import process_pool, task
+from mergefall_training.workers import play_all, process_pool, task
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecMonitor
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+WIDTHS = {"features_extractor_kwargs": {"channels": 4, "features_dim": 4}, "net_arch": []}
+AHEAD = WIDTHS | {"features_extractor_class": "ranks-afterstates"}
+PLACED = WIDTHS | {"features_extractor_class": "board-afterstates"}
 SMALL = {"features_extractor_class": "ranks-conv", "features_extractor_kwargs": {"channels": 4}, "net_arch": []}
 BOARD = {"features_extractor_class": "board-conv", "features_extractor_kwargs": {"channels": 2, "features_dim": 8}}
 ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
 OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
 CHANGED = {
-    "ppo": ON_POLICY | {"policy_kwargs": SMALL},
+    "ppo": ON_POLICY | {"policy_kwargs": AHEAD},
     "maskable-ppo": ON_POLICY | {"policy_kwargs": SMALL, "normalize": True},
     "dqn": OFF_POLICY | {"policy_kwargs": SMALL},
     "qr-dqn": OFF_POLICY | {"policy_kwargs": SMALL | {"n_quantiles": 3}},
@@ -48,7 +50,8 @@ def one_thread():
 def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
     rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
     if env_id == TETRIS:
-        changed = {"policy_kwargs": BOARD | ({"n_quantiles": 3} if algorithm == "qr-dqn" else {})} | changed
+        of_algorithm = {"qr-dqn": BOARD | {"n_quantiles": 3}, "dqn": BOARD}
+        changed = {"policy_kwargs": of_algorithm.get(algorithm, PLACED)} | changed
     settings = CHANGED[algorithm] | changed
     return configure(
         algorithm, env_id, env_kwargs=rules, changed=settings, timesteps=128, interval=48, episodes=3, seed=seed
@@ -139,14 +142,12 @@ def folder(tmp_path_factory):
 
 def test_a_run_folder_is_a_player(folder):
     player = make(str(folder))
-    here = evaluate(player, GAME, 6, 0, {"rows": 2, "cols": 3}, workers=1, progress=False)
-    with process_pool(1) as pool:
-        there = evaluate(player, GAME, 6, 0, {"rows": 2, "cols": 3}, executor=pool, progress=False)
-    assert [e.score for e in here.episodes] == [e.score for e in there.episodes]
+    here = evaluate(player, GAME, 6, 0, {"rows": 2, "cols": 3}, progress=False)  # side by side
     assert here.header.options == {"checksum": load_model(folder / "best.npz").checksum[:16]}
     job = task(player, GAME, {"rows": 2, "cols": 3}, None)
-    together = play_together(job, range(6))
-    timeless = [[{**vars(e), "seconds": 0} for e in episodes] for episodes in (together, here.episodes)]
+    with process_pool(1) as pool:  # one by one, in another process
+        alone = sorted(play_all(job, range(6), 1, pool), key=lambda episode: episode.seed)
+    timeless = [[{**vars(e), "seconds": 0} for e in episodes] for episodes in (alone, here.episodes)]
     assert timeless[0] == timeless[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mergefall_training.learning import learner
 from mergefall_training.learning.models import load_model
 from mergefall_training.learning.runs import model_file
 
+SHIPPED = Path(__file__).parents[1] / "agents"  # those that come with the package
 SHAPES = ("rows", "cols", "pieces", "preview", "placements")  # rules that an agent's network is made for
 
 NO_RULES = ("reward", "shaping", "illegal_limit", "render_mode")
@@ -43,6 +45,8 @@ class Agent(Player):
 
     A subclass has `preferences`. `spec` is what the model says of itself (`models.Model`).
     """
+
+    batched = True
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.spec = spec

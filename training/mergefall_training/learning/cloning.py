@@ -37,6 +37,7 @@ from stable_baselines3.common.utils import get_device
 from mergefall_training.learning import sb3
 from mergefall_training.learning.demonstrations import recorded
 from mergefall_training.learning.games import Game, games
+from mergefall_training.learning.networks import policies_of
 from mergefall_training.learning.runs import Config, Run
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.workers import task
@@ -154,7 +155,7 @@ def make_policy(run: Run, settings: Settings) -> Any:
     config = run.config
     torch.manual_seed(config.first_seed)
     env = gym.make(config.env_id, **config.env_kwargs)
-    policies = sb3.CLASSES["maskable-ppo"].policy_aliases
+    policies = policies_of(sb3.CLASSES["maskable-ppo"])
     kind = policies[choice("policy", settings.policy, policies)]
     kwargs = sb3.policy_kwargs(settings.policy_kwargs or {})
     policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)

@@ -134,6 +134,30 @@ def _2048(boards, rows, cols, log2, begins, actions, rewards, over, inputs):
 
 
 @kernel
+def _moved(boards, rows, cols, after, gains):
+    for i in range(len(boards)):
+        for action in range(4):
+            for c in range(rows * cols):
+                after[i, action, c] = boards[i, c]
+            gains[i, action] = board.move_cells(after[i, action], rows, cols, action)
+
+
+def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """(the four afterstates of each board, by action; the score of the move, -1 where illegal, which changes nothing).
+
+    `boards` are ranks uint8[n, rows, cols]; returns uint8[n, 4, rows, cols] and float32[n, 4].
+
+    >>> after, gains = moved(np.array([[[1, 1], [0, 2]]], np.uint8))
+    >>> after[0, 1].tolist(), gains.tolist()
+    ([[0, 2], [0, 2]], [[-1.0, 4.0, 0.0, 4.0]])
+    """
+    n, rows, cols = boards.shape
+    after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
+    _moved(np.ascontiguousarray(boards).reshape(n, -1), rows, cols, after, gains)
+    return after.reshape(n, 4, rows, cols), gains
+
+
+@kernel
 def _best(begins, over, values, chosen):
     """Write the row of highest value of each game into int64[n], the first of equal ones; -1 for a game without any.
 

@@ -1,13 +1,23 @@
-"""Small networks of our own: what Stable-Baselines3 calls feature extractors, for 2048's ranks and Tetris's boards."""
+"""Small networks of our own for Stable-Baselines3: feature extractors for both games, and a policy over afterstates."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import gymnasium as gym
+import numpy as np
 import torch
+from mergefall.tetris.pieces import PIECE_SETS
+from mergefall.tetris.settings import Settings
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
+
+from mergefall_training.learning.inputs import afterstates, inputs_of, moved
 
 
 class RanksConv(BaseFeaturesExtractor):
@@ -21,19 +31,50 @@ class RanksConv(BaseFeaturesExtractor):
     def __init__(self, observation_space: gym.spaces.Box, channels: int = 128) -> None:
         rows, cols = observation_space.shape
         self.ranks = int(observation_space.high.max()) + 1
-        second = min(2, rows - 1), min(2, cols - 1)
-        super().__init__(observation_space, channels * (rows - second[0]) * (cols - second[1]))
-        self.layers = nn.Sequential(
-            nn.Conv2d(self.ranks, channels, 2),
-            nn.ReLU(),
-            nn.Conv2d(channels, channels, second),
-            nn.ReLU(),
-            nn.Flatten(),
-        )
+        self.second = min(2, rows - 1), min(2, cols - 1)
+        super().__init__(observation_space, channels * (rows - self.second[0]) * (cols - self.second[1]))
+        self.near = nn.Linear(4 * self.ranks, channels)
+        self.far = nn.Linear(self.second[0] * self.second[1] * channels, channels)
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        planes = nn.functional.one_hot(observations.long(), self.ranks)
-        return self.layers(planes.permute(0, 3, 1, 2).float())
+        planes = nn.functional.one_hot(observations.long(), self.ranks).float()
+        near = self.near(_windows(planes, 2, 2)).relu()
+        return self.far(_windows(near, *self.second)).relu().flatten(1)
+
+
+class RanksAfterstates(BaseFeaturesExtractor):
+    """2048: the board that each move leaves, all four through the same two layers, and what the move scores.
+
+    Takes float[n, rows, cols] and gives float[n, 4 · features_dim + 4]. Each rank is one of `rows·cols + 2` planes; the
+    first layer sees one row or column at a time, the second all of them. The network need not learn how tiles slide and
+    merge, and what it learns of one move's board it knows of the others'. An illegal move leaves the board as it is.
+    """
+
+    def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
+        rows, cols = observation_space.shape
+        super().__init__(observation_space, 4 * features_dim + 4)
+        self.ranks = int(observation_space.high.max()) + 1
+        self.across = nn.Linear(cols * self.ranks, channels)
+        self.down = nn.Linear(rows * self.ranks, channels)
+        self.last = nn.Linear((rows + cols) * channels, features_dim)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        found = moved(observations.cpu().numpy().astype(np.uint8))
+        boards, gains = (torch.from_numpy(part).to(observations.device) for part in found)
+        planes = nn.functional.one_hot(boards.flatten(0, 1).long(), self.ranks).float()
+        lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
+        seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
+        return torch.cat([seen.view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
+
+
+def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
+    """What each window of a size sees: [n, r, c, k] to [n, r − rows + 1, c − cols + 1, rows · cols · k].
+
+    A linear layer of it is a convolution, on a processor quicker than `nn.Conv2d` for images as small as these.
+    """
+    down, across = planes.shape[1] - rows + 1, planes.shape[2] - cols + 1
+    seen = [planes[:, r : r + down, c : c + across] for r in range(rows) for c in range(cols)]
+    return torch.cat(seen, dim=3)
 
 
 class BoardConv(BaseFeaturesExtractor):
@@ -68,5 +109,95 @@ class BoardConv(BaseFeaturesExtractor):
         return self.last(torch.cat([columns, tops, filled, steps, *pieces], dim=1))
 
 
-EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {"ranks-conv": RanksConv, "board-conv": BoardConv}
+class BoardAfterstates(BaseFeaturesExtractor):
+    """Tetris: the board that each legal placement leaves, all through the same layers; for `AfterstatesPolicy`.
+
+    Takes the observation as Stable-Baselines3 prepares it and gives float[n, (actions + 1) · features_dim]: for each
+    action what its afterstate is like (`inputs.py`: heights, holes, wells and so on; also what it pays, whether it is
+    fatal, and the pieces that follow), zeros where it is illegal; then the highest of each feature over all actions.
+    `placements` is the environment's, which observations do not show.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Dict,
+        channels: int = 64,
+        features_dim: int = 16,
+        placements: Literal["drop", "slide"] = "drop",
+    ) -> None:
+        rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
+        five = observation_space["piece"] == gym.spaces.Discrete(len(PIECE_SETS["five"].names))
+        self.settings = Settings(cols, rows, "five" if five else "tetromino", placements=placements)
+        super().__init__(observation_space, (self.settings.n_actions + 1) * features_dim)
+        self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
+        self.layers = nn.Sequential(
+            nn.Linear(inputs_of(self.settings) + 2 + self.following, channels),
+            nn.ReLU(),
+            nn.Linear(channels, features_dim),
+            nn.ReLU(),
+        )
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        board, actions = observations["board"], self.settings.n_actions
+        n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
+        seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
+        table = afterstates(seen, self.settings)
+        games = np.repeat(np.arange(n), np.diff(table.begins))
+        columns = [table.inputs, table.rewards[:, None], table.over[:, None].astype(np.float32)]
+        rows = torch.from_numpy(np.concatenate(columns, axis=1)).to(board.device)
+        if self.following:
+            following = observations["next"].reshape(n, -1)[torch.from_numpy(games).to(board.device)]
+            rows = torch.cat([rows, following], dim=1)
+        found = self.layers(rows)
+        places = torch.from_numpy(games * actions + table.actions).to(board.device)
+        each = found.new_zeros(n * actions, found.shape[1]).index_copy(0, places, found).view(n, actions, -1)
+        return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
+
+
+class EachAction(nn.Module):
+    """One linear map, the same for each action, of what the features say of that action: [n, …] to [n, actions]."""
+
+    def __init__(self, actions: int, features: int) -> None:
+        super().__init__()
+        self.shape, self.linear = (actions, features), nn.Linear(features, 1)
+
+    def forward(self, latent: torch.Tensor) -> torch.Tensor:
+        return self.linear(latent[:, : self.shape[0] * self.shape[1]].unflatten(1, self.shape))[:, :, 0]
+
+
+class _Afterstates:
+    """A policy whose action network is `EachAction`; the extractor gives `features_dim` features to each action."""
+
+    def _build(self: Any, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)  # pyright: ignore[reportAttributeAccessIssue]
+        actions, features = int(self.action_space.n), self.features_dim
+        if self.mlp_extractor.latent_dim_pi != features or features % (actions + 1):
+            raise ValueError(
+                f"net_arch is {self.net_arch}; AfterstatesPolicy takes [] and the extractor of afterstates"
+            )
+        self.action_net = EachAction(actions, features // (actions + 1))
+        self.action_net.apply(partial(self.init_weights, gain=0.01))
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+class AfterstatesPolicy(_Afterstates, ActorCriticPolicy):
+    """For PPO."""
+
+
+class MaskableAfterstatesPolicy(_Afterstates, MaskableActorCriticPolicy):
+    """For MaskablePPO."""
+
+
+def policies_of(algorithm: Any) -> dict[str, type]:
+    """The policies of a class of Stable-Baselines3 by their names, ours among them."""
+    own = {MaskablePPO: MaskableAfterstatesPolicy, PPO: AfterstatesPolicy}
+    return algorithm.policy_aliases | ({"AfterstatesPolicy": own[algorithm]} if algorithm in own else {})
+
+
+EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    "ranks-conv": RanksConv,
+    "ranks-afterstates": RanksAfterstates,
+    "board-conv": BoardConv,
+    "board-afterstates": BoardAfterstates,
+}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -15,23 +15,28 @@ from mergefall_training.learning.env_wrappers import wrapped
 from mergefall_training.records import Episode, episode_from
 from mergefall_training.workers import Task
 
+AT_ONCE = 256
 _FIGURES = ("score", "max_tile", "lines", "pieces")
 
 
-def play_together(job: Task, seeds: Sequence[int], env_wrapper: Any = None) -> list[Episode]:
-    """The task's episodes from ``seeds``, as `workers.play_all` plays them; a game's ``seconds`` are its share.
+def play_together(job: Task, seeds: Sequence[int], env_wrapper: Any = None) -> Generator[Episode]:
+    """The task's episodes from ``seeds`` as `workers.play_all` plays them, each as it ends.
 
-    With `env_wrapper` they are played in an environment so wrapped (`env_wrappers.wrapped`).
-
-    The player is one that remembers nothing.
+    A game's ``seconds`` are its share of the time that all took. With `env_wrapper` they are played in an environment
+    so wrapped (`env_wrappers.wrapped`). The player is one that remembers nothing.
 
     >>> from mergefall_training.workers import task
     >>> from mergefall_baselines import make
     >>> job = task(make("2048/greedy"), "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, None)
-    >>> [episode.seed for episode in play_together(job, [5, 6])]
+    >>> sorted(episode.seed for episode in play_together(job, [5, 6]))
     [5, 6]
     """
-    start, player = perf_counter(), job.player
+    for first in range(0, len(seeds), AT_ONCE):
+        yield from _play(job, seeds[first : first + AT_ONCE], env_wrapper)
+
+
+def _play(job: Task, seeds: Sequence[int], env_wrapper: Any) -> Generator[Episode]:
+    player = job.player
     assert isinstance(player, Player)
     assert player.start(0) is None
     native = gym.make_vec(
@@ -40,18 +45,18 @@ def play_together(job: Task, seeds: Sequence[int], env_wrapper: Any = None) -> l
     envs = wrapped(native, env_wrapper)
     observations, _ = envs.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped along and not looked at
-    actions, length, found = np.zeros(len(seeds), dtype=np.int64), 0, {}
+    actions, length, seconds = np.zeros(len(seeds), dtype=np.int64), 0, 0.0
     while playing.size:
+        begun = perf_counter()
         actions[:] = 0
         actions[playing] = player.act(_rows(observations, playing))
         observations, _, terminated, truncated, infos = envs.step(actions)
-        length += 1
+        length, seconds = length + 1, seconds + (perf_counter() - begun) / playing.size
         for i in playing[(terminated | truncated)[playing]]:
             figures = {name: int(infos[name][i]) for name in _FIGURES if name in infos}
-            found[int(i)] = {"seed": seeds[i], "length": length, "terminated": bool(terminated[i]), **figures}
+            record = {"seed": seeds[i], "length": length, "terminated": bool(terminated[i]), "seconds": seconds}
+            yield episode_from(record | figures)
         playing = playing[~(terminated | truncated)[playing]]
-    share = (perf_counter() - start) / sum(record["length"] for record in found.values())
-    return [episode_from(found[i] | {"seconds": share * found[i]["length"]}) for i in range(len(seeds))]
 
 
 def _without_rendering(kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from typing import Any, BinaryIO
 
 from mergefall import __version__
 from mergefall.checks import choice, integer
-from mergefall_baselines import Player
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
 
@@ -158,8 +157,8 @@ class Run:
         unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
         job = task(player, config.env_id, unshaped, config.max_episode_steps)
         seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
-        compiled = type(player).play is not Player.play  # a loop of whole episodes, quicker than many games together
-        episodes = list(map(job.starter(), seeds)) if compiled else play_together(job, seeds)
+        played = play_together(job, seeds) if player.batched else map(job.starter(), seeds)
+        episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
         if point.mean > max((before.mean for before in self.points), default=float("-inf")):

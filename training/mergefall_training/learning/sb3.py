@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learning.agents import Agent
 from mergefall_training.learning.models import load_model
-from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS
+from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS, policies_of
 from mergefall_training.learning.runs import Run, model_file
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.learning.vec_env import make_vec_env
@@ -90,7 +90,7 @@ def build(run: Run) -> tuple[Any, Envs]:
     if "policy_kwargs" in given:
         arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"])
     try:
-        model = kind(policy, envs.top, seed=config.first_seed, device=run.device, **arguments)
+        model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=run.device, **arguments)
     except (AssertionError, TypeError, AttributeError) as error:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
     return model, envs
@@ -118,7 +118,7 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapp
     for name in given:
         if name not in known:
             raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
-    policies = CLASSES[algorithm].policy_aliases
+    policies = policies_of(CLASSES[algorithm])
     if policy not in policies:
         raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
     if not isinstance(n_envs, int) or isinstance(n_envs, bool) or n_envs < 1:
@@ -305,7 +305,7 @@ class PolicyAgent(Agent):
         super().__init__(spec)
         network = spec["network"]
         env = environment(spec["env_id"], spec["env_kwargs"])
-        kind = CLASSES[spec["algorithm"]].policy_aliases[network["policy"]]
+        kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
         self.policy = kind(
             env.observation_space, env.action_space, lambda _: 0.0, **policy_kwargs(network.get("policy_kwargs", {}))
         )

@@ -17,13 +17,20 @@ the players that all play from the same seeds::
             options: {heuristic: nneonneo}  # may be left out, as may the next two
             label: greedy by nneonneo       # player and options
             episodes: 30                    # the game's: for players that take long
+          - train: {algorithm: maskable-ppo, timesteps: 200000, seeds: 3}
+            label: MaskablePPO              # the algorithm
+
+In place of a player, ``train`` says how agents are trained for the comparison, one for each training seed from 0 on.
+What it leaves out is the preset's: ``timesteps``, ``interval``, ``hyperparameters``, ``max_episode_steps``, and
+``env_kwargs`` beside the game's, such as a reward or ``shaping``; what they play afterwards is the game itself.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,13 +44,46 @@ _REQUIRED: Any = object()
 
 
 @dataclass(frozen=True)
+class Training:
+    """How the agents of an entry are trained before they play: one run for each of the training seeds 0 to seeds − 1.
+
+    The rest is what `learning.presets.configure` takes.
+    """
+
+    algorithm: str
+    seeds: int
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+    hyperparameters: dict[str, Any]
+    timesteps: int | None
+    interval: int | None
+
+    def config(self, game: Game, seed: int) -> Any:
+        """The configuration of a run (`learning.runs.Config`)."""
+        # Imported late: it brings compiled code, which listing the suites does not need.
+        from mergefall_training.learning.presets import configure
+
+        return configure(
+            self.algorithm,
+            game.env,
+            env_kwargs=game.env_kwargs | self.env_kwargs,
+            max_episode_steps=self.max_episode_steps,
+            changed=self.hyperparameters,
+            timesteps=self.timesteps,
+            interval=self.interval,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: a player and how many episodes it plays."""
+    """What plays: a player, or agents to be trained (`player` is "" then), and how many episodes each."""
 
     player: str
     options: dict[str, Any]
     label: str
     episodes: int
+    training: Training | None = None
 
     @property
     def file_name(self) -> str:
@@ -129,7 +169,12 @@ def _game(content: Any, where: str) -> Game:
     labels = [entry.label for entry in entries]
     if given["baseline"] not in (None, *labels):
         raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
-    return Game(**given, players=tuple(entries))
+    game = Game(**given, players=tuple(entries))
+    for entry in entries:
+        if entry.training is not None:
+            with _named(f"game {game.name}, {entry.label}"):
+                entry.training.config(game, seed=0)
+    return game
 
 
 def _entry(content: Any, where: str, episodes: int) -> Entry:
@@ -137,19 +182,55 @@ def _entry(content: Any, where: str, episodes: int) -> Entry:
     from mergefall_baselines import make
 
     given = _fields(
-        content, where, player=(str, _REQUIRED), options=(dict, {}), label=(str, None), episodes=(int, episodes)
+        content,
+        where,
+        player=(str, ""),
+        options=(dict, {}),
+        label=(str, None),
+        episodes=(int, episodes),
+        train=(dict, None),
     )
+    training = given.pop("train")
+    if bool(given["player"]) == bool(training) or (training and given["options"]):
+        raise ValueError(f"{where} is {content!r}; expected a 'player', perhaps with 'options', or 'train'")
     given["options"] = {str(name): value for name, value in given["options"].items()}
-    try:
-        make(given["player"], **given["options"])
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    if training:
+        given["training"] = _training(training, f"{where}: train")
+    else:
+        with _named(where):
+            make(given["player"], **given["options"])
     if given["label"] is None:
         options = [f"{name}={value}" for name, value in given["options"].items()]
-        given["label"] = " ".join([given["player"].partition("/")[2], *options])
+        given["label"] = training["algorithm"] if training else " ".join([given["player"].partition("/")[2], *options])
     if given["episodes"] < 1:
         raise ValueError(f"{where}: episodes is {given['episodes']}; expected at least 1")
     return Entry(**given)
+
+
+def _training(content: Any, where: str) -> Training:
+    given = _fields(
+        content,
+        where,
+        algorithm=(str, _REQUIRED),
+        seeds=(int, 1),
+        env_kwargs=(dict, {}),
+        max_episode_steps=(int, None),
+        hyperparameters=(dict, {}),
+        timesteps=(int, None),
+        interval=(int, None),
+    )
+    if given["seeds"] < 1:
+        raise ValueError(f"{where}: seeds is {given['seeds']}; expected at least 1, how many runs there are")
+    return Training(**given)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """A ValueError that is raised in here says where in the suite."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _fields(content: Any, where: str, **fields: tuple[type, Any]) -> dict[str, Any]:
