@@ -6,6 +6,7 @@ takes any player; ``play`` plays one whole episode, in the gym loop here and in 
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -133,9 +134,11 @@ def play_in_env(
 ) -> Trajectory:
     """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
 
-    ``player`` is anything with ``predict``; a player with ``start`` is started with the episode's seed.
+    ``player`` is anything with ``predict``; a player with ``start`` is started with the episode's seed. Where
+    ``predict`` takes ``action_masks``, as MaskablePPO's does, it is told what is legal.
     """
     env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
+    masked = "action_masks" in inspect.signature(player.predict).parameters
     try:
         observation, info = env.reset(seed=seed)
         state = player.start(seed) if isinstance(player, Player) else None
@@ -143,7 +146,8 @@ def play_in_env(
         terminated = truncated = False
         while not (terminated or truncated):
             first = np.array([not actions])
-            action, state = player.predict(observation, state, episode_start=first, deterministic=True)
+            masks = {"action_masks": info["action_mask"].astype(np.bool_)} if masked else {}
+            action, state = player.predict(observation, state, episode_start=first, deterministic=True, **masks)
             observation, _, terminated, truncated, info = env.step(int(action))
             actions.append(int(action))
     finally:

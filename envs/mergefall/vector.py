@@ -117,7 +117,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         else:
             self._begin(np.flatnonzero(mask), start)
             self._look(self._everyone, seen)
-        infos = self._infos(seen, self._unpaid(), mask)
+        infos = _infos(self._columns(seen), self._unpaid(), mask)
         for key in self._columns(seen):
             infos[key][~mask] = 0
         self._ended[mask] = False
@@ -145,7 +145,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
-        infos.update(self._infos(seen, paid, np.ones(self.num_envs, dtype=np.bool_)))
+        infos.update(_infos(self._columns(seen), paid, np.ones(self.num_envs, dtype=np.bool_)))
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
 
     def _unpaid(self) -> NDArray[np.float64] | None:
@@ -171,29 +171,26 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin the games that have ended anew; returns what they showed at their ends."""
         which = np.flatnonzero(self._ended)
-        final = self._empty()
-        for kept, column in zip(final, seen, strict=True):
-            kept[:] = 0
-            kept[which] = column[which]
-        last = self._observations(final)
-        observations = np.full(self.num_envs, None, dtype=object)
-        for i in which:
-            observations[i] = {k: v[i].copy() for k, v in last.items()} if isinstance(last, dict) else last[i].copy()
+        shown = type(seen)(*(column[which] for column in seen))
+        last, observations = self._observations(shown), np.full(self.num_envs, None, dtype=object)
+        if isinstance(last, dict):
+            rows = (dict(zip(last, row, strict=True)) for row in zip(*last.values(), strict=True))
+        else:
+            rows = iter(last)
+        for i, row in zip(which, rows, strict=True):
+            observations[i] = row
+        final = {}
+        for key, column in self._columns(shown).items():
+            final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)
+            final[key][which] = column
         last_paid = None
         if paid is not None:
             last_paid = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
         self._begin(which, None)
         self._look(which, seen)
-        infos = {"final_obs": observations, "final_info": self._infos(final, last_paid, self._ended)}
+        infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
-
-    def _infos(self, seen: Any, paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
-        columns = self._columns(seen)
-        if paid is not None:
-            columns["shaping"] = paid
-        return columns | {f"_{key}": mask.copy() for key in columns}
 
     def _checked_actions(self, actions: Any) -> NDArray[np.int64]:
         actions = np.asarray(actions)
@@ -243,3 +240,10 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def clone_state(self) -> NDArray[np.uint64]:
         """All games, random streams and steps of the episodes included; row i suits a single environment too."""
         return self._states.copy()
+
+
+def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
+    if paid is not None:
+        columns["shaping"] = paid
+    return columns | {f"_{key}": mask.copy() for key in columns}

@@ -31,7 +31,6 @@ from mergefall_training.workers import task
 ENV = "mergefall/Game2048-v0"
 TEACHER = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
 MINIMIZER = {"adversary": {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.1}}
-PPO = {"n_envs": 64, "n_steps": 64, "batch_size": 512}  # smaller rollouts than the preset's: more updates in few steps
 TEACHER_GAMES = 100
 
 
@@ -67,7 +66,7 @@ def result(folder: Path, games: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/ways"))
-    parser.add_argument("--steps", type=int, default=200_000)
+    parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--games", type=int, default=200)
     asked = parser.parse_args()
@@ -89,7 +88,7 @@ def main() -> None:
                 train(cloned, "clone", {"teacher": TEACHER, "games": TEACHER_GAMES}, steps, seed)
                 changed = {"warm_start": str(cloned / "model.npz")}
                 print(f"  moves matched: {read_curve(cloned)[-1].figures['matched']:.3f}", result(cloned, asked.games))
-            train(folder, "maskable-ppo", PPO | changed, steps, seed)
+            train(folder, "maskable-ppo", changed, steps, seed)
             found.append(result(folder, asked.games))
         columns = {name: [one[name] for one in found] for name in found[0]}
         texts = [

@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import matplotlib
 import numpy as np
@@ -15,10 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall_training.results import GameResult
 from mergefall_training.statistics import Interval, mean_of_runs, survival
-
-if TYPE_CHECKING:
-    from mergefall_training.comparison import GameResult
 
 # Okabe and Ito's palette, told apart with any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"

@@ -1,7 +1,11 @@
 """Learners of Stable-Baselines3: a run that was stopped ends as an unbroken one; its folder is a player."""
 
 import json
+import os
 import pickle
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -129,6 +133,33 @@ def stopping_at(step):
     return on_step
 
 
+def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):
+    folder, settings = tmp_path / "killed", CHANGED["maskable-ppo"]
+    command = ["train", "maskable-ppo", "--env-option", "rows=2", "--env-option", "cols=3", "--timesteps", "1600"]
+    command += ["--interval", "100", "--episodes", "2", "--device", "cpu"]
+    command += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    limited = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mergefall_training", *command, "--out", str(folder)],
+        env=limited,
+        stderr=subprocess.PIPE,
+    )
+    while not (folder / "checkpoint.npz").exists() or len(read_curve(folder)) < 4:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    reached = read_curve(folder)[-1].step
+    assert load_checkpoint_step(folder) >= reached - 100 - ON_POLICY["n_envs"] * ON_POLICY["n_steps"]
+    for out in (folder, tmp_path / "unbroken"):
+        main([*command, "--out", str(out), *(["--resume"] if out == folder else [])])
+    assert end_of(folder)[2:] == end_of(tmp_path / "unbroken")[2:]
+
+
+def load_checkpoint_step(folder):
+    return read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)[0]["step"]
+
+
 def test_seeds_make_runs_different_and_repeatable(tmp_path):
     one, same = train(tmp_path / "one", config()), train(tmp_path / "same", config())
     other = train(tmp_path / "other", config(seed=1))
@@ -192,6 +223,9 @@ def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
     returns, lengths = evaluate_policy(model, envs, 8, return_episode_rewards=True)
     assert len(returns) == len(lengths) == 8
     assert min(returns) > 0
+    # Our own evaluation tells the model what is legal, too: no game ends for illegal moves.
+    played = evaluate(model, GAME, 8, env_kwargs={"rows": 2, "cols": 3}, workers=1, progress=False)
+    assert all(episode.terminated for episode in played.episodes)
 
 
 @pytest.mark.parametrize(

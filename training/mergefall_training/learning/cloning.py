@@ -37,7 +37,7 @@ from stable_baselines3.common.utils import get_device
 from mergefall_training.learning import sb3
 from mergefall_training.learning.demonstrations import recorded
 from mergefall_training.learning.games import Game, games
-from mergefall_training.learning.networks import policies_of
+from mergefall_training.learning.networks import parameters_of, policies_of
 from mergefall_training.learning.runs import Config, Run
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.workers import task
@@ -256,7 +256,7 @@ def learn(policy: Any, moves: Moves, vf_coef: float) -> float:
 
 def model_of(policy: Any, scale: tuple[float, float]) -> dict[str, NDArray[Any]]:
     """The policy's parameters, its values being scaled."""
-    arrays = {name: tensor.cpu().numpy() for name, tensor in policy.state_dict().items()}
+    arrays = parameters_of(policy)
     factor, shift = scale
     scaled = {"weight": arrays["value_net.weight"] * factor, "bias": arrays["value_net.bias"] * factor + shift}
     return arrays | {f"value_net.{name}": array.astype(np.float32) for name, array in scaled.items()}

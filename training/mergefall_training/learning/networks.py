@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.settings import Settings
+from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import PPO
@@ -192,6 +194,25 @@ def policies_of(algorithm: Any) -> dict[str, type]:
     """The policies of a class of Stable-Baselines3 by their names, ours among them."""
     own = {MaskablePPO: MaskableAfterstatesPolicy, PPO: AfterstatesPolicy}
     return algorithm.policy_aliases | ({"AfterstatesPolicy": own[algorithm]} if algorithm in own else {})
+
+
+def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
+    """A policy's parameters, each by one name, however many parts share it; those of target networks are left out."""
+    named = policy.named_parameters()
+    return {name: parameter.detach().cpu().numpy() for name, parameter in named if "_target." not in name}
+
+
+def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Give a policy the parameters that `parameters_of` returned, its target networks too; a ValueError if none fit."""
+    shapes = {name: array.shape for name, array in parameters_of(policy).items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    if found != shapes:
+        differences = sorted(f"{name} {shape}" for name, shape in found.items() ^ shapes.items())
+        raise ValueError(f"the arrays do not fit the network: they differ in {', '.join(differences)}")
+    with torch.no_grad():
+        for name, parameter in policy.named_parameters():
+            array = arrays[name.replace("_target.", ".")]
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {

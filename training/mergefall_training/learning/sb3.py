@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learning.agents import Agent
 from mergefall_training.learning.models import load_model
-from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS, policies_of
+from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS, parameters_of, policies_of, set_parameters
 from mergefall_training.learning.runs import Run, model_file
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.learning.vec_env import make_vec_env
@@ -106,11 +106,10 @@ def warm_start(model: Any, config: Any) -> None:
     for name in asked:
         if theirs[name] != asked[name]:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
-    arrays = {name: torch.from_numpy(array) for name, array in found.arrays.items()}
     try:
-        model.policy.load_state_dict(arrays)
-    except RuntimeError as error:
-        raise ValueError(f"warm_start: the arrays of {path} do not fit the network of {config.algorithm}") from error
+        set_parameters(model.policy, found.arrays)
+    except ValueError as error:
+        raise ValueError(f"warm_start: {path}: {error}") from error
 
 
 def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
@@ -294,8 +293,7 @@ def _each(part: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
 def agent_of(model: Any, hyperparameters: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """(arrays, network) of an algorithm, as `player` takes them."""
     network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
-    parameters = model.policy.state_dict().items()
-    return {name: tensor.cpu().numpy() for name, tensor in parameters if "_target." not in name}, network
+    return parameters_of(model.policy), network
 
 
 class PolicyAgent(Agent):
@@ -310,11 +308,7 @@ class PolicyAgent(Agent):
             env.observation_space, env.action_space, lambda _: 0.0, **policy_kwargs(network.get("policy_kwargs", {}))
         )
         env.close()
-        missing, unexpected = self.policy.load_state_dict(
-            {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, strict=False
-        )
-        if unexpected or any("_target." not in name for name in missing):
-            raise ValueError(f"the model's arrays do not fit its network: without {missing}, with {unexpected}")
+        set_parameters(self.policy, arrays)
         self.policy.set_training_mode(False)
 
     def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:

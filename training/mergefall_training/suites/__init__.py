@@ -22,7 +22,8 @@ the players that all play from the same seeds::
 
 In place of a player, ``train`` says how agents are trained for the comparison, one for each training seed from 0 on.
 What it leaves out is the preset's: ``timesteps``, ``interval``, ``hyperparameters``, ``max_episode_steps``, and
-``env_kwargs`` beside the game's, such as a reward or ``shaping``; what they play afterwards is the game itself.
+``env_kwargs`` beside the game's, such as a reward or ``shaping``; what they play afterwards is the game itself. Its
+``episodes`` (30) are those of each point of the learning curve.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Training:
     hyperparameters: dict[str, Any]
     timesteps: int | None
     interval: int | None
+    episodes: int
 
     def config(self, game: Game, seed: int) -> Any:
         """The configuration of a run (`learning.runs.Config`)."""
@@ -71,6 +73,7 @@ class Training:
             changed=self.hyperparameters,
             timesteps=self.timesteps,
             interval=self.interval,
+            episodes=self.episodes,
             seed=seed,
         )
 
@@ -218,6 +221,7 @@ def _training(content: Any, where: str) -> Training:
         hyperparameters=(dict, {}),
         timesteps=(int, None),
         interval=(int, None),
+        episodes=(int, 30),
     )
     if given["seeds"] < 1:
         raise ValueError(f"{where}: seeds is {given['seeds']}; expected at least 1, how many runs there are")
