@@ -48,14 +48,16 @@ class Evaluate:
     def run(self) -> None:
         from mergefall_baselines import make
 
-        from mergefall_training.comparison import GameResult, Row, print_result
+        from mergefall_training.comparison import print_result
         from mergefall_training.console import console
         from mergefall_training.evaluation import evaluate
+        from mergefall_training.results import GameResult, Row
         from mergefall_training.suites import Entry, Game
 
         env, kwargs = game_of(self.player, self.env, self.env_option)
+        player = make(self.player, **parse_options(self.option))
         evaluation = evaluate(
-            make(self.player, **parse_options(self.option)),
+            player,
             env,
             self.episodes,
             self.seed,
@@ -68,7 +70,7 @@ class Evaluate:
         header = evaluation.header
         entry = Entry(header.player, header.options, header.title, self.episodes)
         game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
-        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary())]), console())
+        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary(), player.batched)]), console())
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """`quick`, `documented`, `prairie-fire`, `tetris`, or a YAML file of one's own."""
+    """`quick`, `documented`, `prairie-fire`, `tetris`, `maskable-ppo`, `potentials`, or a YAML file of one's own."""
     out: Path | None = None
     """Folder for episodes, results and plots; results/SUITE unless told. The same command on it resumes."""
     workers: int | None = None
@@ -146,7 +148,7 @@ class TunePreset:
     """
 
     algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for Tetris `cross-entropy`, `cma-es`."""
     space: Options = field(default_factory=list)
     """Where to search one of the hyper-parameters, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
     `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
@@ -202,7 +204,7 @@ class Train:
     """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
 
     algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for Tetris `cross-entropy`, `cma-es`."""
     env: str = "mergefall/Game2048-v0"
     """The environment's id."""
     env_option: Options = field(default_factory=list)

@@ -252,8 +252,13 @@ def test_bad_settings(changed):
         Settings(**changed)
 
 
-@pytest.mark.parametrize("algorithm", sorted(load_yaml((FOLDER / "spaces.yaml").read_text())))
-@pytest.mark.parametrize("env_id", ["mergefall/Game2048-v0", "mergefall/Tetris-v0"])
+def presets():
+    for algorithm in sorted(load_yaml((FOLDER / "spaces.yaml").read_text())):
+        for env_id in load_yaml((FOLDER / f"{algorithm}.yaml").read_text(encoding="utf-8")):
+            yield algorithm, env_id
+
+
+@pytest.mark.parametrize(("algorithm", "env_id"), list(presets()))
 def test_usual_spaces_hold_their_presets(algorithm, env_id, tmp_path, monkeypatch):
     class TriedError(Exception):
         pass

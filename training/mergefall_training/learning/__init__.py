@@ -20,8 +20,10 @@ ALGORITHMS = {
     "qr-dqn": "sb3",
     "clone": "cloning",
     "afterstate": "afterstate",
+    "cross-entropy": "evolving",
+    "cma-es": "evolving",
 }
-_EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna")
+_EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna", "cma")
 
 
 def learner(algorithm: str) -> Any:

@@ -1,0 +1,105 @@
+"""Evolved weights: the one-piece player of Tetris whose evaluation's weights were learnt from whole games.
+
+What is learnt, and how, is in `evolution.py`; the player here is `tetris/greedy` with these weights. It runs compiled
+and needs nothing but the search players.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, make_dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from mergefall.tetris import EVALUATIONS
+from mergefall.tetris.evaluations import Evaluation, evaluation
+from mergefall.tetris.evaluations.linear import FEATURES, Linear
+from mergefall_baselines import Player
+from mergefall_baselines.tetris.base import RULES
+from mergefall_baselines.tetris.greedy import Greedy
+from numpy.typing import NDArray
+
+from mergefall_training.learning import import_learning
+from mergefall_training.tuning import weights_of
+
+SHOWN = ("cols", "rows", "preview")  # rules that an observation shows
+
+
+def evaluation_of(spec: Any) -> Evaluation:
+    """An evaluation by its name, from a mapping of `name` and options, or from a list of features of `linear.py`.
+
+    >>> evaluation_of("bcts").term_names == evaluation_of(list(evaluation_of("bcts").term_names)).term_names
+    True
+    """
+    if not isinstance(spec, list):
+        return evaluation(spec)
+    if not spec or len(set(map(str, spec))) < len(spec) or not set(map(str, spec)) <= set(FEATURES):
+        raise ValueError(f"evaluation is {spec!r}; expected some of {', '.join(FEATURES)}, each once")
+    return _linear(tuple(name for name in FEATURES if name in spec))
+
+
+@cache
+def _linear(features: tuple[str, ...]) -> Linear:
+    """A weighted sum of these features, in the order of `FEATURES`; of a known one's class, if it has the same ones."""
+    for known in EVALUATIONS.values():
+        if isinstance(known, Linear) and set(known.term_names) == set(features):
+            return known
+    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # kernels are told apart by it
+    fields = [(feature, float, field(default=0.0)) for feature in features]
+    namespace = {"name": name, "term_names": features, "__module__": __name__}
+    return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)()
+
+
+def names_of(known: Evaluation) -> list[str]:
+    """The names of an evaluation's weights.
+
+    >>> names_of(evaluation_of("two-tetrad"))
+    ['f1', 'f2', 'f3', 'f4', 'f5', 'f6', 'f7', 'f8']
+    """
+    return list(weights_of(known.to_json()))
+
+
+def weighted(known: Evaluation, weights: NDArray[np.float64]) -> Evaluation:
+    """An evaluation with other weights, in the order of `names_of`."""
+    return replace(known, **dict(zip(names_of(known), weights.tolist(), strict=True)))
+
+
+class Evolved(Greedy):
+    """The placement of highest value by the learnt weights, as `tetris/greedy` plays it; `evaluation` holds them.
+
+    It plays by any rules; those that an observation does not show are the ones it was trained with, unless `evaluate`
+    or `play` knows better.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], learnt: Evaluation) -> None:
+        super().__init__(learnt)
+        self.defaults = {name: spec["env_kwargs"][name] for name in RULES if name not in SHOWN}
+
+    def __copy__(self) -> Evolved:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+        player = super().with_rules(rules)
+        player.options = self.options  # those of a file of arrays, which rules are none of
+        return player
+
+
+def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
+    """The player of a model: the array ``weights`` float64[k] for the ``evaluation`` in its spec's ``network``.
+
+    ``names`` there says whose weights they are, in order. What does not fit is a ValueError.
+    """
+    network = spec["network"]
+    known, weights = evaluation_of(network.get("evaluation")), arrays.get("weights", np.empty(0))
+    if network.get("names") != names_of(known) or weights.shape != (len(names_of(known)),):
+        found = f"{weights.shape} for {network.get('names')}"
+        raise ValueError(f"a model's weights are {found}; expected one for each of {names_of(known)}")
+    return Evolved(spec, weighted(known, weights))
+
+
+def train(run: Any) -> None:
+    """Train in a run folder (`runs.Run`); the hyper-parameters are those of `evolution.Hyperparameters`."""
+    import_learning("evolution").train(run)
