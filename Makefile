@@ -32,7 +32,7 @@ perft: setup  ## count move sequences against known counts
 strength: setup  ## every documented player at its own depth; hours, resumes where it stopped
 	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
 
-ways: setup  ## trained against the searchers in four ways, beside plain training; an hour, resumes where it stopped
+ways: setup  ## trained against the searchers in four ways, beside plain training; half an hour, resumes where it stopped
 	$(BIN)/python tests/benchmarks/ways.py --out results/ways
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
