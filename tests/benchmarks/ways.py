@@ -20,10 +20,9 @@ from pathlib import Path
 
 import numpy as np
 from mergefall_baselines import make
-from mergefall_training.learning import learner
 from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import open_run, read_curve
+from mergefall_training.learning.runs import read_curve, train
 from mergefall_training.learning.starts import collect_starts
 from mergefall_training.records import write_whole
 from mergefall_training.workers import task
@@ -45,11 +44,10 @@ def changes(out: Path) -> dict[str, dict]:
     }
 
 
-def train(folder: Path, algorithm: str, changed: dict, steps: int, seed: int) -> None:
+def trained(folder: Path, algorithm: str, changed: dict, steps: int, seed: int) -> None:
     """A run in a folder, from where it is to its end."""
     config = configure(algorithm, ENV, changed=changed, timesteps=steps, interval=max(1, steps // 5), seed=seed)
-    with open_run(folder, config, resume=True) as run:
-        learner(algorithm).train(run)
+    train(folder, config, resume=True)
 
 
 def result(folder: Path, games: int) -> dict[str, float]:
@@ -85,10 +83,10 @@ def main() -> None:
             if way == "clone":
                 steps //= 2
                 cloned = Path(f"{folder}-cloned")
-                train(cloned, "clone", {"teacher": TEACHER, "games": TEACHER_GAMES}, steps, seed)
+                trained(cloned, "clone", {"teacher": TEACHER, "games": TEACHER_GAMES}, steps, seed)
                 changed = {"warm_start": str(cloned / "model.npz")}
                 print(f"  moves matched: {read_curve(cloned)[-1].figures['matched']:.3f}", result(cloned, asked.games))
-            train(folder, "maskable-ppo", changed, steps, seed)
+            trained(folder, "maskable-ppo", changed, steps, seed)
             found.append(result(folder, asked.games))
         columns = {name: [one[name] for one in found] for name in found[0]}
         texts = [

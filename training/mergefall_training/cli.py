@@ -70,7 +70,10 @@ class Evaluate:
         header = evaluation.header
         entry = Entry(header.player, header.options, header.title, self.episodes)
         game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
-        print_result(GameResult(game, [Row(entry, evaluation, evaluation.summary(), player.batched)]), console())
+        print_result(
+            GameResult(game, [Row(entry, evaluation, evaluation.summary(), player.batched and self.executor != "ray")]),
+            console(),
+        )
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """`quick`, `documented`, `prairie-fire`, `tetris`, `maskable-ppo`, `potentials`, or a YAML file of one's own."""
+    """`documented`, `prairie-fire`, `tetris`, or a YAML file of one's own; with the extra `train` also `quick`,
+    `maskable-ppo`, `potentials`."""
     out: Path | None = None
     """Folder for episodes, results and plots; results/SUITE unless told. The same command on it resumes."""
     workers: int | None = None
@@ -229,9 +233,8 @@ class Train:
     """The run's folder; runs/ALGORITHM-ENV-SEED unless told."""
 
     def run(self) -> None:
-        from mergefall_training.learning import learner
         from mergefall_training.learning.presets import configure
-        from mergefall_training.learning.runs import open_run
+        from mergefall_training.learning.runs import train
 
         config = configure(
             self.algorithm,
@@ -244,13 +247,11 @@ class Train:
             episodes=self.episodes,
             seed=self.seed,
         )
-        train = learner(self.algorithm).train
         folder = self.out or Path("runs", f"{self.algorithm}-{self.env.rpartition('/')[2]}-{self.seed}")
-        with open_run(folder, config, resume=self.resume, device=self.device) as run:
-            train(run)
-            best = max(run.points, key=lambda point: point.mean)
-            figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
-            print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
+        run = train(folder, config, resume=self.resume, device=self.device)
+        best = max(run.points, key=lambda point: point.mean)
+        figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
+        print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 
 
 @dataclass(frozen=True)

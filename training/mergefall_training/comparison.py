@@ -24,8 +24,7 @@ from rich.text import Text
 
 from mergefall_training.console import console
 from mergefall_training.evaluation import evaluate
-from mergefall_training.learning import learner
-from mergefall_training.learning.runs import open_run
+from mergefall_training.learning.runs import train
 from mergefall_training.records import write_whole
 from mergefall_training.results import GameResult, Row
 from mergefall_training.statistics import Interval
@@ -54,6 +53,9 @@ def compare(
         suite = load_suite(suite)
     screen = screen or console()
     folder = None if out is None else Path(out)
+    trained = [entry.label for game in suite.games for entry in game.players if entry.training is not None]
+    if trained and folder is None:
+        raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
     results = []
     workers = cores() if workers is None else integer("workers", workers, 1)
     parallel = executor == "processes" and workers > 1
@@ -72,17 +74,15 @@ def _rows(game: Game, entry: Entry, folder: Path | None, workers: int, executor:
     """The rows of an entry: one, or one for each agent that is trained for it."""
     if entry.training is None:
         return [_play(game, entry, folder, workers, executor, progress)]
-    if folder is None:
-        raise ValueError(f"{entry.label!r} is trained for the comparison; name a folder for its runs (out)")
+    assert folder is not None
     rows = []
     for seed in range(entry.training.seeds):
         label = entry.label if entry.training.seeds == 1 else f"{entry.label}, seed {seed}"
         path = folder / game.name / "runs" / replace(entry, label=label).file_name
-        with open_run(path, entry.training.config(game, seed), resume=True, progress=progress) as run:
-            learner(entry.training.algorithm).train(run)
+        run = train(path, entry.training.config(game, seed), resume=True, progress=progress)
         trained = replace(entry, player=path.as_posix(), options={"model": "last"}, label=label)
         row = _play(game, trained, folder, workers, executor, progress)
-        rows.append(replace(row, group=entry.label, curve=run.points))
+        rows.append(replace(row, group=entry.label, training_seed=seed, curve=run.points))
     return rows
 
 
@@ -100,7 +100,7 @@ def _play(game: Game, entry: Entry, folder: Path | None, workers: int, executor:
         executor=executor,
         progress=progress,
     )
-    return Row(entry, evaluation, evaluation.summary(), player.batched)
+    return Row(entry, evaluation, evaluation.summary(), player.batched and executor != "ray")
 
 
 def _with_ratios(rows: list[Row], game: Game) -> list[Row]:

@@ -153,7 +153,8 @@ def evaluate(
     ``player`` is a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``. ``max_episode_steps``
     caps games. ``workers`` processes play side by side (None: one per core; 1: this process); ``executor="ray"`` plays
     on a Ray cluster instead, whose size replaces ``workers``; a `process_pool` is shared between evaluations. The games
-    of a network's policy (`Player.batched`) are played side by side in this process.
+    of a network's policy (`Player.batched`) are played side by side in this process; how many there are may change the
+    last digits of what the network computes, and so a move that is nearly a tie.
 
     ``out`` is a JSON-lines file to which each episode is appended as it ends. The same call on a file that holds some
     of the episodes plays the others; a file of another run, or one that a run is writing to, is a ValueError.

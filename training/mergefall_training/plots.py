@@ -166,21 +166,21 @@ def _learning(result: GameResult) -> Figure:
     figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
     for number, group in enumerate(result.groups):
         colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
-        steps = [point.step for point in min(curves, key=len)]
-        points = [at_step for at_step in zip(*curves, strict=False)]
-        if len(curves) > 1:
-            found = [mean_of_runs([point.mean for point in at_step]) for at_step in points]
+        steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]
+        if len(curves) > 1:  # their evaluations need not be at the same steps
+            runs = [np.interp(steps, [p.step for p in curve], [p.mean for p in curve]) for curve in curves]
+            found = [mean_of_runs(means) for means in np.transpose(runs)]
         else:
             found = [Interval(point.mean, point.low, point.high) for point in curves[0]]
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
-        runs = f", {len(curves)} runs" if len(curves) > 1 else ""
-        axes.plot(steps, values, color=colour, label=f"{group.label}{runs}, N={curves[0][-1].episodes} a point")
+        several = f", {len(curves)} runs" if len(curves) > 1 else ""
+        axes.plot(steps, values, color=colour, label=f"{group.label}{several}, N={curves[0][-1].episodes} a point")
     means = [_seen(row.summary.mean)[0] for row in others]
     for mean in means:
         axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
-    last = [point.mean for group in result.groups for row in group.rows for point in row.curve]
-    _headline_axis(axes, "y", [*means, max(last), np.median(last)])
+    learnt = [point.mean for group in result.groups for row in group.rows for point in row.curve]
+    _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
     axes.set_xlabel("steps of all environments together")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel(f"mean {headline}")

@@ -20,7 +20,8 @@ class Row:
     """One player's line in the comparison of a game; ``ratio`` is its mean over the mean of the game's baseline.
 
     An agent that was trained for the comparison has the learning ``curve`` of its run; ``group`` is the label that it
-    shares with those of other training seeds. ``batched`` is the player's: its games were played side by side.
+    shares with those of other training seeds, and ``training_seed`` its own. ``batched`` is the player's: its games
+    were played side by side.
     """
 
     entry: Entry
@@ -29,6 +30,7 @@ class Row:
     batched: bool = False
     ratio: Interval | None = None
     group: str = ""
+    training_seed: int = 0
     curve: list[Point] = field(default_factory=list)
 
 
@@ -74,7 +76,7 @@ class GameResult:
     def groups(self) -> list[Group]:
         """The agents that were trained for the comparison, group by group, the highest mean first."""
         found: dict[str, list[Row]] = {}
-        for row in sorted(self.rows, key=lambda row: row.entry.label):
+        for row in sorted(self.rows, key=lambda row: row.training_seed):
             if row.group:
                 found.setdefault(row.group, []).append(row)
         means = {label: np.array([row.summary.mean.value for row in rows]) for label, rows in found.items()}

@@ -159,7 +159,7 @@ def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Inter
     if results.ndim != 1 or not len(results):
         raise ValueError(f"expected one result for each run; got an array of shape {results.shape}")
     mean = float(results.mean())
-    if len(results) < 2:
+    if len(results) < 2 or not np.isfinite(results).all():  # a mean is infinite where a cap ended all games
         return Interval(mean, math.nan, math.nan)
     error = float(results.std(ddof=1)) / math.sqrt(len(results))
     reach = _student(len(results) - 1, confidence) * error

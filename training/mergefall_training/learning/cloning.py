@@ -157,7 +157,7 @@ def make_policy(run: Run, settings: Settings) -> Any:
     env = gym.make(config.env_id, **config.env_kwargs)
     policies = policies_of(sb3.CLASSES["maskable-ppo"])
     kind = policies[choice("policy", settings.policy, policies)]
-    kwargs = sb3.policy_kwargs(settings.policy_kwargs or {})
+    kwargs = sb3.policy_kwargs(settings.policy_kwargs or {}, config.env_kwargs)
     policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
     env.close()
     return policy.to(get_device(run.device))

@@ -117,7 +117,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
     Takes the observation as Stable-Baselines3 prepares it and gives float[n, (actions + 1) · features_dim]: for each
     action what its afterstate is like (`inputs.py`: heights, holes, wells and so on; also what it pays, whether it is
     fatal, and the pieces that follow), zeros where it is illegal; then the highest of each feature over all actions.
-    `placements` is the environment's, which observations do not show.
+    `placements` and `overflow` are the environment's, which observations do not show.
     """
 
     def __init__(
@@ -126,10 +126,11 @@ class BoardAfterstates(BaseFeaturesExtractor):
         channels: int = 64,
         features_dim: int = 16,
         placements: Literal["drop", "slide"] = "drop",
+        overflow: Literal["strict", "clear_first"] = "strict",
     ) -> None:
         rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
         five = observation_space["piece"] == gym.spaces.Discrete(len(PIECE_SETS["five"].names))
-        self.settings = Settings(cols, rows, "five" if five else "tetromino", placements=placements)
+        self.settings = Settings(cols, rows, "five" if five else "tetromino", placements=placements, overflow=overflow)
         super().__init__(observation_space, (self.settings.n_actions + 1) * features_dim)
         self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
         self.layers = nn.Sequential(
@@ -172,11 +173,16 @@ class _Afterstates:
 
     def _build(self: Any, lr_schedule: Any) -> None:
         super()._build(lr_schedule)  # pyright: ignore[reportAttributeAccessIssue]
-        actions, features = int(self.action_space.n), self.features_dim
-        if self.mlp_extractor.latent_dim_pi != features or features % (actions + 1):
-            raise ValueError(
-                f"net_arch is {self.net_arch}; AfterstatesPolicy takes [] and the extractor of afterstates"
-            )
+        actions, extractor = int(self.action_space.n), self.features_extractor
+        if not isinstance(extractor, BoardAfterstates):
+            found = type(extractor).__name__
+            raise ValueError(f"features_extractor_class is {found}; AfterstatesPolicy takes board-afterstates")
+        if extractor.settings.n_actions != actions:
+            found = extractor.settings.placements
+            raise ValueError(f"placements is {found!r} in features_extractor_kwargs; the environment's are others")
+        features = extractor.features_dim
+        if self.mlp_extractor.latent_dim_pi != features:
+            raise ValueError(f"net_arch is {self.net_arch}; AfterstatesPolicy takes []")
         self.action_net = EachAction(actions, features // (actions + 1))
         self.action_net.apply(partial(self.init_weights, gain=0.01))
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
@@ -199,7 +205,7 @@ def policies_of(algorithm: Any) -> dict[str, type]:
 def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
     """A policy's parameters, each by one name, however many parts share it; those of target networks are left out."""
     named = policy.named_parameters()
-    return {name: parameter.detach().cpu().numpy() for name, parameter in named if "_target." not in name}
+    return {name: parameter.detach().cpu().numpy().copy() for name, parameter in named if "_target." not in name}
 
 
 def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -225,6 +225,19 @@ def open_run(
         yield Run(folder, config, file, points, device, progress)
 
 
+def train(
+    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
+) -> Run:
+    """Train in a run folder from where it is to the end; the folder is an agent then (`mergefall_baselines.make`).
+
+    The arguments are those of `open_run`.
+    """
+    algorithm = learner(config.algorithm)  # says what is not installed before there is a folder
+    with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
+        algorithm.train(run)
+        return run
+
+
 def read_config(folder: str | os.PathLike[str]) -> Config:
     """The configuration of the run in a folder; a ValueError if there is none."""
     path = Path(folder) / "config.json"

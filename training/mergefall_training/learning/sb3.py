@@ -28,7 +28,14 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learning.agents import Agent
 from mergefall_training.learning.models import load_model
-from mergefall_training.learning.networks import ACTIVATIONS, EXTRACTORS, parameters_of, policies_of, set_parameters
+from mergefall_training.learning.networks import (
+    ACTIVATIONS,
+    EXTRACTORS,
+    BoardAfterstates,
+    parameters_of,
+    policies_of,
+    set_parameters,
+)
 from mergefall_training.learning.runs import Run, model_file
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.learning.vec_env import make_vec_env
@@ -88,7 +95,7 @@ def build(run: Run) -> tuple[Any, Envs]:
     envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
     if "policy_kwargs" in given:
-        arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"])
+        arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"], config.env_kwargs)
     try:
         model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=run.device, **arguments)
     except (AssertionError, TypeError, AttributeError) as error:
@@ -155,8 +162,8 @@ def schedule(name: str, value: Any) -> Any:
     return lambda remaining: number * max(remaining, 0.0)  # the last rollout may end beyond the last step
 
 
-def policy_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
-    """`policy_kwargs` with classes in place of their names."""
+def policy_kwargs(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """`policy_kwargs` with classes in place of their names, and the rules that the network needs to know."""
     if not isinstance(given, Mapping):
         raise ValueError(f"policy_kwargs is {given!r}; expected a mapping")
     found = dict(given)
@@ -165,6 +172,9 @@ def policy_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
             if found[key] not in table:
                 raise ValueError(f"policy_kwargs: {key} is {found[key]!r}; expected one of {', '.join(table)}")
             found[key] = table[found[key]]
+    if found.get("features_extractor_class") is BoardAfterstates:
+        rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
+        found["features_extractor_kwargs"] = rules | dict(found.get("features_extractor_kwargs", {}))
     return found
 
 
@@ -305,7 +315,10 @@ class PolicyAgent(Agent):
         env = environment(spec["env_id"], spec["env_kwargs"])
         kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
         self.policy = kind(
-            env.observation_space, env.action_space, lambda _: 0.0, **policy_kwargs(network.get("policy_kwargs", {}))
+            env.observation_space,
+            env.action_space,
+            lambda _: 0.0,
+            **policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
         )
         env.close()
         set_parameters(self.policy, arrays)

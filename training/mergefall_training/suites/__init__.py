@@ -10,7 +10,7 @@ the players that all play from the same seeds::
         env_kwargs: {rows: 2, cols: 3}      # may be left out, as may the next three
         max_episode_steps: 10000            # no cap
         seed: 0                             # 0
-        baseline: random                    # the label of the player whose mean the others' are divided by
+        baseline: random                    # the label of the player that the others are compared with
         episodes: 100
         players:
           - player: 2048/greedy
@@ -194,10 +194,10 @@ def _entry(content: Any, where: str, episodes: int) -> Entry:
         train=(dict, None),
     )
     training = given.pop("train")
-    if bool(given["player"]) == bool(training) or (training and given["options"]):
+    if bool(given["player"]) != (training is None) or (training is not None and given["options"]):
         raise ValueError(f"{where} is {content!r}; expected a 'player', perhaps with 'options', or 'train'")
     given["options"] = {str(name): value for name, value in given["options"].items()}
-    if training:
+    if training is not None:
         given["training"] = _training(training, f"{where}: train")
     else:
         with _named(where):
