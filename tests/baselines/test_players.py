@@ -66,7 +66,9 @@ def test_one_observation_or_a_batch(name, player):
     assert player.values(batch[0]).shape == (4,)
     if player.start(0) is None:  # what remembers nothing decides the same
         assert [int(player.act(board)) for board in batch] == many.tolist()
-        np.testing.assert_array_equal(np.stack([player.values(board) for board in batch]), values)
+        alone = np.stack([player.values(board) for board in batch])
+        # A network's sums have another order in another batch; nothing else may differ.
+        np.testing.assert_allclose(alone, values, rtol=1e-5 if player.batched else 0)
 
 
 def test_types_of_observations_make_no_difference(name, player):

@@ -188,8 +188,9 @@ def test_a_killed_run_resumes_to_the_records_of_an_unbroken_one(tmp_path, worker
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
     run = run_and_stop(tmp_path, 2, INTERRUPT)
-    assert len(read_records(tmp_path / "run.jsonl")[1]) == 3
-    assert "3 of 40 episodes are in" in run.stderr
+    kept = len(read_records(tmp_path / "run.jsonl")[1])
+    assert 3 <= kept < 40  # the signal may take until after the next episode to arrive
+    assert f"{kept} of 40 episodes are in" in run.stderr
     assert "the same call plays the rest" in run.stderr
     assert run.stderr.count("Traceback") == 1  # the caller's own, none from the workers
 

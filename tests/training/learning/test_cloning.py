@@ -159,7 +159,7 @@ def test_maskable_ppo_goes_on_from_a_clone(tmp_path):
     with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
         trained(tmp_path / "other", other)
     deep_q = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "warm_start": changed["warm_start"]}
-    with pytest.raises(ValueError, match="do not fit the network of dqn"):
+    with pytest.raises(ValueError, match="does not fit the network of dqn"):
         trained(tmp_path / "dqn", Config("dqn", G2048, SMALL, deep_q, 10, 10))
 
 

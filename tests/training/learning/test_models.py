@@ -6,7 +6,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
+from mergefall_training.evaluation import evaluate
+from mergefall_training.learning.agents import SHIPPED
 from mergefall_training.learning.models import FORMAT, load_model, save_model
 from mergefall_training.learning.trees import flatten, unflatten
 
@@ -132,3 +135,23 @@ def test_trees_come_back_as_they_were():
     np.testing.assert_array_equal(back["array"], tree["array"], strict=True)
     with pytest.raises(TypeError, match="cannot be kept"):
         flatten({"trap": Trap()})
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id", "kwargs", "simple"),
+    [
+        ("2048/maskable-ppo", "mergefall/Game2048-v0", {}, "2048/greedy"),
+        ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
+    ],
+)
+def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple):
+    pytest.importorskip("sb3_contrib")
+    learnt, other = (
+        evaluate(player, env_id, 10, env_kwargs=kwargs, workers=1, progress=False) for player in (name, simple)
+    )
+    assert learnt.results.mean() > 2 * other.results.mean()
+    (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")
+    assert file.stat().st_size <= 1_000_000
+    assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
+    with pytest.raises(ValueError, match="another model"):
+        make(name, checksum="0" * 16)

@@ -214,7 +214,7 @@ def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> Non
     found = {name: array.shape for name, array in arrays.items()}
     if found != shapes:
         differences = sorted(f"{name} {shape}" for name, shape in found.items() ^ shapes.items())
-        raise ValueError(f"the arrays do not fit the network: they differ in {', '.join(differences)}")
+        raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(differences)}")
     with torch.no_grad():
         for name, parameter in policy.named_parameters():
             array = arrays[name.replace("_target.", ".")]

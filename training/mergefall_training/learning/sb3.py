@@ -116,7 +116,7 @@ def warm_start(model: Any, config: Any) -> None:
     try:
         set_parameters(model.policy, found.arrays)
     except ValueError as error:
-        raise ValueError(f"warm_start: {path}: {error}") from error
+        raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
 
 
 def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
