@@ -11,7 +11,7 @@ compare: setup  ## play every kind of player and show a table with intervals, an
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
 
 test: setup  ## the whole test suite, notebooks included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake
 
 setup: $(VENV)/.installed
 

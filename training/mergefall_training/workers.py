@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import gymnasium as gym
@@ -218,6 +218,7 @@ def _on_processes(
         for future in futures if in_order else as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
+        sleep(0.5)  # workers die of a Ctrl-C as well, and it may arrive in this thread a moment later
         error.add_note("In a script, play under `if __name__ == '__main__':`, for worker processes import the script.")
         raise
 
