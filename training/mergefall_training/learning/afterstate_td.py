@@ -25,12 +25,11 @@ import numpy as np
 import torch
 from mergefall.checks import integer, number
 from numpy.typing import NDArray
-from stable_baselines3.common.logger import configure
 
 from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
+from mergefall_training.learning.rounds import train_in_rounds
 from mergefall_training.learning.runs import Run
 from mergefall_training.learning.sb3 import schedule
-from mergefall_training.learning.showing import training_progress
 
 F = np.float32
 
@@ -197,6 +196,10 @@ class Learner:
             found[name] /= F(self.hyperparameters.reward_scale)
         return found
 
+    def network(self) -> dict[str, Any]:
+        """What `afterstate.player` has to know besides."""
+        return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
+
     def state(self) -> dict[str, Any]:
         """All that goes on: games and what they show, network, optimizer, random generator."""
         return {
@@ -220,24 +223,4 @@ class Learner:
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    learner = Learner(run.config, torch.device(device if run.device == "auto" else run.device))
-    checkpoint = run.load_checkpoint()
-    if checkpoint is not None:
-        learner.restore(*checkpoint)
-    logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
-    figures: dict[str, float] = {}
-    with training_progress(run) as show:
-        while True:
-            done = learner.step >= run.config.timesteps
-            if run.due(learner.step) or (done and run.points[-1].step < learner.step):
-                point = run.evaluate(
-                    learner.step, learner.arrays(), {"gamma": learner.hyperparameters.gamma, "inputs": INPUTS}
-                )
-                run.save_checkpoint(learner.step, learner.state())
-                for name, value in (figures | {f"eval/mean_{point.headline}": point.mean}).items():
-                    logger.record(name, value)
-                logger.dump(learner.step)
-            show(learner.step)
-            if done:
-                return
-            figures = {f"train/{name}": value for name, value in learner.learn().items()}
+    train_in_rounds(run, Learner(run.config, torch.device(device if run.device == "auto" else run.device)))

@@ -25,14 +25,13 @@ from mergefall.checks import integer
 from mergefall.threads import cores, share
 from mergefall_baselines.tetris.greedy import Greedy
 from numpy.typing import NDArray
-from stable_baselines3.common.logger import configure
 
 from mergefall_training.evaluation import SEEDS
 from mergefall_training.learning import import_learning
 from mergefall_training.learning.evolving import evaluation_of, names_of, weighted
+from mergefall_training.learning.rounds import train_in_rounds
 from mergefall_training.learning.runs import Config, Run
 from mergefall_training.learning.sb3 import schedule
-from mergefall_training.learning.showing import training_progress
 
 ONLY_CROSS_ENTROPY = ("elite", "noise")
 FEWEST = 4  # candidates of which better and worse ones can be told
@@ -163,7 +162,8 @@ class Learner:
         change = directions(self.strategy.mean) - self.model
         self.model = self.model + change / min(self.generation, self.hyperparameters.averaging)
         spread = float(np.sqrt(candidates.var(axis=0).sum()))
-        return {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
+        figures = {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
+        return figures | {"generation": self.generation}
 
     def play(self, candidates: NDArray[np.float64]) -> NDArray[np.int64]:
         """The pieces that each candidate places in each game of this generation, int64[population, games]."""
@@ -208,23 +208,4 @@ class Learner:
 
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
-    learner = Learner(run.config)
-    checkpoint = run.load_checkpoint()
-    if checkpoint is not None:
-        learner.restore(*checkpoint)
-    logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
-    figures: dict[str, float] = {}
-    with training_progress(run) as show:
-        while True:
-            done = learner.step >= run.config.timesteps
-            if run.due(learner.step) or (done and run.points[-1].step < learner.step):
-                point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
-                run.save_checkpoint(learner.step, learner.state())
-                for name, value in (figures | {f"eval/mean_{point.headline}": point.mean}).items():
-                    logger.record(name, value)
-                logger.dump(learner.step)
-            show(learner.step)
-            if done:
-                return
-            figures = {f"train/{name}": value for name, value in learner.learn().items()}
-            figures["train/generation"] = learner.generation
+    train_in_rounds(run, Learner(run.config))
