@@ -100,7 +100,21 @@ def decide_tetris(columns, queue, memory, values, settings):
     return chosen
 
 
-class TetrisAgent(TetrisPlayer):
+class OfFile:
+    """A Tetris player of a model file, beside the class that says how it plays: its arrays are no options of `make`."""
+
+    def __copy__(self) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
+        player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
+        player.options = self.options  # those of the file, which rules are none of
+        return player
+
+
+class TetrisAgent(OfFile, TetrisPlayer):
     """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −∞.
 
     It plays on as many columns as it has learnt for, by any other rules; those that an observation does not show are
@@ -114,16 +128,6 @@ class TetrisAgent(TetrisPlayer):
         self._network = Network(arrays, inputs_of(Settings(cols=trained["cols"])))
         self._payments = Settings(reward=trained["reward"]).payments()
         self._gamma = F(spec["network"]["gamma"])
-
-    def __copy__(self) -> TetrisAgent:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
-        player = super().with_rules(rules)
-        player.options = self.options  # those of a file of arrays, which rules are none of
-        return player
 
     def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
         numbers = rules.piece_set.first, rules.rows, rules.placements == "slide", rules.overflow == "clear_first"

@@ -21,9 +21,8 @@ from mergefall_baselines.tetris.greedy import Greedy
 from numpy.typing import NDArray
 
 from mergefall_training.learning import import_learning
+from mergefall_training.learning.afterstate import SHOWN, OfFile
 from mergefall_training.tuning import weights_of
-
-SHOWN = ("cols", "rows", "preview")  # rules that an observation shows
 
 
 def evaluation_of(spec: Any) -> Evaluation:
@@ -65,7 +64,7 @@ def weighted(known: Evaluation, weights: NDArray[np.float64]) -> Evaluation:
     return replace(known, **dict(zip(names_of(known), weights.tolist(), strict=True)))
 
 
-class Evolved(Greedy):
+class Evolved(OfFile, Greedy):
     """The placement of highest value by the learnt weights, as `tetris/greedy` plays it; `evaluation` holds them.
 
     It plays by any rules; those that an observation does not show are the ones it was trained with, unless `evaluate`
@@ -75,16 +74,6 @@ class Evolved(Greedy):
     def __init__(self, spec: Mapping[str, Any], learnt: Evaluation) -> None:
         super().__init__(learnt)
         self.defaults = {name: spec["env_kwargs"][name] for name in RULES if name not in SHOWN}
-
-    def __copy__(self) -> Evolved:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
-        player = super().with_rules(rules)
-        player.options = self.options  # those of a file of arrays, which rules are none of
-        return player
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
