@@ -79,9 +79,9 @@ def shipped(file: str, what: str) -> Callable[..., Player]:
     return factory
 
 
-def _agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
-    """The trained agent in a run folder (its `best` or its `last` model) or in a model file."""
-    return _agents(path).agent(path, model, checksum)
+def _agent(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
+    """The trained agent in a run folder (its `best` or its `last` model) or in a model file; `options` are its own."""
+    return _agents(path).agent(path, model, checksum, **options)
 
 
 def _agents(path: str) -> Any:

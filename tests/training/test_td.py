@@ -1,21 +1,36 @@
-"""TD learning against a plain twin, against the exact optimum, and its runs: interrupted, resumed, damaged."""
+"""TD learning against a plain twin, against the exact optimum, and its runs: interrupted, resumed, made players of."""
 
-import json
 import os
-from dataclasses import asdict, replace
+import pickle
 
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
 from mergefall.game2048.packed import pack
 from mergefall.words import next_bits
+from mergefall_baselines import make
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_training import evaluate
 from mergefall_training.learning import td, td_kernels
-from mergefall_training.learning.td import Learner, TDSettings, read_curve, train_td
+from mergefall_training.learning.ntuple import network_of
+from mergefall_training.learning.runs import Config, read_curve, train
+from mergefall_training.learning.td import Hyperparameters, Learner
 
 SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
-TINY = TDSettings("0123 01", rows=2, cols=2, games=300, block=100, alpha=0.5)
+GAME = "mergefall/Game2048-v0"
+
+
+def config(patterns="0123 01", rows=2, cols=2, timesteps=6000, interval=2000, **changed) -> Config:
+    hyperparameters = {"patterns": patterns, "learning_rate": 0.5, "threads": 1} | changed
+    return Config("ntuple", GAME, {"rows": rows, "cols": cols}, hyperparameters, timesteps, interval, episodes=5)
+
+
+def learnt(asked: Config) -> Learner:
+    learner = Learner(asked)
+    while learner.step < asked.timesteps:
+        learner.learn()
+    return learner
 
 
 class PlainLearner:
@@ -23,8 +38,8 @@ class PlainLearner:
 
     def __init__(self, learner: Learner, rate: float, trace: float = 0.0, coherent: bool = False) -> None:
         self.stream = int(learner.workers[0, td_kernels.STREAM])
-        self.shape, self.rate, self.trace, self.coherent = learner.network.shape, rate, trace, coherent
-        self.weights = learner.network.weights.astype(np.float64)
+        self.shape, self.rate, self.trace, self.coherent = learner.model.shape, rate, trace, coherent
+        self.weights = learner.model.weights.astype(np.float64)
         self.closest = np.inf  # the least by which a chosen move was better than another
         self.net, self.size = np.zeros(self.weights.size), np.zeros(self.weights.size)
 
@@ -86,77 +101,82 @@ class PlainLearner:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"trace": 0.5}, {"coherence": 1.0}, {"coherence": 1.0, "trace": 1.0}], ids=["td0", "λ", "tc", "tcλ"]
+    "options",
+    [{}, {"td_lambda": 0.5}, {"coherence": 1.0}, {"coherence": 1.0, "td_lambda": 1.0}],
+    ids=["td0", "λ", "tc", "tcλ"],
 )
 def test_games_are_learnt_from_as_the_plain_twin_does(options):
     """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
-    learner = Learner(TDSettings("0124 35", rows=2, cols=3, alpha=0.2, coherence_alpha=0.2, **options))
+    learner = Learner(config("0124 35", 2, 3, learning_rate=0.2, coherence_rate=0.2, **options))
     rng, worker = np.random.default_rng(2), learner.workers[0]
-    learner.network.weights[:] = rng.normal(0, 10, learner.network.weights.size)
-    twin = PlainLearner(learner, 0.2 / 8, learner.settings.trace, learner.settings.coherence > 0)
+    learner.model.weights[:] = rng.normal(0, 10, learner.model.weights.size)
+    twin = PlainLearner(learner, 0.2 / 8, learner.hyperparameters.td_lambda, learner.hyperparameters.coherence > 0)
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
         worker[td_kernels.START] = pack(cells, 2, 3)
-        assert learner._kernel(learner._tasks(), 0, 1 << 40)
+        learner._kernel(learner._tasks(), 0, 1)
         moves += twin.play(tuple(map(tuple, cells.reshape(2, 3).tolist())))
     assert twin.closest > 0.01
     assert int(worker[td_kernels.MOVES]) == moves > 8
     assert int(worker[td_kernels.STREAM]) == twin.stream
-    assert learner.network.weights == pytest.approx(twin.weights, abs=1e-3)
+    assert learner.model.weights == pytest.approx(twin.weights, abs=1e-3)
 
 
-def test_the_optimum_on_2x2_is_reached_and_not_passed():
-    learner = Learner(TDSettings("0123", rows=2, cols=2, games=40_000, block=10_000, coherence=0.5, optimism=200.0))
-    while not learner.done:
-        learner.play_block()
-    player = NTuple(learner.network)
-    scores = [
-        player.play("mergefall/Game2048-v0", seed, {"rows": 2, "cols": 2}).figures["score"] for seed in range(3000)
-    ]
-    error = np.std(scores) / len(scores) ** 0.5
-    assert 66.964149 * 0.97 < np.mean(scores) < 66.964149 + 4 * error
+def scores(learner: Learner, games: int) -> np.ndarray:
+    kwargs = {"rows": learner.model.shape.rows, "cols": learner.model.shape.cols}
+    player = NTuple(learner.model)
+    return np.array([player.play(GAME, seed, kwargs).figures["score"] for seed in range(games)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_on_2x2_is_reached_and_not_passed(seed):
+    asked = config("0123", timesteps=600_000, interval=600_000, learning_rate=0.1, coherence=0.5, coherence_rate=1.0)
+    found = scores(learnt(Config(**{**asked.__dict__, "seed": seed})), 3000)
+    error = np.std(found) / len(found) ** 0.5
+    assert 66.964149 * 0.97 < np.mean(found) < 66.964149 + 4 * error
 
 
 @pytest.mark.skipif(not SLOW, reason="a minute: MERGEFALL_SLOW=1")
 def test_2x3_comes_within_one_percent_of_the_optimum():
-    settings = TDSettings("012345", rows=2, cols=3, games=2_000_000, block=100_000, optimism=600.0)
-    learner = Learner(replace(settings, coherence=0.7, coherence_alpha=0.1))
-    while not learner.done:
-        learner.play_block()
-    player = NTuple(learner.network)
-    scores = [
-        player.play("mergefall/Game2048-v0", seed, {"rows": 2, "cols": 3}).figures["score"] for seed in range(40_000)
-    ]
-    error = np.std(scores) / len(scores) ** 0.5
-    assert 480.258272 * 0.99 - 2 * error < np.mean(scores) < 480.258272 + 4 * error
+    asked = config("012345", 2, 3, timesteps=100_000_000, interval=100_000_000, learning_rate=0.1, optimism=600.0)
+    asked.hyperparameters.update(coherence=0.7, coherence_rate=0.1)
+    found = scores(learnt(asked), 40_000)
+    error = np.std(found) / len(found) ** 0.5
+    assert 480.258272 * 0.99 - 2 * error < np.mean(found) < 480.258272 + 4 * error
 
 
 @pytest.mark.skipif(not SLOW, reason="half a minute and 256 MB: MERGEFALL_SLOW=1")
-def test_the_known_learning_curve_of_the_usual_network():
-    """Block means: 7.6k to 7.8k after 1000 games, 15.0k after 4000, 21.7k after 10 000, to within a few per cent."""
-    learner, means = Learner(TDSettings(games=10_000)), []
-    while not learner.done:
-        means.append(learner.play_block().mean)
+def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
+    """Means of 1000 games: 7.6k to 7.8k of the first, 15.0k of the fourth, 21.7k of the tenth, by a few per cent."""
+    monkeypatch.setattr(td, "ROUND", 20_000)
+    asked = config("012345 456789 012456 45689a", 4, 4, timesteps=10**9, interval=10**9, learning_rate=0.1)
+    learner, means, before = Learner(asked), [], (0, 0)
+    while len(means) < 10:
+        learner.learn()
+        games, score = (int(learner.workers[0, word]) for word in (td_kernels.GAMES, td_kernels.SCORE))
+        if games >= 1000 * (len(means) + 1):
+            means.append((score - before[1]) / (games - before[0]))
+            before = games, score
     for block, known in ((0, 7700), (3, 15000), (9, 21700)):
         assert means[block] == pytest.approx(known, rel=0.08)
 
 
 def test_entries_start_at_their_share_of_the_optimism():
-    learner = Learner(replace(TINY, optimism=160.0))
-    assert learner.network([[1, 2], [0, 1]]) == 160.0
-    assert np.unique(learner.network.weights).tolist() == [10.0]
+    learner = Learner(config(optimism=160.0))
+    assert learner.model([[1, 2], [0, 1]]) == 160.0
+    assert np.unique(learner.model.weights).tolist() == [10.0]
 
 
-def without_time(blocks):
-    return [replace(block, seconds=0) for block in blocks]
+STARTS = [{}, {"start": "restart"}, {"start": "carousel", "carousel": [8, 16]}]
 
 
-@pytest.mark.parametrize("start", [{}, {"start": "restart"}, {"start": "carousel", "carousel": (8, 16)}])
+@pytest.mark.parametrize("start", STARTS)
 def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch):
-    """With temporal coherence, and interrupted within a block: everything it needs must be in the checkpoint."""
-    settings = replace(TINY, coherence=0.5, **start)
-    whole = train_td(settings, tmp_path / "whole", progress=False)
+    """With temporal coherence, and the interrupt in the middle of an interval."""
+    monkeypatch.setattr(td, "ROUND", 500)
+    asked = config(coherence=0.5, **start)
+    train(tmp_path / "whole", asked, progress=False)
 
     calls, share = [], td.share
 
@@ -166,92 +186,94 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch
         if len(calls) == 7:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(td, "AT_ONCE", 500)
     monkeypatch.setattr(td, "share", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train_td(settings, tmp_path / "broken", progress=False)
-    assert not (tmp_path / "broken" / "network.npz").exists()
-    assert 0 < len(read_curve(tmp_path / "broken")) < 3
-    resumed = train_td(settings, tmp_path / "broken", resume=True, progress=False)
-    assert np.array_equal(resumed.weights, whole.weights)
-    assert without_time(read_curve(tmp_path / "broken")) == without_time(read_curve(tmp_path / "whole"))
-    assert not list(tmp_path.rglob("*.part"))
+        train(tmp_path / "broken", asked, progress=False)
+    assert 1 < len(read_curve(tmp_path / "broken")) < 4
+    train(tmp_path / "broken", asked, resume=True, progress=False)
+    whole, broken = (network_of(tmp_path / name) for name in ("whole", "broken"))
+    assert np.array_equal(whole.weights, broken.weights)
+    points = [[(p.step, p.mean, p.figures) for p in read_curve(tmp_path / name)] for name in ("whole", "broken")]
+    assert points[0] == points[1]
 
 
-def test_a_finished_run_goes_on_with_more_games_and_other_threads(tmp_path):
-    train_td(TINY, tmp_path, progress=False)
-    with pytest.raises(ValueError, match="resume"):
-        train_td(TINY, tmp_path, progress=False)
-    train_td(replace(TINY, games=500, threads=2), tmp_path, resume=True, progress=False)
-    assert [block.game for block in read_curve(tmp_path)] == [100, 200, 300, 400, 500]
-    network, _ = Network.load(tmp_path / "network.npz")
-    assert network.record["settings"]["games"] == 500
-    with pytest.raises(ValueError, match=r"alpha is 0\.5 there, 0\.1 here"):
-        train_td(replace(TINY, games=600, alpha=0.1), tmp_path, resume=True, progress=False)
+def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
+    learner = Learner(config(threads=2))
+    learner.learn()
+    with pytest.raises(ValueError, match="begun with 2 threads; here are 1"):
+        Learner(config()).restore(learner.step, learner.state())
 
 
-def test_two_threads_play_all_games_and_learn():
-    learner = Learner(replace(TINY, games=20_000, block=10_001, threads=2, alpha=0.05))
-    blocks = [learner.play_block(), learner.play_block()]
-    assert [block.games for block in blocks] == [10_001, 9_999]
-    assert sum(blocks[1].tiles.values()) == 9_999
-    assert blocks[1].mean > 60  # random play 19.7, the optimum 67.0
+def test_two_threads_share_a_network():
+    learner = learnt(config(threads=2, timesteps=400_000, interval=100_000, learning_rate=0.05))
     assert len(set(learner.workers[:, td_kernels.STREAM])) == 2
+    assert learner.workers[:, td_kernels.GAMES].min() > 100
+    assert scores(learner, 500).mean() > 60  # random play 19.7, the optimum 67.0
 
 
 def test_other_starts_add_moves_but_not_games():
-    moves = {}
-    for start in ({}, {"start": "restart"}, {"start": "carousel", "carousel": (8, 16)}):
-        learner = Learner(replace(TINY, games=300, block=300, **start))
-        block = learner.play_block()
-        assert (block.games, sum(block.tiles.values())) == (300, 300)
-        moves[start.get("start", "new")] = block.moves
-    assert moves["restart"] > 1.3 * moves["new"]
-    assert moves["carousel"] > 1.3 * moves["new"]
+    games = {}
+    for start in STARTS:
+        learner = learnt(config(timesteps=20_000, interval=20_000, **start))
+        games[start.get("start", "new")] = int(learner.workers[0, td_kernels.GAMES])
+    assert games["new"] > 1.3 * games["restart"] > 500
+    assert games["new"] > 1.3 * games["carousel"] > 500
     for pool, rank in zip(learner.pools[0], (3, 4), strict=True):
         kept = pool[1 : 1 + min(int(pool[0]), td_kernels.POOL)]
         assert kept.size > 50
         assert all(max(int(board) >> 4 * i & 15 for i in range(16)) == rank for board in kept)
 
 
-def test_damaged_folders_are_refused_by_name(tmp_path):
-    train_td(TINY, tmp_path, progress=False)
-    more = replace(TINY, games=400)
-    checkpoint = tmp_path / "checkpoint.npz"
-    whole = checkpoint.read_bytes()
-    checkpoint.write_bytes(whole[:-100])
-    with pytest.raises(ValueError, match=r"checkpoint\.npz"):
-        train_td(more, tmp_path, resume=True, progress=False)
-    checkpoint.write_bytes(whole)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"config\.json"):
-        train_td(more, tmp_path, resume=True, progress=False)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "curve.jsonl").write_text("a diary\n")
-    with pytest.raises(ValueError, match=r"curve\.jsonl"):
-        train_td(TINY, tmp_path / "other", progress=False)
-    assert (tmp_path / "other" / "curve.jsonl").read_text() == "a diary\n"
-
-
-def test_settings_survive_json():
-    settings = replace(TINY, stages=(8,), start="carousel", carousel=(8, 16))
-    assert td.settings_from(json.loads(json.dumps(asdict(settings)))) == settings
+def test_a_run_is_a_player_that_searches_if_told(tmp_path):
+    train(tmp_path, config(timesteps=40_000, interval=20_000), progress=False)
+    network = network_of(tmp_path)
+    assert network.record["step"] >= 40_000
+    kwargs = {"rows": 2, "cols": 2}
+    for depth in (1, 3):
+        agent, ours = make(str(tmp_path), model="last", depth=depth), NTuple(network, depth)
+        for seed in range(5):
+            moves = [player.play(GAME, seed, kwargs).actions.tolist() for player in (agent, ours)]
+            assert moves[0] == moves[1]
+        again = pickle.loads(pickle.dumps(agent))
+        assert again.options == agent.options
+    assert evaluate(agent, GAME, 20, env_kwargs=kwargs, workers=1).summary().mean.value > 45
+    with pytest.raises(ValueError, match="no option 'dept'; it has model, checksum, depth"):
+        make(str(tmp_path), dept=2)
+    network.save(tmp_path / "small.npz", bits=8)
+    assert Network.load(tmp_path / "small.npz")[0].record["algorithm"] == "ntuple"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"games": 0}, "games is 0"),
-        ({"alpha": -1}, "alpha is -1"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"trace": 1.5}, r"trace is 1\.5"),
+        ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"td_lambda": 1.5}, r"td_lambda is 1\.5"),
         ({"threads": True}, "threads is True"),
         ({"start": "middle"}, "'middle'"),
         ({"start": "carousel"}, "carousel"),
-        ({"carousel": (16,)}, "carousel"),
-        ({"patterns": "04"}, "'04'"),
+        ({"carousel": [16]}, "carousel"),
+        ({"stages": 16}, "stages is 16"),
+        ({"stages": [8, 4]}, "stages"),
+        ({"alpha": 1}, "no 'alpha'; it has patterns"),
     ],
 )
-def test_bad_settings_are_refused_by_name(options, message):
+def test_bad_hyperparameters_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
-        replace(TINY, **options)
+        Hyperparameters.read(options)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "changed", "message"),
+    [
+        ({"reward": "log2"}, {}, "learns 2048 from its score"),
+        ({"goal": 16}, {}, "without a goal"),
+        ({"shaping": {"potential": "nneonneo", "gamma": 1.0}}, {"gamma": 1.0}, "no 'gamma'"),
+        ({}, {"patterns": "04"}, "'04'"),
+        ({"rows": 5}, {}, "5"),
+    ],
+)
+def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
+    asked = {"patterns": "01", "threads": 1} | changed
+    with pytest.raises(ValueError, match=message):
+        Learner(Config("ntuple", GAME, {"rows": 2, "cols": 2} | kwargs, asked, 100, 100))

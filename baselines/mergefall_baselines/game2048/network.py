@@ -78,26 +78,44 @@ class Network:
 
         With 2 to 16 `bits` each table's entries are rounded to that many, in even steps up to its largest.
         """
+        spec = self.spec | {"record": self.record}
+        return write_arrays(path, FORMAT, VERSION, spec, self.packed(bits), compressed=True)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Which network it is, but for its entries, in JSON types."""
+        spec = {"patterns": self.patterns, "rows": self.shape.rows, "cols": self.shape.cols, "stages": self.stages}
+        return spec | {"untouched": self.untouched}
+
+    def packed(self, bits: int = 32) -> dict[str, NDArray[Any]]:
+        """The entries as arrays, without those that are untouched; `bits` as for `save`."""
         if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
             raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
-        touched = self._touched(self.weights)
-        spec = {"patterns": self.patterns, "rows": self.shape.rows, "cols": self.shape.cols, "stages": self.stages}
-        spec |= {"untouched": self.untouched, "bits": bits, "record": self.record}
+        touched = self.touched()
         arrays = {"touched": np.packbits(touched)}
         if bits == 32:
-            arrays["entries"] = _planes(self.weights[touched])
-        else:
-            steps, entries = [], []
-            for table in self._tables():
-                found = self.weights[table][touched[table]]
-                steps.append(np.float32(np.abs(found).max(initial=0) / ((1 << (bits - 1)) - 1)) or np.float32(1))
-                entries.append(np.round(found / steps[-1]).astype(np.int16))
-            arrays |= {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
-        return write_arrays(path, FORMAT, VERSION, spec, arrays, compressed=True)
+            return arrays | {"entries": _planes(self.weights[touched])}
+        steps, entries = [], []
+        for table in self._tables():
+            found = self.weights[table][touched[table]]
+            steps.append(np.float32(np.abs(found).max(initial=0) / ((1 << (bits - 1)) - 1)) or np.float32(1))
+            entries.append(np.round(found / steps[-1]).astype(np.int16))
+        return arrays | {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
 
-    def _touched(self, weights: NDArray[np.float32]) -> NDArray[np.bool_]:
-        touched = weights != 0
-        touched[: self.shape.size] = weights[: self.shape.size] != np.float32(self.untouched)
+    @classmethod
+    def unpacked(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
+        """The network of a `spec` and of arrays from `packed`; a ValueError for what is none."""
+        try:
+            network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["stages"], spec["untouched"])
+            network._fill(arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"it is no {FORMAT}: {error!r}") from error
+        return network
+
+    def touched(self) -> NDArray[np.bool_]:
+        """Which entries are other than untouched ones, bool[entries]."""
+        touched = self.weights != 0
+        touched[: self.shape.size] = self.weights[: self.shape.size] != np.float32(self.untouched)
         return touched
 
     def _tables(self) -> list[slice]:
@@ -110,17 +128,15 @@ class Network:
         """(the network in a file, the file's checksum); a ValueError if it is damaged or something else."""
         spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
         try:
-            network = cls(
-                spec["patterns"], spec["rows"], spec["cols"], spec["stages"], spec["untouched"], spec["record"]
-            )
-            network._fill(arrays, spec["bits"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is no {FORMAT} that can be read: {error}") from error
+            network = cls.unpacked(spec, arrays)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+        network.record = dict(spec.get("record") or {})
         return network, checksum
 
-    def _fill(self, arrays: Mapping[str, NDArray[Any]], bits: int) -> None:
+    def _fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         touched = np.unpackbits(arrays["touched"], count=self.weights.size).view(np.bool_)
-        if bits == 32:
+        if "steps" not in arrays:
             self.weights[touched] = _joined(arrays["entries"], np.float32)
             return
         entries, begin = _joined(arrays["entries"], np.int16), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,23 @@ SHAPES = ("rows", "cols", "pieces", "preview", "placements")  # rules that an ag
 NO_RULES = ("reward", "shaping", "illegal_limit", "render_mode")
 
 
-def agent(path: str, model: str = "best", checksum: str | None = None) -> Player:
+def agent(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
     """A trained agent, from its run folder or its model file; it plays the legal move that it thinks best.
 
     `model` is the `best` or the `last` one of a folder. `checksum`, the beginning of a model's, makes sure that it is
-    that very one: records carry it, and other processes are told it. What is no model of ours is a ValueError.
+    that very one: records carry it, and other processes are told it. Further `options` are the player's, where it has
+    any (`depth` and so on of an n-tuple network). What is no model of ours is a ValueError.
     """
     found = load_model(model_file(path, model))
     if checksum is not None and not found.checksum.startswith(checksum):
         raise ValueError(f"{path} has the checksum {found.checksum}; expected {checksum}…: it is another model")
-    player = learner(found.spec["algorithm"]).player(found.spec, found.arrays)
+    make_player = learner(found.spec["algorithm"]).player
+    known = list(inspect.signature(make_player).parameters)[2:]
+    for option in options:
+        if option not in known:
+            others = ", ".join(["model", "checksum", *known])
+            raise ValueError(f"{path} has no option {option!r}; it has {others}")
+    player = make_player(found.spec, found.arrays, **options)
     player.options = {"checksum": found.checksum[:16]}
     return player
 

@@ -12,11 +12,13 @@ import torch
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.settings import Settings
 from numpy.typing import NDArray
-from sb3_contrib import MaskablePPO
+from sb3_contrib import QRDQN, MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3 import PPO
+from sb3_contrib.qrdqn.policies import QRDQNPolicy
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from mergefall_training.learning.inputs import afterstates, inputs_of, moved
@@ -55,6 +57,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
     def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
         rows, cols = observation_space.shape
         super().__init__(observation_space, 4 * features_dim + 4)
+        self.actions, self.width = 4, features_dim + 1
         self.ranks = int(observation_space.high.max()) + 1
         self.across = nn.Linear(cols * self.ranks, channels)
         self.down = nn.Linear(rows * self.ranks, channels)
@@ -67,6 +70,10 @@ class RanksAfterstates(BaseFeaturesExtractor):
         lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
         seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
         return torch.cat([seen.view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
+
+    def each(self, latent: torch.Tensor) -> torch.Tensor:
+        """What was given, action by action: float[n, 4, width]; the last one is more than 0 where that is legal."""
+        return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
 
 
 def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
@@ -116,7 +123,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
 
     Takes the observation as Stable-Baselines3 prepares it and gives float[n, (actions + 1) · features_dim]: for each
     action what its afterstate is like (`inputs.py`: heights, holes, wells and so on; also what it pays, whether it is
-    fatal, and the pieces that follow), zeros where it is illegal; then the highest of each feature over all actions.
+    fatal, and the pieces that follow) and a 1, zeros where it is illegal; then the highest of each over all actions.
     `placements` and `overflow` are the environment's, which observations do not show.
     """
 
@@ -131,17 +138,18 @@ class BoardAfterstates(BaseFeaturesExtractor):
         rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
         five = observation_space["piece"] == gym.spaces.Discrete(len(PIECE_SETS["five"].names))
         self.settings = Settings(cols, rows, "five" if five else "tetromino", placements=placements, overflow=overflow)
-        super().__init__(observation_space, (self.settings.n_actions + 1) * features_dim)
+        self.actions, self.width = self.settings.n_actions, features_dim
+        super().__init__(observation_space, (self.actions + 1) * features_dim)
         self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
         self.layers = nn.Sequential(
             nn.Linear(inputs_of(self.settings) + 2 + self.following, channels),
             nn.ReLU(),
-            nn.Linear(channels, features_dim),
+            nn.Linear(channels, features_dim - 1),
             nn.ReLU(),
         )
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        board, actions = observations["board"], self.settings.n_actions
+        board, actions = observations["board"], self.actions
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
         table = afterstates(seen, self.settings)
@@ -151,55 +159,99 @@ class BoardAfterstates(BaseFeaturesExtractor):
         if self.following:
             following = observations["next"].reshape(n, -1)[torch.from_numpy(games).to(board.device)]
             rows = torch.cat([rows, following], dim=1)
-        found = self.layers(rows)
+        found = nn.functional.pad(self.layers(rows), (0, 1), value=1.0)
         places = torch.from_numpy(games * actions + table.actions).to(board.device)
         each = found.new_zeros(n * actions, found.shape[1]).index_copy(0, places, found).view(n, actions, -1)
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
+    def each(self, latent: torch.Tensor) -> torch.Tensor:
+        """What was given, action by action: float[n, actions, width]; the last one is 1 where that is legal, else 0."""
+        return latent[:, : -self.width].unflatten(1, (self.actions, self.width))
+
 
 class EachAction(nn.Module):
-    """One linear map, the same for each action, of what the features say of that action: [n, …] to [n, actions]."""
+    """One linear map, the same for each action, of what an extractor says of it: [n, …] to [n, outputs · actions].
 
-    def __init__(self, actions: int, features: int) -> None:
+    For Q-values an illegal action is worth 1 less than the worst legal one: it changes nothing, and would else promise
+    even on a lost board what boards are worth on average.
+    """
+
+    def __init__(self, extractor: Any, outputs: int = 1, q_values: bool = False) -> None:
         super().__init__()
-        self.shape, self.linear = (actions, features), nn.Linear(features, 1)
+        self.each, self.q_values = extractor.each, q_values
+        self.linear = nn.Linear(extractor.width, outputs)
 
     def forward(self, latent: torch.Tensor) -> torch.Tensor:
-        return self.linear(latent[:, : self.shape[0] * self.shape[1]].unflatten(1, self.shape))[:, :, 0]
+        each = self.each(latent)
+        found = self.linear(each)
+        if self.q_values:
+            legal = each[:, :, -1:] > 0
+            worst = found.masked_fill(~legal, torch.inf).amin(dim=1, keepdim=True).nan_to_num(posinf=0.0)
+            found = torch.where(legal, found, worst.detach() - 1)
+        return found.transpose(1, 2).flatten(1)
 
 
-class _Afterstates:
-    """A policy whose action network is `EachAction`; the extractor gives `features_dim` features to each action."""
+def _extractor_of(network: Any, width: int) -> Any:
+    """The extractor of a policy or network with a head of our own; a ValueError where that does not fit."""
+    extractor = network.features_extractor
+    if not hasattr(extractor, "each"):
+        known = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
+        raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {known}")
+    if extractor.actions != network.action_space.n:
+        found = extractor.settings.placements
+        raise ValueError(f"placements is {found!r} in features_extractor_kwargs; the environment's are others")
+    if width != extractor.features_dim:
+        raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
+    return extractor
+
+
+def _width(head: nn.Sequential) -> int:
+    """How many features a head of one layer takes; 0 if it has more layers."""
+    first = head[0]
+    return first.in_features if len(head) == 1 and isinstance(first, nn.Linear) else 0
+
+
+class _ActorCritic:
+    """A policy whose action network is `EachAction`."""
 
     def _build(self: Any, lr_schedule: Any) -> None:
         super()._build(lr_schedule)  # pyright: ignore[reportAttributeAccessIssue]
-        actions, extractor = int(self.action_space.n), self.features_extractor
-        if not isinstance(extractor, BoardAfterstates):
-            found = type(extractor).__name__
-            raise ValueError(f"features_extractor_class is {found}; AfterstatesPolicy takes board-afterstates")
-        if extractor.settings.n_actions != actions:
-            found = extractor.settings.placements
-            raise ValueError(f"placements is {found!r} in features_extractor_kwargs; the environment's are others")
-        features = extractor.features_dim
-        if self.mlp_extractor.latent_dim_pi != features:
-            raise ValueError(f"net_arch is {self.net_arch}; AfterstatesPolicy takes []")
-        self.action_net = EachAction(actions, features // (actions + 1))
+        self.action_net = EachAction(_extractor_of(self, self.mlp_extractor.latent_dim_pi))
         self.action_net.apply(partial(self.init_weights, gain=0.01))
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
-class AfterstatesPolicy(_Afterstates, ActorCriticPolicy):
+class AfterstatesPolicy(_ActorCritic, ActorCriticPolicy):
     """For PPO."""
 
 
-class MaskableAfterstatesPolicy(_Afterstates, MaskableActorCriticPolicy):
+class MaskableAfterstatesPolicy(_ActorCritic, MaskableActorCriticPolicy):
     """For MaskablePPO."""
+
+
+class AfterstatesDQNPolicy(DQNPolicy):
+    """For DQN."""
+
+    def make_q_net(self) -> Any:
+        network = super().make_q_net()
+        extractor = _extractor_of(network, _width(network.q_net))
+        network.q_net = nn.Sequential(EachAction(extractor, q_values=True)).to(self.device)
+        return network
+
+
+class AfterstatesQRDQNPolicy(QRDQNPolicy):
+    """For QR-DQN."""
+
+    def make_quantile_net(self) -> Any:
+        network = super().make_quantile_net()
+        extractor = _extractor_of(network, _width(network.quantile_net))
+        network.quantile_net = nn.Sequential(EachAction(extractor, network.n_quantiles, q_values=True)).to(self.device)
+        return network
 
 
 def policies_of(algorithm: Any) -> dict[str, type]:
     """The policies of a class of Stable-Baselines3 by their names, ours among them."""
-    own = {MaskablePPO: MaskableAfterstatesPolicy, PPO: AfterstatesPolicy}
-    return algorithm.policy_aliases | ({"AfterstatesPolicy": own[algorithm]} if algorithm in own else {})
+    return algorithm.policy_aliases | {"AfterstatesPolicy": _AFTERSTATES[algorithm]}
 
 
 def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
@@ -221,6 +273,12 @@ def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> Non
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
+_AFTERSTATES: dict[Any, type] = {
+    PPO: AfterstatesPolicy,
+    MaskablePPO: MaskableAfterstatesPolicy,
+    DQN: AfterstatesDQNPolicy,
+    QRDQN: AfterstatesQRDQNPolicy,
+}
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "ranks-conv": RanksConv,
     "ranks-afterstates": RanksAfterstates,

@@ -19,10 +19,8 @@ from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 U, F = np.uint64, np.float32
 
 # A worker's words: its random stream; the afterstate that the next game starts from (0: a new game) and the turn of the
-# carousel; how many new games are left in this block; what the block's new games came to, and from TILES on how many of
-# them ended with each largest rank; moves of all games, those from other starts too.
-STREAM, START, TURN, LEFT, GAMES, SCORE, MOVES, TILES = range(8)
-WORDS = TILES + 18
+# carousel; what games came to: the number of new ones and their score, and the moves of all, those from others too.
+STREAM, START, TURN, GAMES, SCORE, MOVES, WORDS = range(7)
 
 NEW, RESTART, CAROUSEL = range(3)  # where games start
 POOL = 1000  # afterstates kept for each of the carousel's tiles; word 0 of a pool counts all that came
@@ -160,7 +158,7 @@ def learning_kernel(shape: Shape) -> Any:
 
     @kernel(variant=name)
     def play(task, worker, board):
-        """Play one game from `board` to its end, learning from it; (score, moves, last afterstate)."""
+        """Play one game from `board` to its end, learning from it; (score, moves)."""
         weights = borrow(task.weights, F, task.entries)
         row_lines, column_lines = borrow(task.row_lines, U, 1 << 16), borrow(task.column_lines, U, 1 << 16)
         places = borrow(task.places, np.uint32, 5 * lookups)
@@ -208,28 +206,25 @@ def learning_kernel(shape: Shape) -> Any:
             else:
                 learn_backwards(task, weights, places, path, gains, min(length, PATH))
         next_start(worker, task, path, min(length, PATH))
-        return score, length, board
+        return score, length
 
     @kernel(variant=name)
-    def play_block(tasks, which, limit):
-        """Play on in a worker's block until it is done, or after `limit` moves: True when it is done."""
+    def play_on(tasks, which, limit):
+        """Play on with a worker, in whole games, until it has made `limit` moves or more."""
         task = tasks[which]
         worker = borrow(task.worker, U, WORDS)
         moves = 0
-        while moves < limit and (worker[LEFT] > 0 or worker[START] != U(0)):
+        while moves < limit:
             new = worker[START] == U(0)
             if new:
                 board = first_board(worker, rows, cols)
             else:
                 board = with_new_tile(worker, worker[START], packed.area(rows, cols))
-            score, length, board = play(task, worker, board)
+            score, length = play(task, worker, board)
             moves += length
-            worker[MOVES] += U(length)
             if new:
-                worker[LEFT] -= U(1)
                 worker[GAMES] += U(1)
                 worker[SCORE] += U(score)
-                worker[TILES + square.top_rank(board)] += U(1)
-        return moves < limit
+        worker[MOVES] += U(moves)
 
-    return play_block
+    return play_on

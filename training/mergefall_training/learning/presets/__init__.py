@@ -1,7 +1,7 @@
 """Presets: hyper-parameters worth starting from, in YAML by rl_zoo3's names, a file for each algorithm.
 
 A file maps environment ids to hyper-parameters. Beside the algorithm's own there are `n_timesteps`, `env_kwargs`, and
-`max_episode_steps`, which all algorithms have.
+`max_episode_steps`, which all algorithms have; and `others`, further presets by name: what is different in them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,26 @@ FOLDER = Path(__file__).parent
 EVALUATIONS = 20  # of a run, unless told
 
 
-def load_preset(algorithm: str, env_id: str) -> dict[str, Any]:
-    """The preset of an algorithm for an environment, or for another one of the same game.
+def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
+    """The preset of an algorithm for an environment, or for another one of the same game; or one of others, by name.
 
     >>> load_preset("maskable-ppo", "mergefall/Game2048-v0")["env_kwargs"]
     {'reward': 'log2'}
+    >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
+    120000000
     """
     path = FOLDER / f"{choice('algorithm', algorithm, sorted(ALGORITHMS))}.yaml"
     presets = load_yaml(path.read_text(encoding="utf-8"))
-    for known in presets:
-        if known == env_id:
-            return dict(presets[known])
-    for known in presets:
-        if env_id in gym.registry and gym.registry[known].entry_point == gym.registry[env_id].entry_point:
-            return dict(presets[known])
-    raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
+    game = gym.registry[env_id].entry_point if env_id in gym.registry else None
+    same = [known for known in presets if gym.registry[known].entry_point == game]
+    if env_id not in presets and not same:
+        raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
+    preset = dict(presets[env_id if env_id in presets else same[0]])
+    others = preset.pop("others", {})
+    if name is not None and name not in others:
+        there = ", ".join(others) or "none"
+        raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; beside the usual one there are: {there}")
+    return preset | (others[name] if name is not None else {})
 
 
 def configure(
@@ -50,17 +55,20 @@ def configure(
     interval: int | None = None,
     episodes: int = 30,
     seed: int = 0,
+    preset: str | None = None,
 ) -> Config:
     """A run's configuration: the preset, but for what is told; `changed` are hyper-parameters by their names.
+
+    `preset` names another than the usual one.
 
     >>> config = configure("maskable-ppo", env_kwargs={"rows": 3}, changed={"gamma": 0.9}, timesteps=1000)
     >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval
     (3, 0.9, 50)
     """
-    preset = load_preset(algorithm, env_id) | dict(changed or {})
-    env_kwargs = {**preset.pop("env_kwargs", {}), **(env_kwargs or {})}
-    preset_steps, preset_cap = preset.pop("n_timesteps"), preset.pop("max_episode_steps", None)
+    given = load_preset(algorithm, env_id, preset) | dict(changed or {})
+    env_kwargs = {**given.pop("env_kwargs", {}), **(env_kwargs or {})}
+    preset_steps, preset_cap = given.pop("n_timesteps"), given.pop("max_episode_steps", None)
     steps = integer("timesteps", preset_steps if timesteps is None else timesteps, 1)
     cap = preset_cap if max_episode_steps is None else max_episode_steps
     interval = max(1, steps // EVALUATIONS) if interval is None else interval
-    return Config(algorithm, env_id, env_kwargs, preset, steps, interval, episodes, seed, cap)
+    return Config(algorithm, env_id, env_kwargs, given, steps, interval, episodes, seed, cap)
