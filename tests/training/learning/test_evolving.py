@@ -1,4 +1,4 @@
-"""Evolved weights: updates against a plain twin, learning, resuming, and players that are `tetris/greedy`."""
+"""Evolved weights: updates against a plain twin, learning, resuming, and players that are `tetris/greedy` or search."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ pytest.importorskip("cma")
 from mergefall_training import evaluate
 from mergefall_training.learning.cma_es import CmaEs
 from mergefall_training.learning.evolution import CrossEntropy, Hyperparameters, Learner, directions, train
-from mergefall_training.learning.evolving import evaluation_of, names_of, player, weighted
+from mergefall_training.learning.evolving import LOST, evaluation_of, names_of, player, weighted
 from mergefall_training.learning.models import load_model
 from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import Config, Run, open_run
@@ -209,6 +209,20 @@ def test_any_features_and_any_evaluation_can_be_learnt():
     }
 
 
+def test_weights_can_be_learnt_for_a_search(tmp_path):
+    with open_run(tmp_path, config("cross-entropy", timesteps=3000, depth=2), progress=False) as run:
+        train(run)
+    agent, model = make(str(tmp_path), model="last"), load_model(tmp_path / "model.npz")
+    weights = dict(zip(model.spec["network"]["names"], model.arrays["weights"].tolist(), strict=True))
+    evaluation = {"name": evaluation_of(model.spec["network"]["evaluation"]).name, **weights}
+    for depth in (2, 1):
+        expected = make("tetris/expectimax", evaluation=evaluation, depth=depth, lost=LOST)
+        found = agent if depth == 2 else make(str(tmp_path), model="last", depth=1)
+        for seed in range(3):
+            games = [player.play(TETRIS, seed, SMALL, 60).actions.tolist() for player in (found, expected)]
+            assert games[0] == games[1]
+
+
 @pytest.mark.parametrize("algorithm", BOTH)
 @pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", "mergefall/Quintris-v0"])
 def test_presets_are_sound(algorithm, env_id):
@@ -220,6 +234,7 @@ def test_presets_are_sound(algorithm, env_id):
     [
         ({"game": 1}, "cross-entropy has no 'game'; it has evaluation"),
         ({"population": 3}, "population is 3"),
+        ({"depth": 0}, "depth is 0"),
         ({"games": 0}, "games is 0"),
         ({"averaging": 0}, "averaging is 0"),
         ({"elite": 13}, "elite is 13"),
@@ -239,7 +254,7 @@ def test_bad_hyperparameters(changes, message):
 
 def test_what_an_algorithm_does_not_have_is_refused():
     with pytest.raises(
-        ValueError, match="cma-es has no 'noise'; it has evaluation, population, games, averaging, threads"
+        ValueError, match="cma-es has no 'noise'; it has evaluation, depth, population, games, averaging, threads"
     ):
         Hyperparameters.read("cma-es", {"noise": 0.1})
     with pytest.raises(ValueError, match="takes no reward but lines"):

@@ -1,8 +1,8 @@
 """Learning the weights of an evaluation of Tetris from whole games: noisy cross-entropy and CMA-ES.
 
 Both keep a distribution of weights. Each generation draws candidates from it; each candidate plays a few games by
-`tetris/greedy`; and the distribution moves to where the better ones lie. A game's length is mostly luck, which makes
-its mean tremble: the model is a running mean of these means.
+`tetris/greedy`, or by a search; and the distribution moves to where the better ones lie. A game's length is mostly
+luck, which makes its mean tremble: the model is a running mean of these means.
 
 Only the direction of the weights matters to a greedy player, so candidates are scaled to length 1, and at first all
 directions are as likely. All candidates of a generation play the same games, the next generation other ones: luck is
@@ -24,11 +24,12 @@ import numpy as np
 from mergefall.checks import integer
 from mergefall.threads import cores, share
 from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.evaluation import SEEDS
 from mergefall_training.learning import import_learning
-from mergefall_training.learning.evolving import evaluation_of, names_of, weighted
+from mergefall_training.learning.evolving import evaluation_of, names_of, playing, weighted
 from mergefall_training.learning.rounds import train_in_rounds
 from mergefall_training.learning.runs import Config, Run
 from mergefall_training.learning.sb3 import schedule
@@ -42,6 +43,7 @@ class Hyperparameters:
     """What may be set."""
 
     evaluation: Any = "dt-10"  # whose weights: a name, a mapping of it and options, or a list of linear features
+    depth: int = 1  # own moves that candidates look ahead: the first by `tetris/greedy`, more by `tetris/expectimax`
     population: int = 100  # candidates of a generation
     games: int = 4  # of each candidate
     elite: int = 10  # cross-entropy: the best candidates, to which the distribution is fitted
@@ -51,6 +53,7 @@ class Hyperparameters:
 
     def __post_init__(self) -> None:
         evaluation_of(self.evaluation)
+        integer("depth", self.depth, 1, MOST_MOVES)
         integer("population", self.population, FEWEST)
         integer("games", self.games, 1, SEEDS)
         integer("averaging", self.averaging, 1)
@@ -179,7 +182,9 @@ class Learner:
             try:
                 i, k = which
                 seed = config.first_seed + (self.generation * h.games + k) % SEEDS
-                game = Greedy(evaluations[i]).play(config.env_id, seed, config.env_kwargs, config.max_episode_steps)
+                game = playing(evaluations[i], h.depth).play(
+                    config.env_id, seed, config.env_kwargs, config.max_episode_steps
+                )
                 pieces[i, k] = len(game)
             except BaseException:
                 stopped = True  # the others need not play on after a Ctrl-C
@@ -194,7 +199,8 @@ class Learner:
 
     def network(self) -> dict[str, Any]:
         """Whose weights `arrays` holds, as `evolving.player` takes it."""
-        return {"evaluation": self.hyperparameters.evaluation, "names": names_of(self.known)}
+        h = self.hyperparameters
+        return {"evaluation": h.evaluation, "names": names_of(self.known), "depth": h.depth}
 
     def state(self) -> dict[str, Any]:
         """All that goes on."""

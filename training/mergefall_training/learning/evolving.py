@@ -1,7 +1,7 @@
-"""Evolved weights: the one-piece player of Tetris whose evaluation's weights were learnt from whole games.
+"""Evolved weights: players of Tetris whose evaluation's weights were learnt from whole games.
 
-What is learnt, and how, is in `evolution.py`; the player here is `tetris/greedy` with these weights. It runs compiled
-and needs nothing but the search players.
+What is learnt, and how, is in `evolution.py`; the players here are `tetris/greedy` and `tetris/expectimax` with these
+weights. They run compiled and need nothing but the search players.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from mergefall.tetris import EVALUATIONS
 from mergefall.tetris.evaluations import Evaluation, evaluation
 from mergefall.tetris.evaluations.linear import FEATURES, Linear
 from mergefall_baselines import Player
-from mergefall_baselines.tetris.base import RULES
+from mergefall_baselines.tetris.base import RULES, TetrisPlayer
 from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.players import Expectimax
 from numpy.typing import NDArray
 
 from mergefall_training.learning import import_learning
@@ -64,29 +65,50 @@ def weighted(known: Evaluation, weights: NDArray[np.float64]) -> Evaluation:
     return replace(known, **dict(zip(names_of(known), weights.tolist(), strict=True)))
 
 
-class Evolved(OfFile, Greedy):
-    """The placement of highest value by the learnt weights, as `tetris/greedy` plays it; `evaluation` holds them.
+LOST = -1000.0  # to a search: below what boards are worth by weights of length 1
+
+
+def playing(known: Evaluation, depth: int) -> TetrisPlayer:
+    """Who plays by weights: `tetris/greedy`, or `tetris/expectimax` if it looks further than one piece.
+
+    A search weighs chances of a lost game: to it such an end is worth `LOST`.
+    """
+    return Greedy(known) if depth == 1 else Expectimax(known, depth, lost=LOST)
+
+
+class _Evolved(OfFile):
+    """A player with learnt weights; `evaluation` holds them.
 
     It plays by any rules; those that an observation does not show are the ones it was trained with, unless `evaluate`
     or `play` knows better.
     """
 
-    def __init__(self, spec: Mapping[str, Any], learnt: Evaluation) -> None:
-        super().__init__(learnt)
+    def __init__(self, spec: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.defaults = {name: spec["env_kwargs"][name] for name in RULES if name not in SHOWN}
 
 
-def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
+class EvolvedGreedy(_Evolved, Greedy):
+    """The placement of highest value."""
+
+
+class EvolvedSearch(_Evolved, Expectimax):
+    """The placement that is best some placements ahead."""
+
+
+def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int | None = None) -> Player:
     """The player of a model: the array ``weights`` float64[k] for the ``evaluation`` in its spec's ``network``.
 
-    ``names`` there says whose weights they are, in order. What does not fit is a ValueError.
+    ``names`` there says whose weights they are, in order, and ``depth`` how many moves ahead the player looked that
+    they were learnt for; `depth` tells another. What does not fit is a ValueError.
     """
     network = spec["network"]
     known, weights = evaluation_of(network.get("evaluation")), arrays.get("weights", np.empty(0))
     if network.get("names") != names_of(known) or weights.shape != (len(names_of(known)),):
         found = f"{weights.shape} for {network.get('names')}"
         raise ValueError(f"a model's weights are {found}; expected one for each of {names_of(known)}")
-    return Evolved(spec, weighted(known, weights))
+    known, ahead = weighted(known, weights), network.get("depth", 1) if depth is None else depth
+    return EvolvedGreedy(spec, known) if ahead == 1 else EvolvedSearch(spec, known, ahead, lost=LOST)
 
 
 def train(run: Any) -> None:
