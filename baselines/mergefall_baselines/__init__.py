@@ -36,4 +36,10 @@ register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
 register("tetris/two-tetrad", tetris_searches.TwoTetrad)
 register("tetris/expectimax", tetris_searches.Expectimax)
 register("tetris/afterstate", shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."))
+register("tetris/dqn", shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."))
+register("tetris/cross-entropy", shipped("tetris-cross-entropy.npz", "Weights learnt by cross-entropy on 10×10."))
+register(
+    "tetris/sz-cross-entropy",
+    shipped("tetris-sz-cross-entropy.npz", "Expectimax 2 by weights that were learnt for it from S and Z alone."),
+)
 register("quintris/expectimax", tetris_quintris.Quintris)

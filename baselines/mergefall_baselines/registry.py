@@ -71,9 +71,9 @@ def factory_of(name: str) -> Callable[..., Player]:
 def shipped(file: str, what: str) -> Callable[..., Player]:
     """What makes a trained agent that comes with `mergefall_training`; `what` says in a line which one it is."""
 
-    def factory(checksum: str | None = None) -> Player:
+    def factory(checksum: str | None = None, **options: Any) -> Player:
         agents = _agents(file)
-        return agents.agent(str(agents.SHIPPED / file), checksum=checksum)
+        return agents.agent(str(agents.SHIPPED / file), checksum=checksum, **options)
 
     factory.__doc__ = what
     return factory

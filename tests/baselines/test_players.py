@@ -10,7 +10,6 @@ from mergefall.game2048 import board as rules
 from mergefall.game2048 import legal_actions
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register
-from mergefall_baselines.game2048.network import Network
 
 ENV = "mergefall/Game2048-v0"
 OPTIONS = {
@@ -21,15 +20,6 @@ OPTIONS = {
 }
 SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
 NAMES = [name for name in players() if name.startswith("2048/")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def network(tmp_path_factory):
-    """A network for the player that needs one."""
-    path, made = tmp_path_factory.mktemp("network") / "n.npz", Network("0123 456")
-    made.weights[:] = np.random.default_rng(0).normal(0, 10, made.weights.size)
-    made.save(path)
-    OPTIONS["2048/ntuple"] = {"network": str(path)}
 
 
 @pytest.fixture(params=NAMES)

@@ -12,8 +12,9 @@ from mergefall_baselines import make
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_training import evaluate
+from mergefall_training.cli import main
 from mergefall_training.learning import td, td_kernels
-from mergefall_training.learning.ntuple import network_of
+from mergefall_training.learning.ntuple import network_of, prune
 from mergefall_training.learning.runs import Config, read_curve, train
 from mergefall_training.learning.td import Hyperparameters, Learner
 
@@ -239,8 +240,24 @@ def test_a_run_is_a_player_that_searches_if_told(tmp_path):
     assert evaluate(agent, GAME, 20, env_kwargs=kwargs, workers=1).summary().mean.value > 45
     with pytest.raises(ValueError, match="no option 'dept'; it has model, checksum, depth"):
         make(str(tmp_path), dept=2)
-    network.save(tmp_path / "small.npz", bits=8)
-    assert Network.load(tmp_path / "small.npz")[0].record["algorithm"] == "ntuple"
+
+
+def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_path, capsys):
+    folder, file = str(tmp_path / "run"), tmp_path / "small.npz"
+    train(folder, config(coherence=1.0), progress=False)
+    main(["pack", folder, str(file), "--bits", "32", "--entries", "20"])
+    whole, (small, _) = network_of(folder), Network.load(file)
+    kept = small.weights != 0
+    assert 20 <= kept.sum() < 40  # mirror images were adjusted as much
+    assert f"{file}: {kept.sum()} entries" in capsys.readouterr().out
+    assert np.array_equal(small.weights[kept], whole.weights[kept])
+    assert whole([[0, 1], [0, 0]]) == small([[0, 1], [0, 0]])  # what every game comes to
+    assert np.count_nonzero(whole.weights) > 100
+    assert small.record["hyperparameters"]["patterns"] == "0123 01"
+    assert small.record["entries"] == 20
+    train(tmp_path / "fixed", config(), progress=False)
+    with pytest.raises(ValueError, match="expected a run with temporal coherence"):
+        prune(network_of(tmp_path / "fixed"), tmp_path / "fixed", 20)
 
 
 @pytest.mark.parametrize(

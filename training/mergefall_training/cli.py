@@ -259,6 +259,30 @@ class Train:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """Write a run's n-tuple network to a file of its own, rounded and compressed: `2048/ntuple` plays it."""
+
+    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run's folder, or a model file."""
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """The file to write, such as network.npz."""
+    bits: int = 10
+    """Of each entry, 2 to 16, in even steps up to its table's largest; 32 leaves them as they are."""
+    entries: int | None = None
+    """Keep only so many entries, those that the run adjusted most; all unless told."""
+
+    def run(self) -> None:
+        from mergefall_training.learning.ntuple import network_of, prune
+
+        network = network_of(self.run_folder)
+        if self.entries is not None:
+            prune(network, self.run_folder, self.entries)
+        checksum = network.save(self.file, self.bits)
+        size = self.file.stat().st_size
+        print(f"{self.file}: {network.touched().sum():,} entries, {size:,} bytes, checksum {checksum[:16]}")
+
+
+@dataclass(frozen=True)
 class Demonstrate:
     """Write a player's games as a Minari dataset, to learn from."""
 
@@ -386,7 +410,7 @@ class Envs:
         console().print(envs_table())
 
 
-Command = Evaluate | Compare | Train | Tune | Demonstrate | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Players | Envs
 GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 

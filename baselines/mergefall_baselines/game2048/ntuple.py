@@ -132,7 +132,7 @@ def network_file(name: str) -> Path:
     if name in shipped:
         return SHIPPED / f"{name}.npz"
     if not Path(name).is_file():
-        known = ", ".join(shipped) or "none is"
+        known = ", ".join(shipped)
         raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {known}")
     return Path(name)
 
@@ -156,7 +156,7 @@ class NTuple(Expectimax):
     position without a legal move is worth 0. With ``depth=1`` there is no search.
 
     Args:
-        network: a file (`network.Network.save`) or the name of a shipped one.
+        network: a file (`network.Network.save`, `mergefall pack`) or the name of a shipped one: `small`, four 5-tuples.
         depth, cutoff, table, order, threads, time_limit: as for `2048/expectimax`.
         downgrade: a tile the network has not learnt to handle. Where it or a larger one is on the board, the network
             is shown another: the largest tile value that is missing below the top is skipped and all tiles above it are
@@ -166,11 +166,17 @@ class NTuple(Expectimax):
 
     Source: greedy play, Szubert & Jaśkowski (2014); downgrading, Guei, Chen & Wu (2021), "Optimistic Temporal
     Difference Learning for 2048".
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/ntuple", depth=2)
+        >>> int(player.act([[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]]))  # the merge, to the left
+        3
     """
 
     def __init__(
         self,
-        network: Any,
+        network: Any = "small",
         depth: Any = 1,
         downgrade: int | None = None,
         cutoff: float | None = None,

@@ -142,12 +142,16 @@ def test_trees_come_back_as_they_were():
     [
         ("2048/maskable-ppo", "mergefall/Game2048-v0", {}, "2048/greedy"),
         ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
+        ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
+        ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
+        ("tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
     ],
 )
 def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple):
     pytest.importorskip("sb3_contrib")
     learnt, other = (
-        evaluate(player, env_id, 10, env_kwargs=kwargs, workers=1, progress=False) for player in (name, simple)
+        evaluate(player, env_id, 10, env_kwargs=kwargs, max_episode_steps=1500, workers=1, progress=False)
+        for player in (name, simple)
     )
     assert learnt.results.mean() > 2 * other.results.mean()
     (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")

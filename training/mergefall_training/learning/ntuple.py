@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mergefall_baselines import Player
+from mergefall_baselines.arrays import read_arrays
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
 from numpy.typing import NDArray
 
 from mergefall_training.learning import import_learning
 from mergefall_training.learning.models import load_model
-from mergefall_training.learning.runs import model_file
+from mergefall_training.learning.runs import CHECKPOINT, VERSION, model_file, read_config, read_curve
+from mergefall_training.learning.trees import unflatten
 
 
 def player(
@@ -46,7 +50,30 @@ def network_of(path: str | os.PathLike[str], model: str = "last") -> Network:
         raise ValueError(f"{path} was trained by {found.spec['algorithm']}; expected ntuple")
     network = Network.unpacked(found.spec["network"], found.arrays)
     network.record = {name: value for name, value in found.spec.items() if name != "network"}
+    if Path(path).is_dir():
+        network.record["hyperparameters"] = read_config(path).hyperparameters
+        network.record["curve"] = [[point.step, round(point.mean)] for point in read_curve(path)]
     return network
+
+
+def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> None:
+    """Make all but so many entries of a network untouched: those stay that its run adjusted most, ties with them.
+
+    What an entry was adjusted by is the sum of its errors' sizes, which temporal coherence keeps and the run's
+    checkpoint holds. A ValueError if it holds none, or if it is another network's.
+    """
+    spec, arrays, _ = read_arrays(Path(folder) / "checkpoint.npz", CHECKPOINT, VERSION)
+    state = unflatten(spec["state"], arrays)
+    if not len(state["coherence"]) or len(state["touched"]) != -(-network.weights.size // 8):
+        raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
+    adjusted = np.zeros(network.weights.size, dtype=np.float32)
+    adjusted[np.unpackbits(state["touched"], count=adjusted.size).view(np.bool_)] = state["coherence"][:, 1]
+    if entries < np.count_nonzero(adjusted):
+        least = np.partition(adjusted, -entries)[-entries]
+        network.weights[adjusted < least] = 0
+        first = slice(0, network.shape.size)
+        network.weights[first][adjusted[first] < least] = network.untouched
+    network.record["entries"] = entries
 
 
 def train(run: Any) -> None:
