@@ -1,10 +1,10 @@
-"""How long n-tuple TD learning takes for the same games: the 4×6 network, steps of 0.1, games 1,001 to 5,000 of a run.
+"""How long n-tuple TD learning takes for the same games: the 4×6 network, steps of 0.1, games 4,001 to 12,000 of a run.
 
     python tests/benchmarks/learning.py [--rounds 3] [--beside NAME=COMMAND ...]
 
 A COMMAND is run in turns with ours, a NAME that ends in "x2" with the two threads of ours, and its time set beside
 ours. It prints a line that begins with the number of games, or of thousands of games and a slash, whenever it has
-played another thousand: 2048.cpp of github.com/moporgic/TDL2048 (``./2048 -n 4x6patt -t 6``, with ``-p 2`` for two
+played another thousand: 2048.cpp of github.com/moporgic/TDL2048 (``./2048 -n 4x6patt -t 13``, with ``-p 2`` for two
 threads, each of which prints its own lines) and of github.com/moporgic/TDL2048-Demo do so. They are not built here.
 Learners of the same rule play equally long games, on average, after as many.
 """
@@ -23,7 +23,7 @@ from mergefall_training.learning.runs import Config
 from mergefall_training.learning.td import Learner
 from mergefall_training.learning.td_kernels import GAMES, MOVES
 
-FIRST, LAST = 1000, 5000  # games
+FIRST, LAST = 4000, 12000  # games: before, all threads learn the same few entries
 PATTERNS = "012345 456789 012456 45689a"
 
 
