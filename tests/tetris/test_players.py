@@ -17,8 +17,8 @@ OPTIONS = {
     "tetris/expectimax": {"depth": 2},
     "quintris/expectimax": {"depth": 1},
 }
-LEARNT = "tetris/afterstate"  # for ten columns only; the tests of learning have its like
-NAMES = [name for name in players() if name.startswith(("tetris/", "quintris/")) and name != LEARNT]
+LEARNT = {"tetris/afterstate", "tetris/dqn", "tetris/cross-entropy", "tetris/sz-cross-entropy"}  # tested with learning
+NAMES = [name for name in players() if name.startswith(("tetris/", "quintris/")) and name not in LEARNT]
 RULES = [
     {"placements": "drop"},
     {"placements": "slide", "randomizer": "bag7", "preview": 0},

@@ -54,8 +54,9 @@ def one_thread():
 def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
     rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
     if env_id == TETRIS:
-        of_algorithm = {"qr-dqn": BOARD | {"n_quantiles": 3}, "dqn": BOARD}
-        changed = {"policy_kwargs": of_algorithm.get(algorithm, PLACED)} | changed
+        of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": BOARD}}
+        of_algorithm["qr-dqn"] = {"policy_kwargs": PLACED | {"n_quantiles": 3}}
+        changed = of_algorithm.get(algorithm, {"policy_kwargs": PLACED}) | changed
     settings = CHANGED[algorithm] | changed
     return configure(
         algorithm, env_id, env_kwargs=rules, changed=settings, timesteps=128, interval=48, episodes=3, seed=seed
@@ -102,7 +103,8 @@ def end_of(folder):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "env_id"), [("ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS), ("qr-dqn", GAME)]
+    ("algorithm", "env_id"),
+    [("ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS), ("qr-dqn", GAME), ("qr-dqn", TETRIS)],
 )
 def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, algorithm, env_id):
     what = config(algorithm, env_id)
