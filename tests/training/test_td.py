@@ -263,6 +263,7 @@ def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
         ({"learning_rate": -1}, "learning_rate is -1"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"td_lambda": 1.5}, r"td_lambda is 1\.5"),
