@@ -15,6 +15,7 @@ from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.learning import td, td_kernels
 from mergefall_training.learning.ntuple import network_of, prune
+from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import Config, read_curve, train
 from mergefall_training.learning.td import Hyperparameters, Learner
 
@@ -255,9 +256,20 @@ def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_pa
     assert np.count_nonzero(whole.weights) > 100
     assert small.record["hyperparameters"]["patterns"] == "0123 01"
     assert small.record["entries"] == 20
+    with pytest.raises(ValueError, match="entries is 0"):
+        prune(whole, folder, 0)
     train(tmp_path / "fixed", config(), progress=False)
     with pytest.raises(ValueError, match="expected a run with temporal coherence"):
         prune(network_of(tmp_path / "fixed"), tmp_path / "fixed", 20)
+
+
+def test_presets_have_names():
+    for name in ("2min", "20min", "2h", "small", None):
+        Hyperparameters.read(configure("ntuple", preset=name).hyperparameters)
+    with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 20min, 2h"):
+        configure("ntuple", preset="3min")
+    with pytest.raises(ValueError, match=r"no preset '2min' for .*: none"):
+        configure("dqn", preset="2min")
 
 
 @pytest.mark.parametrize(

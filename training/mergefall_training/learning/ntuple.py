@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mergefall.checks import integer
 from mergefall_baselines import Player
 from mergefall_baselines.arrays import read_arrays
 from mergefall_baselines.game2048.network import Network
@@ -40,12 +41,12 @@ def player(
     return NTuple(network, depth, downgrade, cutoff, table, order, threads, time_limit)
 
 
-def network_of(path: str | os.PathLike[str], model: str = "last") -> Network:
-    """The network in a run folder or model file, with the run as its record: to be pruned, rounded, saved.
+def network_of(path: str | os.PathLike[str]) -> Network:
+    """The last network in a run folder, or that in a model file, with the run as its record: to be pruned and saved.
 
-    `model` is the `best` or the `last` one of a folder. What holds no n-tuple network is a ValueError.
+    What holds no n-tuple network is a ValueError.
     """
-    found = load_model(model_file(path, model))
+    found = load_model(model_file(path, "last"))
     if found.spec["algorithm"] != "ntuple":
         raise ValueError(f"{path} was trained by {found.spec['algorithm']}; expected ntuple")
     network = Network.unpacked(found.spec["network"], found.arrays)
@@ -62,6 +63,7 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
     What an entry was adjusted by is the sum of its errors' sizes, which temporal coherence keeps and the run's
     checkpoint holds. A ValueError if it holds none, or if it is another network's.
     """
+    integer("entries", entries, 1)
     spec, arrays, _ = read_arrays(Path(folder) / "checkpoint.npz", CHECKPOINT, VERSION)
     state = unflatten(spec["state"], arrays)
     if not len(state["coherence"]) or len(state["touched"]) != -(-network.weights.size // 8):

@@ -44,10 +44,8 @@ class Hyperparameters:
     coherence: float = 0.0  # the share of the run, at its end, with temporal coherence: steps as errors agree
     coherence_rate: float = 0.5  # α there
     optimism: float = 0.0  # the value of every afterstate at first, so that all is tried
-    start: str = (
-        "new"  # games; `restart` also in the middle of the last one; `carousel` also where one of its tiles was
-    )
-    carousel: tuple[int, ...] = ()  # new
+    start: str = "new"  # games; `restart`: also in the middle of the last one; `carousel`: also where a tile was new
+    carousel: tuple[int, ...] = ()  # these tiles
     threads: int | None = None  # one per core unless told; only runs of one thread can be repeated exactly
 
     def __post_init__(self) -> None:
