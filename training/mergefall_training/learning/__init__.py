@@ -21,6 +21,7 @@ ALGORITHMS = {
     "clone": "cloning",
     "afterstate": "afterstate",
     "ntuple": "ntuple",
+    "td": "tetris_network",
     "cross-entropy": "evolving",
     "cma-es": "evolving",
 }

@@ -7,14 +7,13 @@ weights. They run compiled and need nothing but the search players.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, make_dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from mergefall.tetris import EVALUATIONS
 from mergefall.tetris.evaluations import Evaluation, evaluation
-from mergefall.tetris.evaluations.linear import FEATURES, Linear
+from mergefall.tetris.evaluations.linear import Linear, linear
 from mergefall_baselines import Player
 from mergefall_baselines.tetris.base import RULES, TetrisPlayer
 from mergefall_baselines.tetris.greedy import Greedy
@@ -34,21 +33,11 @@ def evaluation_of(spec: Any) -> Evaluation:
     """
     if not isinstance(spec, list):
         return evaluation(spec)
-    if not spec or len(set(map(str, spec))) < len(spec) or not set(map(str, spec)) <= set(FEATURES):
-        raise ValueError(f"evaluation is {spec!r}; expected some of {', '.join(FEATURES)}, each once")
-    return _linear(tuple(name for name in FEATURES if name in spec))
-
-
-@cache
-def _linear(features: tuple[str, ...]) -> Linear:
-    """A weighted sum of these features, in the order of `FEATURES`; of a known one's class, if it has the same ones."""
+    found = linear(spec)
     for known in EVALUATIONS.values():
-        if isinstance(known, Linear) and set(known.term_names) == set(features):
-            return known
-    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # kernels are told apart by it
-    fields = [(feature, float, field(default=0.0)) for feature in features]
-    namespace = {"name": name, "term_names": features, "__module__": __name__}
-    return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)()
+        if isinstance(known, Linear) and set(known.term_names) == set(found.term_names):
+            return known  # its kernels are compiled
+    return found()
 
 
 def names_of(known: Evaluation) -> list[str]:

@@ -11,7 +11,8 @@ Tetris (2009), for the definitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -280,3 +281,23 @@ class Linear(Evaluation):
     @classmethod
     def term_kernels(cls) -> tuple[Any, Any]:
         return terms_of_move, terms_of_board
+
+
+def linear(features: Iterable[str]) -> type[Linear]:
+    """The class of weighted sums of some features, whose weights are 0 by default; a ValueError for what is none.
+
+    >>> linear(["lines", "holes"])(holes=-1).to_json()
+    {'name': 'linear-25', 'lines': 0.0, 'holes': -1}
+    """
+    asked = list(features)
+    if not asked or len(set(map(str, asked))) < len(asked) or not set(map(str, asked)) <= set(FEATURES):
+        raise ValueError(f"features are {asked!r}; expected some of {', '.join(FEATURES)}, each once")
+    return _linear(tuple(name for name in FEATURES if name in asked))
+
+
+@cache
+def _linear(features: tuple[str, ...]) -> type[Linear]:
+    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # kernels are told apart by it
+    fields = [(feature, float, field(default=0.0)) for feature in features]
+    namespace = {"name": name, "term_names": features, "__module__": __name__}
+    return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)

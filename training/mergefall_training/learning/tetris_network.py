@@ -1,0 +1,58 @@
+"""Players of Tetris by networks that TD learning made: models of `mergefall train td`.
+
+What is learnt, and how, is in `tetris_td.py`; the players here are `tetris/greedy` and `tetris/expectimax` with the
+network (`mergefall_baselines.tetris.network`) as their evaluation. They run compiled and need nothing but the search
+players.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from mergefall.tetris.evaluations.linear import linear
+from mergefall.tetris.settings import Settings
+from mergefall_baselines import Player
+from mergefall_baselines.tetris.network import Network, Shape, network_class, network_shape
+from numpy.typing import NDArray
+
+from mergefall_training.learning import import_learning
+from mergefall_training.learning.evolving import EvolvedGreedy, EvolvedSearch
+
+
+def shape_of(blocks: str, features: Iterable[str], rules: Settings) -> Shape:
+    """The shape of a network for a game; places are mirror images of each other where pieces are.
+
+    The five-cell pieces have no mirror images, and hidden multiplicities differ between those that are.
+    """
+    mirrored = rules.pieces != "five" and rules.randomizer != "hidden"
+    names = linear(features).term_names if features else ()
+    return network_shape(blocks, rules.cols, rules.rows, names, mirrored)
+
+
+def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 1) -> Player:
+    """The player of a model: the arrays ``places`` uint32[n] and ``weights`` float32[n] of its network's entries.
+
+    ``blocks`` and ``features`` in its spec's ``network`` say which network that is; `depth` is how many own moves the
+    player looks ahead. What does not fit is a ValueError.
+    """
+    network, kwargs = spec["network"], spec["env_kwargs"]
+    rules = Settings(**{name: kwargs[name] for name in ("cols", "rows", "pieces", "randomizer")})
+    shape = shape_of(network.get("blocks"), network.get("features"), rules)
+    places, found = (arrays.get(name, np.empty(0)) for name in ("places", "weights"))
+    if places.dtype != np.uint32 or places.shape != found.shape or places.max(initial=0) >= shape.size:
+        has = f"{places.dtype}{list(places.shape)} and {found.dtype}{list(found.shape)}"
+        raise ValueError(f"a model's places and weights are {has}; expected those of {shape.size} entries")
+    weights = np.zeros(shape.size, dtype=np.float32)
+    weights[places] = found
+    evaluation: Network = network_class(shape)(weights)
+    size = {"cols": shape.cols, "rows": shape.rows} if shape.blocks else {}
+    if depth == 1:
+        return EvolvedGreedy(spec, evaluation, **size)
+    return EvolvedSearch(spec, evaluation, depth, lost=0.0, **size)  # no more pieces
+
+
+def train(run: Any) -> None:
+    """Train in a run folder (`runs.Run`); the hyper-parameters are those of `tetris_td.Hyperparameters`."""
+    import_learning("tetris_td").train(run)
