@@ -208,12 +208,12 @@ class Train:
     """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
 
     algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `cross-entropy`,
-    `cma-es`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
+    `cross-entropy`, `cma-es`."""
     env: str = "mergefall/Game2048-v0"
     """The environment's id."""
     preset: str | None = None
-    """Another preset than the usual one: `2min`, `20min`, `2h` or `small` of `ntuple`."""
+    """Another preset than the usual one: `2min`, `20min`, `2h` or `small` of `ntuple`, `linear` of `td`."""
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None

@@ -32,7 +32,7 @@ U = np.uint64
 BIAS = len(FEATURES)  # the weights: those of the features, by their slots, the bias, the tables
 FIRST = BIAS + 1
 LARGEST = 20  # cells of a block
-MOST = 1 << 28  # weights
+MOST = 1 << 27  # weights
 STEP = 2.0**-20
 
 
@@ -72,13 +72,11 @@ class Shape(NamedTuple):
         return " ".join(f"{high}x{wide}" for high, wide in self.blocks)
 
 
-def network_shape(
-    blocks: str, cols: int, rows: int, features: Iterable[str] = (), mirrored: bool = True
-) -> Shape:
+def network_shape(blocks: str, cols: int, rows: int, features: Iterable[str] = (), mirrored: bool = True) -> Shape:
     """The shape of a network from blocks in text; a ValueError for what makes no network.
 
-    >>> network_shape("3x3 2x10", 10, 20).size
-    57299
+    >>> network_shape("3x3 4x2", 10, 20).size
+    58635
     >>> network_shape("5x5", 10, 20)
     Traceback (most recent call last):
     ValueError: block '5x5' has no meaning on 10 columns and 20 rows; expected ROWSxCOLUMNS of at most 20 cells
@@ -106,7 +104,7 @@ def network_shape(
 
 
 class _Blocks(NamedTuple):
-    """The kernels of one block size.
+    """The kernels of some block sizes.
 
     ``of_rows(columns, first, end, weights)`` is float64, what the blocks count whose lowest rows are first … end − 1;
     ``locate(columns, end, places, count)`` writes where the entries are of those below row `end` that are not empty,
@@ -117,26 +115,33 @@ class _Blocks(NamedTuple):
     locate: Any
 
 
-def _block(shape: Shape, high: int, wide: int, begin: int, beneath: _Blocks | None) -> _Blocks:
+@kernel
+def _no_rows(columns, first, end, weights):
+    return 0.0
+
+
+@kernel
+def _no_places(columns, end, places, count):
+    return count
+
+
+def _block(shape: Shape, high: int, wide: int, begin: int, beneath: _Blocks) -> _Blocks:
     """The kernels of one block size and of those `beneath`, in one."""
-    name = f"{shape.cols}x{shape.rows}-{high}x{wide}-{begin}-{shape.mirrored}-" + (
-        beneath.of_rows.variant if beneath else ""
-    )
+    name = f"{shape.cols}x{shape.rows}-{high}x{wide}-{begin}-{shape.mirrored}-{beneath.of_rows.variant}"
     mirrored, across, up, offset = shape.mirrored, shape.cols - wide + 1, shape.rows - high + 1, U(begin)
     cells, last, row, column = U(high * wide), U(high * (wide - 1)), U((1 << high) - 1), U(high)
     everything = U((1 << high * wide) - 1)
-    of_others, locate_others = (beneath.of_rows, beneath.locate) if beneath else (None, None)
-    alone = beneath is None
+    of_others, locate_others = beneath
 
     @kernel(variant=name, forceinline=True)
     def entry(c, y, seen, mirror):
-        """(place, the cells as a number) of the block at a column and row, seen from the left and in a mirror."""
+        """Where the entry of the block at a column and row is, its cells seen from the left and in a mirror."""
         if mirrored:
             if 2 * c + 1 > across:
                 c, seen = across - 1 - c, mirror
             elif 2 * c + 1 == across:
                 seen = min(seen, mirror)
-        return offset + (U(c * up + y) << cells) + seen, seen
+        return offset + (U(c * up + y) << cells) + seen
 
     @kernel(variant=name)
     def of_rows(columns, first, end, weights):
@@ -147,8 +152,8 @@ def _block(shape: Shape, high: int, wide: int, begin: int, beneath: _Blocks | No
                 new = columns[U(c + wide - 1)] >> U(y) & row
                 seen, mirror = seen >> column | new << last, (mirror << column | new) & everything
                 if c >= 0 and seen:
-                    value += weights[entry(c, y, seen, mirror)[0]]
-        return value if alone else value + of_others(columns, first, end, weights)
+                    value += weights[entry(c, y, seen, mirror)]
+        return value + of_others(columns, first, end, weights)
 
     @kernel(variant=name)
     def locate(columns, end, places, count):
@@ -158,9 +163,9 @@ def _block(shape: Shape, high: int, wide: int, begin: int, beneath: _Blocks | No
                 new = columns[U(c + wide - 1)] >> U(y) & row
                 seen, mirror = seen >> column | new << last, (mirror << column | new) & everything
                 if c >= 0 and seen:
-                    places[count] = np.uint32(entry(c, y, seen, mirror)[0])
+                    places[count] = np.uint32(entry(c, y, seen, mirror))
                     count += 1
-        return count if alone else locate_others(columns, end, places, count)
+        return locate_others(columns, end, places, count)
 
     return _Blocks(of_rows, locate)
 
@@ -175,8 +180,8 @@ def stack_height(columns):
 
 
 @cache
-def _of_blocks(shape: Shape) -> _Blocks | None:
-    found: _Blocks | None = None
+def _of_blocks(shape: Shape) -> _Blocks:
+    found = _Blocks(_no_rows, _no_places)
     for high, wide, _, begin in shape.tables:
         found = _block(shape, high, wide, begin, found)
     return found
@@ -185,8 +190,7 @@ def _of_blocks(shape: Shape) -> _Blocks | None:
 @cache
 def _kernels(cls: type[Network], clears: bool) -> Kernels:
     shape, variant = cls.shape, f"{cls.name}-{clears}"
-    blocks, has_blocks, has_features = _of_blocks(shape), bool(shape.blocks), bool(shape.features)
-    of_rows = blocks.of_rows if blocks else None
+    of_rows, has_blocks, has_features = _of_blocks(shape).of_rows, bool(shape.blocks), bool(shape.features)
     of_features = linear(shape.features or FEATURES[:1]).kernels(clears)
     move_features, board_features = of_features.move, of_features.board
     tallest, total = max([high for high, _ in shape.blocks], default=1), U(shape.rows)
@@ -197,11 +201,11 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
 
     @kernel(variant=variant)
     def last(piece, rotation, column, y, rows, weights):
-        return np.float64(weights[BIAS])
+        return 0.0
 
     @kernel(variant=variant)
     def board(columns, rows, weights):
-        value = 0.0
+        value = np.float64(weights[BIAS])
         if has_features:
             value += board_features(columns, rows, weights)
         if has_blocks:
@@ -253,7 +257,7 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
 class Network(Evaluation):
     """The value of a placement by a network of one shape; `network_class` makes the classes.
 
-    `weights` float32[shape.size]; they are rounded to multiples of 2⁻²⁰. Anything else is a ValueError.
+    `weights` float64[shape.size], by place; they are rounded to multiples of 2⁻²⁰. Anything else is a ValueError.
 
     Example:
         >>> from mergefall.tetris import place
@@ -261,24 +265,27 @@ class Network(Evaluation):
         >>> weights = np.zeros(shape.size)
         >>> weights[FIRST + 3] = 0.5  # both cells in the left corner
         >>> network = network_class(shape)(weights)
-        >>> network(place("..../..../..../....", "O", column=0)), network(place("..../..../..../....", "O", column=1))
-        (0.5, 0.0)
+        >>> [network(place("..../..../..../....", "O", rotation=0, column=c)) for c in range(3)]
+        [0.5, 0.0, 0.0]
     """
 
     shape: ClassVar[Shape]
     slots: ClassVar[tuple[str, ...]] = (*FEATURES, "bias", "blocks")
-    board_slots: ClassVar[tuple[str, ...]] = (*Linear.board_slots, "blocks")
+    board_slots: ClassVar[tuple[str, ...]] = (*Linear.board_slots, "bias", "blocks")
 
-    weights: NDArray[np.float32]
+    weights: NDArray[Any]
 
     def __post_init__(self) -> None:
         if np.shape(self.weights) != (self.shape.size,) or not np.isfinite(self.weights).all():
             found = f"{getattr(self.weights, 'dtype', None)}{list(np.shape(self.weights))}"
             raise ValueError(f"weights are {found}; expected {self.shape.size} finite numbers")
         rounded = np.round(np.asarray(self.weights, dtype=np.float64) / STEP) * STEP
-        object.__setattr__(self, "weights", rounded.astype(np.float32))
+        object.__setattr__(self, "weights", rounded)
+        for name in self.term_names:
+            slot = self.slots.index(name)
+            object.__setattr__(self, name, float(rounded[slot]) if slot < BIAS else 1.0)
 
-    def weight_vector(self) -> NDArray[Any]:
+    def weight_vector(self) -> NDArray[np.float64]:
         return self.weights
 
     def to_json(self) -> dict[str, Any]:
@@ -305,21 +312,15 @@ def network_class(shape: Shape) -> type[Network]:
 @cache
 def _term_kernels(cls: type[Network]) -> tuple[Any, Any]:
     of_move, of_board = Linear.term_kernels()
-    blocks = _of_blocks(cls.shape)
-    of_rows, has_blocks = blocks.of_rows if blocks else None, bool(blocks)
-
-    @kernel(variant=cls.name)
-    def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-        of_move(piece, rotation, column, y, lines, own, rows, weights, terms)
-        terms[BIAS] = weights[BIAS]
+    of_rows = _of_blocks(cls.shape).of_rows
 
     @kernel(variant=cls.name)
     def terms_of_board(columns, rows, weights, terms):
         of_board(columns, rows, weights, terms)
-        if has_blocks:
-            terms[FIRST] = of_rows(columns, 0, stack_height(columns), weights)
+        terms[BIAS] = weights[BIAS]
+        terms[FIRST] = of_rows(columns, 0, stack_height(columns), weights)
 
-    return terms_of_move, terms_of_board
+    return of_move, terms_of_board
 
 
 @cache
@@ -329,8 +330,8 @@ def locating_kernel(shape: Shape) -> Any:
     (columns after clearing, piece, rotation, column, y, lines, own, places uint32[shape.lookups], factors
     float64[BIAS]) -> count: the value is that of the weights at places[:count], those of features times their factors.
     """
-    blocks, used = _of_blocks(shape), np.array([FEATURES.index(name) for name in shape.features], dtype=np.int64)
-    find, has_blocks, has_features = blocks.locate if blocks else None, bool(blocks), bool(shape.features)
+    find, has_features = _of_blocks(shape).locate, bool(shape.features)
+    used = np.array([FEATURES.index(name) for name in shape.features], dtype=np.int64)
     of_move, of_board = Linear.term_kernels()
     name, rows = network_class(shape).name, shape.rows
 
@@ -345,6 +346,6 @@ def locating_kernel(shape: Shape) -> Any:
                 count += 1
         places[count] = BIAS
         count += 1
-        return find(columns, stack_height(columns), places, count) if has_blocks else count
+        return find(columns, stack_height(columns), places, count)
 
     return locate

