@@ -16,7 +16,7 @@ from mergefall_training.cli import main
 from mergefall_training.learning import td, td_kernels
 from mergefall_training.learning.ntuple import network_of, prune
 from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import Config, read_curve, train
+from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_curve, train
 from mergefall_training.learning.td import Hyperparameters, Learner
 
 SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
@@ -197,6 +197,54 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch
     assert np.array_equal(whole.weights, broken.weights)
     points = [[(p.step, p.mean, p.figures) for p in read_curve(tmp_path / name)] for name in ("whole", "broken")]
     assert points[0] == points[1]
+
+
+def test_a_run_begins_with_what_another_knows_and_adds_a_stage(tmp_path, monkeypatch):
+    """Killed before its first checkpoint, too: it does not begin with nothing then."""
+    first = str(tmp_path / "first")
+    train(first, config(coherence=1.0), progress=False)
+    known = Learner(config())
+    known.restore(*read_checkpoint(first)[:2])
+    asked = config(coherence=1.0, warm_start=first, stages=[16])
+    saved = Run.save_checkpoint
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "save_checkpoint", killed)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "second", asked, progress=False)
+    monkeypatch.setattr(Run, "save_checkpoint", saved)
+    train(tmp_path / "second", asked, resume=True, progress=False)
+    learner = Learner(asked)
+    learner.warm_start()
+    size = known.model.weights.size
+    assert np.array_equal(learner.model.weights[:size], known.model.weights)
+    assert not learner.model.weights[size:].any()
+    for board in ([[1, 2], [3, 0]], [[1, 2], [4, 0]]):  # the later stage stands for the first until it learns
+        assert learner.model(board) == known.model(board)
+    assert np.array_equal(learner.coherence[: 2 * size], known.coherence)
+    while learner.step < asked.timesteps:
+        learner.learn()
+    assert np.array_equal(network_of(tmp_path / "second").weights, learner.model.weights)
+    assert learner.model.weights[size:].any()
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"patterns": "0123"}, "has the patterns, optimism, board and stages .'0123 01'"),
+        ({"optimism": 8.0}, "has the patterns"),
+        ({"stages": [8, 16]}, "has the patterns"),
+    ],
+)
+def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message):
+    first = str(tmp_path / "first")
+    train(first, config(timesteps=100, stages=[16]), progress=False)
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "second", config(**{"warm_start": first, "stages": [16]} | changed), progress=False)
+    with pytest.raises(ValueError, match="holds no training run"):
+        train(tmp_path / "third", config(warm_start=str(tmp_path / "nowhere")), progress=False)
 
 
 def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):

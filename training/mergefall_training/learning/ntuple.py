@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer
 from mergefall_baselines import Player
-from mergefall_baselines.arrays import read_arrays
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
 from numpy.typing import NDArray
 
 from mergefall_training.learning import import_learning
 from mergefall_training.learning.models import load_model
-from mergefall_training.learning.runs import CHECKPOINT, VERSION, model_file, read_config, read_curve
-from mergefall_training.learning.trees import unflatten
+from mergefall_training.learning.runs import model_file, read_checkpoint, read_config, read_curve
 
 
 def player(
@@ -64,8 +62,7 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
     checkpoint holds. A ValueError if it holds none, or if it is another network's.
     """
     integer("entries", entries, 1)
-    spec, arrays, _ = read_arrays(Path(folder) / "checkpoint.npz", CHECKPOINT, VERSION)
-    state = unflatten(spec["state"], arrays)
+    _, state, _ = read_checkpoint(folder)
     if not len(state["coherence"]) or len(state["touched"]) != -(-network.weights.size // 8):
         raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
     adjusted = np.zeros(network.weights.size, dtype=np.float32)

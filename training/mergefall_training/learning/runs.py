@@ -174,12 +174,16 @@ class Run:
         spec = {"step": step, "seconds": self.seconds, "state": tree}
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.folder / "checkpoint.npz").exists()
+
     def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
         """(step, state) to go on from, None for a run that has none; evaluations after it are taken back."""
-        path, step, state, seconds = self.folder / "checkpoint.npz", -1, None, 0.0
-        if path.exists():
-            spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
-            step, seconds, state = spec["step"], spec["seconds"], unflatten(spec["state"], arrays)
+        step, state, seconds = -1, None, 0.0
+        if self.has_checkpoint:
+            step, state, seconds = read_checkpoint(self.folder)
         self._before, self._begun = seconds, perf_counter()
         self.points = [point for point in self.points if point.step <= step]
         lines = (self.folder / "curve.jsonl").read_bytes().split(b"\n")[: 1 + len(self.points)]
@@ -251,6 +255,12 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
         if record.keys() != {field.name for field in fields(Config)}:
             raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
         return Config(**record)
+
+
+def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
+    """(step, state, seconds) of the last checkpoint of the run in a folder: when it was, and what goes on from it."""
+    spec, arrays, _ = read_arrays(Path(folder) / "checkpoint.npz", CHECKPOINT, VERSION)
+    return spec["step"], unflatten(spec["state"], arrays), spec["seconds"]
 
 
 def read_curve(folder: str | os.PathLike[str]) -> list[Point]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mergefall_training.learning import td_kernels as words
 from mergefall_training.learning.rounds import train_in_rounds
-from mergefall_training.learning.runs import Config, Run
+from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_config
 from mergefall_training.learning.td_kernels import PATH, POOL, TASK, WORDS, learning_kernel
 
 STARTS = ("new", "restart", "carousel")
@@ -46,11 +46,13 @@ class Hyperparameters:
     optimism: float = 0.0  # the value of every afterstate at first, so that all is tried
     start: str = "new"  # games; `restart`: also in the middle of the last one; `carousel`: also where a tile was new
     carousel: tuple[int, ...] = ()  # these tiles
+    warm_start: str = ""  # a run folder: begin with what its last checkpoint knows; this run may have further stages
     threads: int | None = None  # one per core unless told; only runs of one thread can be repeated exactly
 
     def __post_init__(self) -> None:
-        if not isinstance(self.patterns, str):  # YAML takes 0123 for a number
-            raise ValueError(f"patterns is {self.patterns!r}; expected text, such as '0123' in quotation marks")
+        for name in ("patterns", "warm_start"):
+            if not isinstance(getattr(self, name), str):  # YAML takes 0123 for a number
+                raise ValueError(f"{name} is {getattr(self, name)!r}; expected text, such as '0123' in quotation marks")
         for name in ("stages", "carousel"):
             if not isinstance(getattr(self, name), list | tuple):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected a list of tiles")
@@ -179,13 +181,34 @@ class Learner:
             raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
         self.step, self._interval = step, state["interval"]
         self.workers, self.pools = state["workers"], state["pools"]
-        touched = np.unpackbits(state["touched"], count=self.model.weights.size).view(np.bool_)
-        self.model.weights[touched] = state["weights"]
+        self._know(state, self.model.weights.size)
+
+    def warm_start(self) -> None:
+        """Begin with the weights and the coherence of another run's last checkpoint; ValueError if they do not fit."""
+        h = self.hyperparameters
+        there = read_config(h.warm_start)
+        if there.algorithm != "ntuple":
+            raise ValueError(f"warm_start is {h.warm_start!r}, a run of {there.algorithm}; expected one of ntuple")
+        theirs = Hyperparameters.read(there.hyperparameters)
+        found = (theirs.patterns, theirs.optimism, there.env_kwargs, theirs.stages)
+        expected = (h.patterns, h.optimism, self.config.env_kwargs, h.stages[: len(theirs.stages)])
+        if found != expected:
+            raise ValueError(f"{h.warm_start} has the patterns, optimism, board and stages {found}; expected {expected}")
+        _, state, _ = read_checkpoint(h.warm_start)
+        self._know(state, self.model.shape.size * (1 + len(theirs.stages)))
+
+    def _know(self, state: Mapping[str, Any], entries: int) -> None:
+        """Take over the first `entries` weights and their coherence from a state."""
+        touched = np.unpackbits(state["touched"], count=entries).view(np.bool_)
+        self.model.weights[:entries][touched] = state["weights"]
         if len(state["coherence"]):
-            self.coherence = np.zeros(2 * touched.size, dtype=np.float32)
-            self.coherence.reshape(-1, 2)[touched] = state["coherence"]
+            self.coherence = np.zeros(2 * self.model.weights.size, dtype=np.float32)
+            self.coherence.reshape(-1, 2)[:entries][touched] = state["coherence"]
 
 
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
-    train_in_rounds(run, Learner(run.config))
+    learner = Learner(run.config)
+    if learner.hyperparameters.warm_start and not run.has_checkpoint:
+        learner.warm_start()
+    train_in_rounds(run, learner)
