@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}")
     return value
+
+
+def known(owner: str, given: Mapping[str, Any], names: Iterable[str]) -> None:
+    """A ValueError for the first of the given options that is not one of `names`, which `owner` has."""
+    names = list(names)
+    if unknown := sorted(set(map(str, given)) - set(names)):
+        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names)}")
 
 
 def number(

@@ -18,10 +18,10 @@ import subprocess
 import time
 from collections.abc import Iterable
 
-from mergefall_training.learning import td
+from mergefall_training.learning import ntuple_td
+from mergefall_training.learning.ntuple_kernels import GAMES, MOVES
+from mergefall_training.learning.ntuple_td import Learner
 from mergefall_training.learning.runs import Config
-from mergefall_training.learning.td import Learner
-from mergefall_training.learning.td_kernels import GAMES, MOVES
 
 FIRST, LAST = 4000, 12000  # games: before, all threads learn the same few entries
 PATTERNS = "012345 456789 012456 45689a"
@@ -29,7 +29,7 @@ PATTERNS = "012345 456789 012456 45689a"
 
 def ours(threads: int) -> tuple[float, float]:
     """(seconds for the games from FIRST to LAST, moves a second in them)."""
-    td.ROUND = 100_000
+    ntuple_td.ROUND = 100_000
     hyperparameters = {"patterns": PATTERNS, "learning_rate": 0.1, "threads": threads}
     learner = Learner(Config("ntuple", "mergefall/Game2048-v0", {}, hyperparameters, 10**9, 10**9))
     begun, first, moves = 0.0, 0, 0

@@ -23,12 +23,13 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import integer, number
+from mergefall.checks import integer, known, number
 from numpy.typing import NDArray
 
 from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
+from mergefall_training.learning.models import load_model
 from mergefall_training.learning.rounds import train_in_rounds
-from mergefall_training.learning.runs import Run
+from mergefall_training.learning.runs import Run, model_file
 from mergefall_training.learning.sb3 import schedule
 
 F = np.float32
@@ -47,6 +48,7 @@ class Hyperparameters:
     td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
     reward_scale: float = 1.0  # what rewards are multiplied by for the network
     policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
+    warm_start: str = ""  # a run folder or a model file: begin with that network
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
@@ -64,9 +66,7 @@ class Hyperparameters:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
         """From a run's configuration; a ValueError for what there is not."""
-        known = [field.name for field in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):
-            raise ValueError(f"afterstate learning has no {unknown[0]!r}; it has {', '.join(known)}")
+        known("afterstate", given, [field.name for field in fields(cls)])
         return cls(**given)
 
 
@@ -132,6 +132,24 @@ class Learner:
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
             layer.to(device)
         self.optimizer = torch.optim.Adam([part for layer in self.layers for part in layer.parameters()])
+
+    def warm_start(self) -> None:
+        """If told so, begin with the network of a model of the same game; a ValueError if it does not fit."""
+        h, config = self.hyperparameters, self.config
+        if not h.warm_start:
+            return
+        found = load_model(model_file(h.warm_start))
+        spec, arrays = found.spec, found.arrays
+        theirs = spec["algorithm"], spec["env_id"], {name: array.shape for name, array in arrays.items()}
+        expected = "afterstate", config.env_id, {name: array.shape for name, array in self.arrays().items()}
+        if theirs != expected:
+            raise ValueError(f"warm_start: {h.warm_start} is a model of {theirs}; expected one of {expected}")
+        last = len(self.layers) - 1
+        for i, layer in enumerate(self.layers):
+            scale = h.reward_scale if i == last else 1.0
+            with torch.no_grad():
+                layer.weight.copy_(torch.from_numpy(arrays[f"weight{i}"]) * scale)
+                layer.bias.copy_(torch.from_numpy(arrays[f"bias{i}"]) * scale)
 
     def values(self, inputs: torch.Tensor) -> torch.Tensor:
         """V of afterstates float32[m, k], scaled as rewards are: float32[m]."""
@@ -223,4 +241,5 @@ class Learner:
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    train_in_rounds(run, Learner(run.config, torch.device(device if run.device == "auto" else run.device)))
+    learner = Learner(run.config, torch.device(device if run.device == "auto" else run.device))
+    train_in_rounds(run, learner, learner.warm_start)

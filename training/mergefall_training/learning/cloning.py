@@ -29,7 +29,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import choice, integer
+from mergefall.checks import choice, integer, known
 from mergefall_baselines import make
 from numpy.typing import NDArray
 from stable_baselines3.common.utils import get_device
@@ -143,10 +143,7 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
 
 def settings_of(config: Config) -> Settings:
     """The hyper-parameters of a run; those that cloning does not have are a ValueError."""
-    known = Settings.__dataclass_fields__
-    for name in config.hyperparameters:
-        if name not in known:
-            raise ValueError(f"clone has no {name!r}; it has {', '.join(sorted(known))}")
+    known("clone", config.hyperparameters, sorted(Settings.__dataclass_fields__))
     return Settings(**config.hyperparameters)
 
 

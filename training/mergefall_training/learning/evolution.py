@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
-from mergefall.checks import integer
+from mergefall.checks import integer, known
 from mergefall.threads import cores, share
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import MOST_MOVES
@@ -65,11 +65,8 @@ class Hyperparameters:
     @classmethod
     def read(cls, algorithm: str, given: Mapping[str, Any]) -> Hyperparameters:
         """From a run's configuration; a ValueError for what the algorithm does not have."""
-        known = [field.name for field in fields(cls)]
-        if algorithm != "cross-entropy":
-            known = [name for name in known if name not in ONLY_CROSS_ENTROPY]
-        if unknown := sorted(set(given) - set(known)):
-            raise ValueError(f"{algorithm} has no {unknown[0]!r}; it has {', '.join(known)}")
+        left_out = () if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
+        known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
         others = {} if algorithm == "cross-entropy" else {"elite": 1}
         return cls(**others, **given)
 

@@ -1,7 +1,7 @@
 """Trained n-tuple networks of 2048: models of `mergefall train ntuple` as networks and as players.
 
-What is learnt, and how, is in `td.py`. The player here is `2048/ntuple`: it runs compiled, searches if it is told a
-depth, and needs nothing but the search players.
+What is learnt, and how, is in `ntuple_td.py`. The player here is `2048/ntuple`: it runs compiled, searches if it is
+told a depth, and needs nothing but the search players.
 """
 
 from __future__ import annotations
@@ -76,5 +76,5 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
 
 
 def train(run: Any) -> None:
-    """Train in a run folder (`runs.Run`); the hyper-parameters are those of `td.Hyperparameters`."""
-    import_learning("td").train(run)
+    """Train in a run folder (`runs.Run`); the hyper-parameters are those of `ntuple_td.Hyperparameters`."""
+    import_learning("ntuple_td").train(run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -31,10 +31,12 @@ class Learner(Protocol):
     def restore(self, step: int, state: Mapping[str, Any]) -> None: ...
 
 
-def train_in_rounds(run: Run, learner: Learner) -> None:
-    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+def train_in_rounds(run: Run, learner: Learner, begin: Callable[[], None] = lambda: None) -> None:
+    """Train in a run folder to its end; from its last checkpoint, if there is one, else with `begin` first."""
     checkpoint = run.load_checkpoint()
-    if checkpoint is not None:
+    if checkpoint is None:
+        begin()
+    else:
         learner.restore(*checkpoint)
     logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
     figures: dict[str, float] = {}

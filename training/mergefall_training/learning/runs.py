@@ -174,15 +174,10 @@ class Run:
         spec = {"step": step, "seconds": self.seconds, "state": tree}
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
 
-    @property
-    def has_checkpoint(self) -> bool:
-        """Whether there is something to go on from."""
-        return (self.folder / "checkpoint.npz").exists()
-
     def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
         """(step, state) to go on from, None for a run that has none; evaluations after it are taken back."""
         step, state, seconds = -1, None, 0.0
-        if self.has_checkpoint:
+        if (self.folder / "checkpoint.npz").exists():
             step, state, seconds = read_checkpoint(self.folder)
         self._before, self._begun = seconds, perf_counter()
         self.points = [point for point in self.points if point.step <= step]

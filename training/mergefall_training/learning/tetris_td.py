@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, number
+from mergefall.checks import integer, known, number
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.evaluations import MEMO
@@ -77,9 +77,7 @@ class Hyperparameters:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
         """From a run's configuration; a ValueError for what there is not."""
-        known = [field.name for field in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):
-            raise ValueError(f"td has no {unknown[0]!r}; it has {', '.join(known)}")
+        known("td", given, [field.name for field in fields(cls)])
         return cls(**given)
 
 

@@ -13,11 +13,11 @@ from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_training import evaluate
 from mergefall_training.cli import main
-from mergefall_training.learning import td, td_kernels
+from mergefall_training.learning import ntuple_kernels, ntuple_td
 from mergefall_training.learning.ntuple import network_of, prune
+from mergefall_training.learning.ntuple_td import Hyperparameters, Learner
 from mergefall_training.learning.presets import configure
 from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_curve, train
-from mergefall_training.learning.td import Hyperparameters, Learner
 
 SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
 GAME = "mergefall/Game2048-v0"
@@ -39,7 +39,7 @@ class PlainLearner:
     """TD(λ) on a board of two rows of `cols`, in plain Python, with a dictionary entry for each position's images."""
 
     def __init__(self, learner: Learner, rate: float, trace: float = 0.0, coherent: bool = False) -> None:
-        self.stream = int(learner.workers[0, td_kernels.STREAM])
+        self.stream = int(learner.workers[0, ntuple_kernels.STREAM])
         self.shape, self.rate, self.trace, self.coherent = learner.model.shape, rate, trace, coherent
         self.weights = learner.model.weights.astype(np.float64)
         self.closest = np.inf  # the least by which a chosen move was better than another
@@ -116,12 +116,12 @@ def test_games_are_learnt_from_as_the_plain_twin_does(options):
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
-        worker[td_kernels.START] = pack(cells, 2, 3)
+        worker[ntuple_kernels.START] = pack(cells, 2, 3)
         learner._kernel(learner._tasks(), 0, 1)
         moves += twin.play(tuple(map(tuple, cells.reshape(2, 3).tolist())))
     assert twin.closest > 0.01
-    assert int(worker[td_kernels.MOVES]) == moves > 8
-    assert int(worker[td_kernels.STREAM]) == twin.stream
+    assert int(worker[ntuple_kernels.MOVES]) == moves > 8
+    assert int(worker[ntuple_kernels.STREAM]) == twin.stream
     assert learner.model.weights == pytest.approx(twin.weights, abs=1e-3)
 
 
@@ -151,12 +151,12 @@ def test_2x3_comes_within_one_percent_of_the_optimum():
 @pytest.mark.skipif(not SLOW, reason="half a minute and 256 MB: MERGEFALL_SLOW=1")
 def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
     """Means of 1000 games: 7.6k to 7.8k of the first, 15.0k of the fourth, 21.7k of the tenth, by a few per cent."""
-    monkeypatch.setattr(td, "ROUND", 20_000)
+    monkeypatch.setattr(ntuple_td, "ROUND", 20_000)
     asked = config("012345 456789 012456 45689a", 4, 4, timesteps=10**9, interval=10**9, learning_rate=0.1)
     learner, means, before = Learner(asked), [], (0, 0)
     while len(means) < 10:
         learner.learn()
-        games, score = (int(learner.workers[0, word]) for word in (td_kernels.GAMES, td_kernels.SCORE))
+        games, score = (int(learner.workers[0, word]) for word in (ntuple_kernels.GAMES, ntuple_kernels.SCORE))
         if games >= 1000 * (len(means) + 1):
             means.append((score - before[1]) / (games - before[0]))
             before = games, score
@@ -176,11 +176,11 @@ STARTS = [{}, {"start": "restart"}, {"start": "carousel", "carousel": [8, 16]}]
 @pytest.mark.parametrize("start", STARTS)
 def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch):
     """With temporal coherence, and the interrupt in the middle of an interval."""
-    monkeypatch.setattr(td, "ROUND", 500)
+    monkeypatch.setattr(ntuple_td, "ROUND", 500)
     asked = config(coherence=0.5, **start)
     train(tmp_path / "whole", asked, progress=False)
 
-    calls, share = [], td.share
+    calls, share = [], ntuple_td.share
 
     def interrupted(*arguments):
         calls.append(1)
@@ -188,7 +188,7 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch
         if len(calls) == 7:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(td, "share", interrupted)
+    monkeypatch.setattr(ntuple_td, "share", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "broken", asked, progress=False)
     assert 1 < len(read_curve(tmp_path / "broken")) < 4
@@ -231,11 +231,11 @@ def test_a_run_begins_with_what_another_knows_and_adds_a_stage(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    "changed, message",
+    ("changed", "message"),
     [
-        ({"patterns": "0123"}, "has the patterns, optimism, board and stages .'0123 01'"),
-        ({"optimism": 8.0}, "has the patterns"),
-        ({"stages": [8, 16]}, "has the patterns"),
+        ({"patterns": "0123"}, "has patterns, optimism, board and stages .'0123 01'"),
+        ({"optimism": 8.0}, "has patterns"),
+        ({"stages": [8, 16]}, "has patterns"),
     ],
 )
 def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message):
@@ -256,8 +256,8 @@ def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
 
 def test_two_threads_share_a_network():
     learner = learnt(config(threads=2, timesteps=400_000, interval=100_000, learning_rate=0.05))
-    assert len(set(learner.workers[:, td_kernels.STREAM])) == 2
-    assert learner.workers[:, td_kernels.GAMES].min() > 100
+    assert len(set(learner.workers[:, ntuple_kernels.STREAM])) == 2
+    assert learner.workers[:, ntuple_kernels.GAMES].min() > 100
     assert scores(learner, 500).mean() > 60  # random play 19.7, the optimum 67.0
 
 
@@ -265,11 +265,11 @@ def test_other_starts_add_moves_but_not_games():
     games = {}
     for start in STARTS:
         learner = learnt(config(timesteps=20_000, interval=20_000, **start))
-        games[start.get("start", "new")] = int(learner.workers[0, td_kernels.GAMES])
+        games[start.get("start", "new")] = int(learner.workers[0, ntuple_kernels.GAMES])
     assert games["new"] > 1.3 * games["restart"] > 500
     assert games["new"] > 1.3 * games["carousel"] > 500
     for pool, rank in zip(learner.pools[0], (3, 4), strict=True):
-        kept = pool[1 : 1 + min(int(pool[0]), td_kernels.POOL)]
+        kept = pool[1 : 1 + min(int(pool[0]), ntuple_kernels.POOL)]
         assert kept.size > 50
         assert all(max(int(board) >> 4 * i & 15 for i in range(16)) == rank for board in kept)
 

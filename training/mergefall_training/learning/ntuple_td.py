@@ -13,17 +13,17 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from mergefall.checks import choice, integer, number
+from mergefall.checks import choice, integer, known, number
 from mergefall.game2048.packed import line_table
 from mergefall.threads import cores, share
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.tuples import network_shape
 from numpy.typing import NDArray
 
-from mergefall_training.learning import td_kernels as words
+from mergefall_training.learning import ntuple_kernels as words
+from mergefall_training.learning.ntuple_kernels import PATH, POOL, TASK, WORDS, learning_kernel
 from mergefall_training.learning.rounds import train_in_rounds
 from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_config
-from mergefall_training.learning.td_kernels import PATH, POOL, TASK, WORDS, learning_kernel
 
 STARTS = ("new", "restart", "carousel")
 ROUND = 1_000_000  # moves of one thread between two looks at the keyboard, about a second
@@ -72,9 +72,7 @@ class Hyperparameters:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
         """From a run's configuration; a ValueError for what is no hyper-parameter."""
-        known = [field.name for field in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):
-            raise ValueError(f"ntuple has no {unknown[0]!r}; it has {', '.join(known)}")
+        known("ntuple", given, [field.name for field in fields(cls)])
         return cls(**given)
 
 
@@ -184,8 +182,10 @@ class Learner:
         self._know(state, self.model.weights.size)
 
     def warm_start(self) -> None:
-        """Begin with the weights and the coherence of another run's last checkpoint; ValueError if they do not fit."""
+        """If told so, begin with the weights and coherence of another run; a ValueError if they do not fit."""
         h = self.hyperparameters
+        if not h.warm_start:
+            return
         there = read_config(h.warm_start)
         if there.algorithm != "ntuple":
             raise ValueError(f"warm_start is {h.warm_start!r}, a run of {there.algorithm}; expected one of ntuple")
@@ -193,7 +193,7 @@ class Learner:
         found = (theirs.patterns, theirs.optimism, there.env_kwargs, theirs.stages)
         expected = (h.patterns, h.optimism, self.config.env_kwargs, h.stages[: len(theirs.stages)])
         if found != expected:
-            raise ValueError(f"{h.warm_start} has the patterns, optimism, board and stages {found}; expected {expected}")
+            raise ValueError(f"{h.warm_start} has patterns, optimism, board and stages {found}; expected {expected}")
         _, state, _ = read_checkpoint(h.warm_start)
         self._know(state, self.model.shape.size * (1 + len(theirs.stages)))
 
@@ -209,6 +209,4 @@ class Learner:
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
     learner = Learner(run.config)
-    if learner.hyperparameters.warm_start and not run.has_checkpoint:
-        learner.warm_start()
-    train_in_rounds(run, learner)
+    train_in_rounds(run, learner, learner.warm_start)
