@@ -15,7 +15,7 @@ from mergefall_training.learning.afterstate_td import Hyperparameters, Learner, 
 from mergefall_training.learning.inputs import INPUTS, afterstates, inputs_of
 from mergefall_training.learning.models import load_model
 from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import Config, open_run, read_curve
+from mergefall_training.learning.runs import Config, open_run, read_checkpoint, read_curve
 
 TETRIS, GAME2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
 SMALL = {"cols": 6, "rows": 10}
@@ -161,21 +161,22 @@ def test_a_gradient_step_goes_towards_the_target():
 
 def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
-    changed = {"warm_start": str(first / "model.npz"), "reward_scale": 0.25}
-    for folder, asked in ((first, config(reward_scale=0.5)), (second, config(**changed))):
+    changed = {"warm_start": str(first), "learning_rate": 0.5}
+    for folder, asked in ((first, config()), (second, config(**changed))):
         with open_run(folder, asked, progress=False) as run:
             train(run)
-    known = load_model(first / "model.npz").arrays
-    learner = Learner(config(**changed), torch.device("cpu"))
-    assert not np.array_equal(learner.arrays()["weight0"], known["weight0"])
-    learner.warm_start()
-    for name, array in learner.arrays().items():
-        np.testing.assert_array_equal(array, known[name])
     curves = [[point.mean for point in read_curve(folder)] for folder in (first, second)]
     assert curves[0][-1] == curves[1][0] != curves[0][0]
-    other = Learner(config(**changed | {"policy_kwargs": {"net_arch": [3]}}), torch.device("cpu"))
-    with pytest.raises(ValueError, match="warm_start: .* is a model of .*; expected one of"):
-        other.warm_start()
+    _, state, _ = read_checkpoint(first)
+    learner = Learner(config(**changed), torch.device("cpu"))
+    learner.warm_start()
+    for layer, kept in zip(learner.layers, state["layers"], strict=True):
+        assert torch.equal(layer.weight, kept["weight"])
+    steps = [part["step"].item() for part in learner.optimizer.state_dict()["state"].values()]
+    assert min(steps) == max(steps) == state["optimizer"]["state"][0]["step"] > 0
+    for other in ({"policy_kwargs": {"net_arch": [3]}}, {"reward_scale": 0.5}):
+        with pytest.raises(ValueError, match="warm_start: the run in .* is .*; expected"):
+            Learner(config(**changed | other), torch.device("cpu")).warm_start()
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25])

@@ -27,9 +27,8 @@ from mergefall.checks import integer, known, number
 from numpy.typing import NDArray
 
 from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
-from mergefall_training.learning.models import load_model
 from mergefall_training.learning.rounds import train_in_rounds
-from mergefall_training.learning.runs import Run, model_file
+from mergefall_training.learning.runs import Run, read_checkpoint, read_config
 from mergefall_training.learning.sb3 import schedule
 
 F = np.float32
@@ -48,7 +47,7 @@ class Hyperparameters:
     td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
     reward_scale: float = 1.0  # what rewards are multiplied by for the network
     policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
-    warm_start: str = ""  # a run folder or a model file: begin with that network
+    warm_start: str = ""  # a run folder: begin with the network and the optimizer of its last checkpoint
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
@@ -134,22 +133,18 @@ class Learner:
         self.optimizer = torch.optim.Adam([part for layer in self.layers for part in layer.parameters()])
 
     def warm_start(self) -> None:
-        """If told so, begin with the network of a model of the same game; a ValueError if it does not fit."""
-        h, config = self.hyperparameters, self.config
-        if not h.warm_start:
+        """If told so, begin with another run's network and optimizer; a ValueError if that learns something else."""
+        if not (folder := self.hyperparameters.warm_start):
             return
-        found = load_model(model_file(h.warm_start))
-        spec, arrays = found.spec, found.arrays
-        theirs = spec["algorithm"], spec["env_id"], {name: array.shape for name, array in arrays.items()}
-        expected = "afterstate", config.env_id, {name: array.shape for name, array in self.arrays().items()}
-        if theirs != expected:
-            raise ValueError(f"warm_start: {h.warm_start} is a model of {theirs}; expected one of {expected}")
-        last = len(self.layers) - 1
-        for i, layer in enumerate(self.layers):
-            scale = h.reward_scale if i == last else 1.0
-            with torch.no_grad():
-                layer.weight.copy_(torch.from_numpy(arrays[f"weight{i}"]) * scale)
-                layer.bias.copy_(torch.from_numpy(arrays[f"bias{i}"]) * scale)
+        there = read_config(folder)
+        theirs, ours = ([c.algorithm, c.env_id, c.env_kwargs] for c in (there, self.config))
+        if there.algorithm == "afterstate":
+            for found, h in ((theirs, Hyperparameters.read(there.hyperparameters)), (ours, self.hyperparameters)):
+                found += [h.reward_scale, dict(h.policy_kwargs)]
+        if theirs != ours:
+            raise ValueError(f"warm_start: the run in {folder} is {theirs}; expected {ours}")
+        _, state, _ = read_checkpoint(folder)
+        self._know(state)
 
     def values(self, inputs: torch.Tensor) -> torch.Tensor:
         """V of afterstates float32[m, k], scaled as rewards are: float32[m]."""
@@ -232,10 +227,14 @@ class Learner:
         """Go back to what `state` returned after `step` steps."""
         self.step, self.observations = step, state["observations"]
         self.envs.restore_state(state["games"])
+        self.random.set_state(state["random"])
+        self._know(state)
+
+    def _know(self, state: Mapping[str, Any]) -> None:
+        """Take over the network and the optimizer of a state."""
         for layer, kept in zip(self.layers, state["layers"], strict=True):
             layer.load_state_dict(kept)
         self.optimizer.load_state_dict(state["optimizer"])
-        self.random.set_state(state["random"])
 
 
 def train(run: Run) -> None:
