@@ -159,6 +159,21 @@ def test_a_gradient_step_goes_towards_the_target():
     assert not moved[2:].any()
 
 
+def test_the_model_is_the_mean_of_the_networks():
+    learner = Learner(config(average=0.75, n_epochs=1, learning_rate=0.5), torch.device("cpu"))
+    x, y = np.ones((16, learner.layers[0].in_features), np.float32), np.ones(16, np.float32)
+    networks = []
+    for _ in range(3):
+        learner._fit(x, y)  # one step
+        networks.append([part.detach().numpy().copy() for part in learner.layers.parameters()])
+    for i, array in enumerate(learner.arrays().values()):
+        first, second, third = (network[i] for network in networks)
+        np.testing.assert_allclose(array, 0.75 * (0.75 * first + 0.25 * second) + 0.25 * third, rtol=1e-4, atol=1e-6)
+    twin = Learner(learner.config, torch.device("cpu"))
+    twin.restore(0, learner.state())
+    np.testing.assert_array_equal(twin.arrays()["weight0"], learner.arrays()["weight0"])
+
+
 def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     changed = {"warm_start": str(first), "learning_rate": 0.5}
@@ -170,12 +185,12 @@ def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     _, state, _ = read_checkpoint(first)
     learner = Learner(config(**changed), torch.device("cpu"))
     learner.warm_start()
-    for layer, kept in zip(learner.layers, state["layers"], strict=True):
-        assert torch.equal(layer.weight, kept["weight"])
+    for name, part in learner.layers.state_dict().items():
+        assert torch.equal(part, state["layers"][name])
     steps = [part["step"].item() for part in learner.optimizer.state_dict()["state"].values()]
     assert min(steps) == max(steps) == state["optimizer"]["state"][0]["step"] > 0
     for other in ({"policy_kwargs": {"net_arch": [3]}}, {"reward_scale": 0.5}):
-        with pytest.raises(ValueError, match="warm_start: the run in .* is .*; expected"):
+        with pytest.raises(ValueError, match=r"warm_start: the run in .* is .*; expected"):
             Learner(config(**changed | other), torch.device("cpu")).warm_start()
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from mergefall.checks import integer, known, number
 from numpy.typing import NDArray
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
 from mergefall_training.learning.rounds import train_in_rounds
@@ -46,13 +47,14 @@ class Hyperparameters:
     gamma: float = 0.9  # a short sight: 10 pieces
     td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
     reward_scale: float = 1.0  # what rewards are multiplied by for the network
+    average: float = 0.0  # the model is a running mean of the networks, which keeps so much of itself at each step
     policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
     warm_start: str = ""  # a run folder: begin with the network and the optimizer of its last checkpoint
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
             integer(name, getattr(self, name), 1)
-        for name in ("gamma", "td_lambda"):
+        for name in ("gamma", "td_lambda", "average"):
             number(name, getattr(self, name), 0, 1)
         number("reward_scale", self.reward_scale, above=0)
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
@@ -125,12 +127,13 @@ class Learner:
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         sizes = [inputs_of(self.envs.settings), *h.policy_kwargs["net_arch"], 1]
-        self.layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(*size) for size in pairwise(sizes)])
         for layer in self.layers:
             for part in layer.parameters():  # as PyTorch does it, but of our own generator
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
-            layer.to(device)
-        self.optimizer = torch.optim.Adam([part for layer in self.layers for part in layer.parameters()])
+        self.layers.to(device)
+        self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
+        self.optimizer = torch.optim.Adam(self.layers.parameters())
 
     def warm_start(self) -> None:
         """If told so, begin with another run's network and optimizer; a ValueError if that learns something else."""
@@ -196,13 +199,14 @@ class Learner:
                 self.optimizer.zero_grad()
                 loss.backward()
                 self.optimizer.step()
+                self.averaged.update_parameters(self.layers)
                 total += loss.item() * len(rows)
         return total / len(x)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """The network as `afterstate.player` takes it: in units of the environment's reward."""
         found = {}
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(self.averaged.module):
             for name, part in (("weight", layer.weight), ("bias", layer.bias)):
                 found[f"{name}{i}"] = part.detach().cpu().numpy().copy()
         for name in (f"weight{len(self.layers) - 1}", f"bias{len(self.layers) - 1}"):
@@ -218,7 +222,8 @@ class Learner:
         return {
             "games": self.envs.clone_state(),
             "observations": self.observations,
-            "layers": [layer.state_dict() for layer in self.layers],
+            "layers": self.layers.state_dict(),
+            "averaged": self.averaged.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "random": self.random.get_state(),
         }
@@ -232,8 +237,8 @@ class Learner:
 
     def _know(self, state: Mapping[str, Any]) -> None:
         """Take over the network and the optimizer of a state."""
-        for layer, kept in zip(self.layers, state["layers"], strict=True):
-            layer.load_state_dict(kept)
+        self.layers.load_state_dict(state["layers"])
+        self.averaged.load_state_dict(state["averaged"])
         self.optimizer.load_state_dict(state["optimizer"])
 
 
