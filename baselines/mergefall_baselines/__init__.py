@@ -39,6 +39,9 @@ register("tetris/afterstate", shipped("tetris-afterstate.npz", "Afterstate learn
 register("tetris/dqn", shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."))
 register("tetris/cross-entropy", shipped("tetris-cross-entropy.npz", "Weights learnt by cross-entropy on 10×10."))
 register(
+    "tetris/sz-afterstate", shipped("tetris-sz-afterstate.npz", "Afterstate learning from S and Z alone, no search.")
+)
+register(
     "tetris/sz-cross-entropy",
     shipped("tetris-sz-cross-entropy.npz", "Expectimax 2 by weights that were learnt for it from S and Z alone."),
 )

@@ -169,7 +169,8 @@ def test_compiled_episodes_equal_the_gym_loop_and_outlive_the_packed_board(tmp_p
     late = np.array([[16, 15, 14, 13], [12, 11, 10, 9], [5, 6, 0, 1], [2, 1, 0, 0]])
     assert np.array_equal(np.isfinite(player.values(late)), legal_actions(late))
     assert "checksum" in player.options
-    again = make("2048/ntuple", network=str(tmp_path / "n.npz"), checksum=player.options["checksum"], time_limit=0.01)
+    found = {"network": str(tmp_path / "n.npz"), "checksum": player.options["checksum"]}
+    again = make("2048/ntuple", **found, depth=9, time_limit=0.01)
     assert legal_actions(late)[again.act(late)]
     with pytest.raises(ValueError, match="another network"):
         make("2048/ntuple", network=str(tmp_path / "n.npz"), checksum="00")
@@ -209,12 +210,22 @@ def test_the_network_that_comes_with_the_package_is_small_and_strong():
     assert player.network.record["hyperparameters"]["patterns"] == player.network.patterns
 
 
+def test_the_strong_network_that_comes_with_the_package():
+    """Far above the small one, in a file of at most 20 MB."""
+    player = make("2048/ntuple", network="strong", downgrade=16384)
+    assert np.mean([player.play(ENV, seed).figures["score"] for seed in range(50)]) > 180_000
+    assert network_file("strong").stat().st_size <= 20_000_000
+    assert player.network.record["hyperparameters"]["patterns"] == player.network.patterns
+
+
 def test_the_player_names_what_it_cannot_take(tmp_path):
     network = Network("01", 2, 2)
     with pytest.raises(ValueError, match=r"nowhere\.npz"):
         NTuple("nowhere.npz")
     with pytest.raises(ValueError, match="downgrade=1000"):
         NTuple(network, downgrade=1000)
+    with pytest.raises(ValueError, match=r"time_limit=0\.01 with depth=1"):
+        NTuple(network, time_limit=0.01)
     with pytest.raises(ValueError, match="rows=2"):
         NTuple(network).play(ENV, 0)
     with pytest.raises(ValueError, match="2×2"):

@@ -17,7 +17,7 @@ OPTIONS = {
     "tetris/expectimax": {"depth": 2},
     "quintris/expectimax": {"depth": 1},
 }
-LEARNT = {"tetris/afterstate", "tetris/dqn", "tetris/cross-entropy", "tetris/sz-cross-entropy"}  # tested with learning
+LEARNT = {f"tetris/{name}" for name in ("afterstate", "dqn", "cross-entropy", "sz-afterstate", "sz-cross-entropy")}
 NAMES = [name for name in players() if name.startswith(("tetris/", "quintris/")) and name not in LEARNT]
 RULES = [
     {"placements": "drop"},

@@ -156,8 +156,10 @@ class NTuple(Expectimax):
     position without a legal move is worth 0. With ``depth=1`` there is no search.
 
     Args:
-        network: a file (`network.Network.save`, `mergefall pack`) or the name of a shipped one: `small`, four 5-tuples.
-        depth, cutoff, table, order, threads, time_limit: as for `2048/expectimax`.
+        network: a file (`network.Network.save`, `mergefall pack`) or the name of a shipped one: `small`, four 5-tuples;
+            `strong`, eight 6-tuples, which take 512 MiB of memory and play best with ``downgrade=16384``.
+        depth, cutoff, table, order, threads, time_limit: as for `2048/expectimax`; with a time limit, the depth to
+            which the search may deepen.
         downgrade: a tile the network has not learnt to handle. Where it or a larger one is on the board, the network
             is shown another: the largest tile value that is missing below the top is skipped and all tiles above it are
             halved, again until no such tile is left. Moves stay the same, values and scores shrink. None: only where
@@ -192,6 +194,8 @@ class NTuple(Expectimax):
         tiles = [1 << rank for rank in range(2, WORD_LIMIT)]
         if downgrade is not None and downgrade not in tiles:
             raise ValueError(f"downgrade={downgrade!r}; expected a tile from 4 to 32768, or None")
+        if time_limit is not None and depth == 1:
+            raise ValueError(f"time_limit={time_limit!r} with depth=1; expected a depth to deepen to, such as 9")
         self.limit = WORD_LIMIT if downgrade is None else downgrade.bit_length() - 1
         shape = self.network.shape
         heuristic = network_heuristic(shape, self.limit)(self.network.weights)

@@ -145,6 +145,7 @@ def test_trees_come_back_as_they_were():
         ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
         ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
         ("tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
+        ("tetris/sz-afterstate", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
     ],
 )
 def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple):
