@@ -213,7 +213,7 @@ class Train:
     env: str = "mergefall/Game2048-v0"
     """The environment's id."""
     preset: str | None = None
-    """Another preset than the usual one: `2min`, `20min`, `2h` or `small` of `ntuple`, `linear` of `td`, `far` of `afterstate`."""
+    """Another preset than the usual one: `2min`, `20min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
     env_option: Options = field(default_factory=list)
     """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None

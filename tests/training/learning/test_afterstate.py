@@ -317,6 +317,8 @@ def test_presets_are_sound(env_id):
         ({"td_lambda": "high"}, "td_lambda is 'high'"),
         ({"n_steps": 0}, "n_steps is 0"),
         ({"reward_scale": 0}, "reward_scale is 0"),
+        ({"average": 2}, "average is 2"),
+        ({"warm_start": 5}, "warm_start is 5; expected a run folder"),
         ({"learning_rate": "low"}, "learning_rate is 'low'"),
         ({"policy_kwargs": {"net_arch": [0]}}, "net_arch is 0"),
         ({"policy_kwargs": {"layers": [8]}}, "expected {'net_arch'"),

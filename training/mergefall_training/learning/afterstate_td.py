@@ -62,6 +62,8 @@ class Hyperparameters:
             raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")
         for count in units:
             integer("net_arch", count, 1)
+        if not isinstance(self.warm_start, str):
+            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
         schedule("learning_rate", self.learning_rate)
 
     @classmethod
@@ -127,11 +129,11 @@ class Learner:
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         sizes = [inputs_of(self.envs.settings), *h.policy_kwargs["net_arch"], 1]
-        self.layers = torch.nn.ModuleList([torch.nn.Linear(*size) for size in pairwise(sizes)])
-        for layer in self.layers:
+        layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
+        for layer in layers:
             for part in layer.parameters():  # as PyTorch does it, but of our own generator
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
-        self.layers.to(device)
+        self.layers = torch.nn.ModuleList(layers).to(device)
         self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
         self.optimizer = torch.optim.Adam(self.layers.parameters())
 
@@ -206,9 +208,9 @@ class Learner:
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """The network as `afterstate.player` takes it: in units of the environment's reward."""
         found = {}
-        for i, layer in enumerate(self.averaged.module):
-            for name, part in (("weight", layer.weight), ("bias", layer.bias)):
-                found[f"{name}{i}"] = part.detach().cpu().numpy().copy()
+        for name, part in self.averaged.module.state_dict().items():  # 0.weight, 0.bias, 1.weight …
+            layer, _, kind = name.partition(".")
+            found[kind + layer] = part.cpu().numpy().copy()
         for name in (f"weight{len(self.layers) - 1}", f"bias{len(self.layers) - 1}"):
             found[name] /= F(self.hyperparameters.reward_scale)
         return found

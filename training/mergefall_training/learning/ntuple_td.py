@@ -50,9 +50,10 @@ class Hyperparameters:
     threads: int | None = None  # one per core unless told; only runs of one thread can be repeated exactly
 
     def __post_init__(self) -> None:
-        for name in ("patterns", "warm_start"):
-            if not isinstance(getattr(self, name), str):  # YAML takes 0123 for a number
-                raise ValueError(f"{name} is {getattr(self, name)!r}; expected text, such as '0123' in quotation marks")
+        if not isinstance(self.patterns, str):  # YAML takes 0123 for a number
+            raise ValueError(f"patterns is {self.patterns!r}; expected text, such as '0123' in quotation marks")
+        if not isinstance(self.warm_start, str):
+            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
         for name in ("stages", "carousel"):
             if not isinstance(getattr(self, name), list | tuple):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected a list of tiles")

@@ -29,7 +29,16 @@ from mergefall import __version__
 from mergefall.checks import choice, integer, number
 
 from mergefall_training.evaluation import evaluate
-from mergefall_training.learning import ALGORITHMS, afterstate_td, cloning, evolution, learner, sb3, td, tetris_td
+from mergefall_training.learning import (
+    ALGORITHMS,
+    afterstate_td,
+    cloning,
+    evolution,
+    learner,
+    ntuple_td,
+    sb3,
+    tetris_td,
+)
 from mergefall_training.learning.agents import agent
 from mergefall_training.learning.presets import FOLDER, configure
 from mergefall_training.learning.runs import EVALUATION_SEED, MOST_SEED, Config, open_run
@@ -377,7 +386,7 @@ def _check(config: Config, names: Iterable[str] = ()) -> None:
     elif config.algorithm == "afterstate":
         afterstate_td.Hyperparameters.read(given)
     elif config.algorithm == "ntuple":
-        td.Hyperparameters.read(given)
+        ntuple_td.Hyperparameters.read(given)
     elif config.algorithm == "td":
         tetris_td.Hyperparameters.read(given)
     elif config.algorithm in ("cross-entropy", "cma-es"):
