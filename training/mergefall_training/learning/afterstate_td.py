@@ -6,9 +6,10 @@ the network learns in a few passes what it saw: the value of an afterstate tends
     V(s′ₜ)  →  (1 − λ)·(rₜ₊₁ + γV(s′ₜ₊₁)) + λ·(rₜ₊₁ + γ·[the same of s′ₜ₊₁]),
 
 and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
-rollout stay as they are while it is learnt, so there is no second network; nothing older is kept. A fatal placement's
-afterstate is worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance
-ends the game, as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
+rollout stay as they are while it is learnt, so there is no second network to learn from; nothing older is kept. The
+model may be a running mean of the networks (`average`), by which no game is played. A fatal placement's afterstate is
+worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance ends the game,
+as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
 
 The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
 """
