@@ -1,6 +1,6 @@
 """n-tuple networks in plain Python: a dictionary for each stage and pattern, keyed by the ranks on its cells."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 Ranks = tuple[tuple[int, ...], ...]
 Key = tuple[int, int, tuple[int, ...]]  # stage, pattern, ranks
@@ -27,7 +27,12 @@ class ReferenceNetwork:
         for image in images(board):
             cells = [rank for row in image for rank in row]
             for i, pattern in enumerate(self.patterns):
-                yield stage, i, tuple(cells[cell] for cell in pattern)
+                yield stage, i, tuple(min(cells[cell], self.radix(cells) - 1) for cell in pattern)
+
+    @staticmethod
+    def radix(cells: Collection[object]) -> int:
+        """The ranks that can arise on so many cells; a packed board has 16."""
+        return min(16, len(cells) + 2)
 
     def entry(self, key: Key) -> float:
         """An entry, or what it stands for while it is untouched: that of the stage before."""
@@ -44,8 +49,10 @@ class ReferenceNetwork:
         for key in list(self.keys(board)):
             self.entries[key] = self.entry(key) + step
 
-    def fill(self, weights, sizes) -> None:
-        """Take over a network's weights, tables of `sizes` entries, indexed by the ranks as a hexadecimal number."""
+    def fill(self, weights, cells: int) -> None:
+        """Take over a network's weights for boards of so many cells: ranks are the digits of an entry's number."""
+        radix = self.radix(range(cells))
+        sizes = [radix ** len(pattern) for pattern in self.patterns]
         for place in weights.nonzero()[0].tolist():
             stage, rest = divmod(place, sum(sizes))
             pattern = 0
@@ -53,5 +60,5 @@ class ReferenceNetwork:
                 rest -= sizes[pattern]
                 pattern += 1
             count = len(self.patterns[pattern])
-            ranks = tuple(rest >> 4 * (count - 1 - i) & 15 for i in range(count))
+            ranks = tuple(rest // radix ** (count - 1 - i) % radix for i in range(count))
             self.entries[stage, pattern, ranks] = float(weights[place])

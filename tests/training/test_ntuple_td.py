@@ -61,8 +61,9 @@ class PlainLearner:
         for image in (board, board[::-1], *(tuple(row[::-1] for row in b) for b in (board, board[::-1]))):
             cells, offset = [rank for row in image for rank in row], 0
             for pattern in self.shape.patterns:
-                found.append(offset + sum(cells[cell] << 4 * i for i, cell in enumerate(reversed(pattern))))
-                offset += 16 ** len(pattern)
+                radix = len(cells) + 2
+                found.append(offset + sum(cells[cell] * radix**i for i, cell in enumerate(reversed(pattern))))
+                offset += radix ** len(pattern)
         return found
 
     def value(self, board) -> float:
@@ -110,7 +111,7 @@ class PlainLearner:
 def test_games_are_learnt_from_as_the_plain_twin_does(options):
     """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
     learner = Learner(config("0124 35", 2, 3, learning_rate=0.2, coherence_rate=0.2, **options))
-    rng, worker = np.random.default_rng(2), learner.workers[0]
+    rng, worker = np.random.default_rng(3), learner.workers[0]
     learner.model.weights[:] = rng.normal(0, 10, learner.model.weights.size)
     twin = PlainLearner(learner, 0.2 / 8, learner.hyperparameters.td_lambda, learner.hyperparameters.coherence > 0)
     moves = 0

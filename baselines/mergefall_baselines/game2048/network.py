@@ -27,7 +27,7 @@ class Network:
 
     Example:
         >>> network = Network("01 0", rows=2, cols=2)
-        >>> network.weights[16 * 3 + 5] = 2  # ranks 3 and 5 side by side
+        >>> network.weights[6 * 3 + 5] = 2  # ranks 3 and 5 side by side; 2×2 has those from 0 to 5
         >>> network([[3, 5], [0, 0]]), network([[0, 5], [0, 3]]), network([[3, 0], [5, 3]])
         (2.0, 2.0, 4.0)
     """
@@ -66,7 +66,7 @@ class Network:
         if boards.ndim not in (2, 3) or boards.shape[-2:] != (rows, cols) or boards.dtype.kind not in "iu":
             raise ValueError(f"boards of shape {boards.shape}, {boards.dtype}; expected integer ranks on {rows}×{cols}")
         if boards.size and not 0 <= boards.min() <= boards.max() <= 15:
-            raise ValueError(f"ranks from {boards.min()} to {boards.max()}; a network knows those from 0 to 15")
+            raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to 15")
         value = tuple_kernels(self.shape).value
         flat = boards.astype(np.uint8).reshape(-1, rows * cols)
         words = [np.uint64(pack(cells, rows, cols)) for cells in flat]

@@ -1,10 +1,12 @@
 """n-tuple networks of 2048, compiled: the value of an afterstate as a sum of table entries.
 
 A pattern is a list of cells, in hexadecimal digits of their row-major numbers: ``012456`` on 4×4 is the 2×3 block in a
-corner. Each pattern has a table with an entry for every choice of ranks 0 to 15 on its cells; the ranks, read in the
-pattern's order as one hexadecimal number, are the entry's index. A table is shared by the symmetric images of its
-pattern (eight on a square, four on other rectangles), so a value is the sum of images × patterns *look-ups*. All tables
-lie in one float32 array, one after another.
+corner. Each pattern has a table with an entry for every choice of ranks on its cells; the ranks, read in the pattern's
+order as the digits of one number, are the entry's index. Its base, the *radix*, is 16, the ranks a packed board has; on
+a board of n < 14 cells it is n + 2, for no tile of rank n + 2 can arise there (as it takes two of rank n + 1, while one
+of rank n + 1 is made of n tiles and a new 4), and a larger rank is read as n + 1. A table is shared by the symmetric
+images of its pattern (eight on a square, four on other rectangles), so a value is the sum of images × patterns
+*look-ups*. All tables lie in one float32 array, one after another.
 
 A network may have several *stages*, each with tables of its own: a board belongs to the last stage whose tile it holds
 (or holds a larger one). In a later stage an entry of exactly 0 has not been touched, and stands for what the stage
@@ -31,8 +33,9 @@ from mergefall.game2048.square import top_rank
 from mergefall.kernels import kernel, prefetch
 
 F = np.float32
+EVEN = U(0x0101010101010101)  # the lowest bit of every other cell of a packed board
 RUNS = 4  # runs of neighbouring cells that one kernel gathers; a longer pattern takes several
-LONGEST = 8  # cells of a pattern: 16⁸ entries are 16 GiB
+LONGEST = 8  # cells of a pattern: on 4×4 its 16⁸ entries would be 16 GiB, on 3×3 11⁸ are 0.8
 
 
 class Shape(NamedTuple):
@@ -44,9 +47,14 @@ class Shape(NamedTuple):
     stages: tuple[int, ...] = ()
 
     @property
+    def radix(self) -> int:
+        """The number of ranks that are told apart, that of an empty cell among them."""
+        return min(16, self.rows * self.cols + 2)
+
+    @property
     def sizes(self) -> list[int]:
         """The number of entries of each pattern's table."""
-        return [16 ** len(pattern) for pattern in self.patterns]
+        return [self.radix ** len(pattern) for pattern in self.patterns]
 
     @property
     def size(self) -> int:
@@ -149,8 +157,25 @@ def _runs(pattern: tuple[int, ...], rows: int, cols: int) -> list[tuple[int, int
     return list(masks.items())
 
 
-def _gather(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
+def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> Any:
     """A kernel: the place of a pattern's entry on one image of a board, whose stage begins at `base`."""
+    if shape.radix == 16:
+        return _gather_runs(name, _runs(pattern, shape.rows, shape.cols), offset)
+    turns = tuple(U(4 * (4 * (cell // shape.cols) + cell % shape.cols)) for cell in pattern)
+    radix, start = U(shape.radix), U(offset)
+
+    @kernel(variant=name, forceinline=True)
+    def gather(image, base):
+        index = U(0)
+        for turn in turns:
+            index = index * radix + (image >> turn & U(15))
+        return index + (base + start)
+
+    return gather
+
+
+def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
+    """The same from runs of cells, where four bits of the board are a digit."""
     taken = runs[:RUNS] + [(0, 0)] * (RUNS - len(runs))
     (t0, m0), (t1, m1), (t2, m2), (t3, m3) = [(U(turn), U(mask)) for turn, mask in taken]
     b0, b1, b2, b3 = [U(-turn % 64) for turn, _ in taken]
@@ -164,7 +189,7 @@ def _gather(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
 
     if len(runs) <= RUNS:
         return gather
-    rest = _gather(name + "+", runs[RUNS:], 0)
+    rest = _gather_runs(name + "+", runs[RUNS:], 0)
 
     @kernel(variant=name, forceinline=True)
     def gather_long(image, base):
@@ -182,6 +207,20 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
     base_of, promoted = _stage_kernels(name, shape)
     sum_of, places_of = _over_patterns(shape, promoted)
 
+    above, largest = U(16 - shape.radix) * EVEN, U(shape.radix - 1) * EVEN  # in every other cell
+
+    @kernel(variant=name, forceinline=True)
+    def known(board):
+        """The board, its ranks from the radix on read as the one below it."""
+        if above == U(0):
+            return board
+        found = U(0)
+        for turn in (U(0), U(4)):
+            cells = board >> turn & U(15) * EVEN
+            larger = (cells + above >> U(4) & EVEN) * U(15)
+            found |= (cells & ~larger | largest & larger) << turn
+        return found
+
     @kernel(variant=name, forceinline=True)
     def four(board):
         mirrored = mirror(board) >> across
@@ -189,6 +228,7 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
 
     @kernel(variant=name)
     def value(board, weights):
+        board = known(board)
         base = base_of(board)
         a, b, c, d = four(board)
         found = (sum_of(a, base, weights) + sum_of(b, base, weights)) + (
@@ -203,6 +243,7 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
 
     @kernel(variant=name)
     def locate(board, weights, places, first):
+        board = known(board)
         base = base_of(board)
         places_of(four(board), base, places, first)
         if square:
@@ -270,10 +311,10 @@ def _over_patterns(shape: Shape, promoted: Any) -> tuple[Any, Any]:
     offset = 0
     for i, pattern in enumerate(shape.patterns):
         name = f"{shape}-{i}"
-        gather = _gather(name, _runs(pattern, shape.rows, shape.cols), offset)
+        gather = _gather(name, shape, pattern, offset)
         sums.append(_entry(name, gather, promoted))
         places.append(_four_places(name, gather, shape.images * i))
-        offset += 16 ** len(pattern)
+        offset += shape.sizes[i]
     while len(sums) > 1:  # in pairs, so that additions need not wait for each other
         pairs = range(0, len(sums) - 1, 2)
         sums = [_plus(f"{shape}-{len(sums)}.{i}", sums[i], sums[i + 1]) for i in pairs] + sums[len(sums) // 2 * 2 :]
