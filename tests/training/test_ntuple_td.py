@@ -38,7 +38,8 @@ def learnt(asked: Config) -> Learner:
 class PlainLearner:
     """TD(λ) on a board of two rows of `cols`, in plain Python, with a dictionary entry for each position's images."""
 
-    def __init__(self, learner: Learner, rate: float, trace: float = 0.0, coherent: bool = False) -> None:
+    def __init__(self, learner: Learner, rate: float, trace: float, coherent: bool, exploration: float) -> None:
+        self.exploration = exploration
         self.stream = int(learner.workers[0, ntuple_kernels.STREAM])
         self.shape, self.rate, self.trace, self.coherent = learner.model.shape, rate, trace, coherent
         self.weights = learner.model.weights.astype(np.float64)
@@ -76,6 +77,13 @@ class PlainLearner:
             self.net[place] += error
             self.size[place] += abs(error)
 
+    def drawn(self, board):
+        """The afterstate and the score of a legal move drawn from all."""
+        while True:
+            after, gain, legal = reference.move(board, self.bits() >> 62)
+            if legal:
+                return after, gain
+
     def play(self, after) -> int:
         """Play on from an afterstate and learn; the number of moves."""
         board, path = self.add_tile(after), []
@@ -87,9 +95,13 @@ class PlainLearner:
             moves.sort(reverse=True)
             worth, after, gain = moves[0]
             self.closest = min([self.closest, *(worth - other for other, _, _ in moves[1:])])
+            value = worth - gain
+            if self.exploration and (self.bits() >> 40) / 2**24 < self.exploration:
+                after, gain = self.drawn(board)
+                value = self.value(after)
             if path and not self.trace:
                 self.learn(path[-1][0], worth - path[-1][2])
-            path.append((after, gain, worth - gain))
+            path.append((after, gain, value))
             board = self.add_tile(after)
         if path and not self.trace:
             self.learn(path[-1][0], -path[-1][2])
@@ -105,15 +117,22 @@ class PlainLearner:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"td_lambda": 0.5}, {"coherence": 1.0}, {"coherence": 1.0, "td_lambda": 1.0}],
-    ids=["td0", "λ", "tc", "tcλ"],
+    [
+        {},
+        {"td_lambda": 0.5},
+        {"coherence": 1.0},
+        {"coherence": 1.0, "td_lambda": 1.0},
+        {"coherence": 1.0, "exploration_rate": 0.4},
+    ],
+    ids=["td0", "λ", "tc", "tcλ", "tcε"],
 )
 def test_games_are_learnt_from_as_the_plain_twin_does(options):
     """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
     learner = Learner(config("0124 35", 2, 3, learning_rate=0.2, coherence_rate=0.2, **options))
-    rng, worker = np.random.default_rng(3), learner.workers[0]
+    rng, worker = np.random.default_rng(15), learner.workers[0]
     learner.model.weights[:] = rng.normal(0, 10, learner.model.weights.size)
-    twin = PlainLearner(learner, 0.2 / 8, learner.hyperparameters.td_lambda, learner.hyperparameters.coherence > 0)
+    h = learner.hyperparameters
+    twin = PlainLearner(learner, 0.2 / 8, h.td_lambda, h.coherence > 0, h.exploration_rate)
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
@@ -328,6 +347,7 @@ def test_presets_have_names():
         ({"learning_rate": -1}, "learning_rate is -1"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"td_lambda": 1.5}, r"td_lambda is 1\.5"),
+        ({"td_lambda": 0.5, "exploration_rate": 0.1}, r"td_lambda 0\.5 with exploration_rate 0\.1"),
         ({"threads": True}, "threads is True"),
         ({"start": "middle"}, "'middle'"),
         ({"start": "carousel"}, "carousel"),

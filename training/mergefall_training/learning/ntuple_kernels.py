@@ -47,6 +47,7 @@ TASK = np.dtype(
         ("coherent", np.int64),  # temporal coherence
         ("rate", np.float32),  # the step size of one entry: α / look-ups
         ("trace", np.float32),  # λ
+        ("exploration", np.float32),  # ε
     ]
 )
 
@@ -66,6 +67,25 @@ def first_board(worker, rows, cols):
         return board
     free = packed.area(rows, cols)
     return with_new_tile(worker, with_new_tile(worker, U(0), free), free)
+
+
+@kernel
+def explores(worker, rate):
+    """Whether the next move is drawn instead of chosen, which takes a draw of its own where `rate` is not 0."""
+    if rate == 0:
+        return False
+    worker[STREAM], bits = next_bits(worker[STREAM])
+    return F(bits >> U(40)) < rate * F(1 << 24)
+
+
+@kernel
+def any_move(worker, board, afters):
+    """Which of the four afterstates to go to, drawn from those of legal moves: the others equal the board."""
+    while True:
+        worker[STREAM], bits = next_bits(worker[STREAM])
+        which = below(bits, 4)
+        if afters[which] != board:
+            return U(which)
 
 
 @kernel
@@ -176,7 +196,7 @@ def learning_kernel(shape: Shape) -> Any:
                 locate(down, weights, places, U(2 * lookups))
             if left != board:
                 locate(left, weights, places, U(3 * lookups))
-            best, best_value, gain, which = F(-np.inf), F(0), 0, U(4)
+            best, its_value, gain, which = F(-np.inf), F(0), 0, U(4)
             a0, a1, a2, a3 = up, right, down, left
             gain0, gain1 = np.int64(along), np.int64(across)
             for i in range(4):
@@ -184,15 +204,19 @@ def learning_kernel(shape: Shape) -> Any:
                     value = total(weights, places, U(lookups * i))
                     worth = value + F(gain0)
                     if worth > best:
-                        best, best_value, gain, which, after = worth, value, gain0, U(i), a0
+                        best, its_value, gain, which, after = worth, value, gain0, U(i), a0
                 a0, a1, a2, gain0, gain1 = a1, a2, a3, gain1, gain0
+            if which != U(4) and explores(worker, task.exploration):  # what is learnt is still what the best is worth
+                which = any_move(worker, board, (up, right, down, left))
+                after, gain = (up, right, down, left)[which], np.int64((along, across)[which & U(1)])
+                its_value = total(weights, places, U(lookups) * which)
             if which == U(4) or gain >= OUTGROWN:
                 break
             if at_once:
                 if length > 0:
                     learn(task, weights, places, last, best - last_value)
                 keep_places(task, places, which)
-                last_value = best_value
+                last_value = its_value
             if remembers and length < PATH:
                 path[length], gains[length] = after, F(gain)
             if task.start == CAROUSEL:

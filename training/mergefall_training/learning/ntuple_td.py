@@ -44,6 +44,7 @@ class Hyperparameters:
     coherence: float = 0.0  # the share of the run, at its end, with temporal coherence: steps as errors agree
     coherence_rate: float = 0.5  # α there
     optimism: float = 0.0  # the value of every afterstate at first, so that all is tried
+    exploration_rate: float = 0.0  # ε: the share of moves that are drawn from the legal ones; only with td_lambda 0
     start: str = "new"  # games; `restart`: also in the middle of the last one; `carousel`: also where a tile was new
     carousel: tuple[int, ...] = ()  # these tiles
     warm_start: str = ""  # a run folder: begin with what its last checkpoint knows; this run may have further stages
@@ -62,8 +63,11 @@ class Hyperparameters:
         network_shape("0", stages=self.carousel)
         for name in ("learning_rate", "coherence_rate", "optimism"):
             number(name, getattr(self, name), 0)
-        for name in ("td_lambda", "coherence"):
+        for name in ("td_lambda", "coherence", "exploration_rate"):
             number(name, getattr(self, name), 0, 1)
+        if self.td_lambda and self.exploration_rate:
+            found = f"td_lambda {self.td_lambda} with exploration_rate {self.exploration_rate}"
+            raise ValueError(f"{found}; expected one of them to be 0, for λ-returns are those of the moves made")
         choice("start", self.start, STARTS)
         if (self.start == "carousel") != bool(self.carousel):
             raise ValueError(f"start is {self.start!r} with the carousel's tiles {self.carousel}; they go together")
@@ -149,7 +153,7 @@ class Learner:
         tasks["tiles"] = address(np.array(h.carousel, dtype=np.int64))
         tasks["tile_count"], tasks["start"] = len(h.carousel), STARTS.index(h.start)
         tasks["rate"] = (h.coherence_rate if coherent else h.learning_rate) / lookups
-        tasks["trace"] = h.td_lambda
+        tasks["trace"], tasks["exploration"] = h.td_lambda, h.exploration_rate
         for i, task in enumerate(tasks):
             task["worker"], task["pools"] = address(self.workers[i]), address(self.pools[i])
             task["places"] = address(np.zeros(5 * lookups, dtype=np.uint32))
