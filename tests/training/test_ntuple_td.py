@@ -38,10 +38,12 @@ def learnt(asked: Config) -> Learner:
 class PlainLearner:
     """TD(λ) on a board of two rows of `cols`, in plain Python, with a dictionary entry for each position's images."""
 
-    def __init__(self, learner: Learner, rate: float, trace: float, coherent: bool, exploration: float) -> None:
-        self.exploration = exploration
+    def __init__(self, learner: Learner, rate: float) -> None:
+        h = learner.hyperparameters
+        self.rate, self.trace, self.coherent = rate, h.td_lambda, h.coherence > 0
+        self.exploration, self.expected = h.exploration_rate, h.backup == "expected"
         self.stream = int(learner.workers[0, ntuple_kernels.STREAM])
-        self.shape, self.rate, self.trace, self.coherent = learner.model.shape, rate, trace, coherent
+        self.shape = learner.model.shape
         self.weights = learner.model.weights.astype(np.float64)
         self.closest = np.inf  # the least by which a chosen move was better than another
         self.net, self.size = np.zeros(self.weights.size), np.zeros(self.weights.size)
@@ -84,26 +86,39 @@ class PlainLearner:
             if legal:
                 return after, gain
 
+    def moves(self, board):
+        """(worth, afterstate, score) of each legal move, the best first."""
+        afters = [(after, gain) for after, gain, legal in (reference.move(board, a) for a in range(4)) if legal]
+        return sorted(((gain + self.value(after), after, gain) for after, gain in afters), reverse=True)
+
+    def expectation(self, after) -> float:
+        cells, found = reference.empty_cells(after), 0.0
+        for cell in cells:
+            for rank, probability in ((1, 0.9), (2, 0.1)):
+                moves = self.moves(reference.spawn(after, cell, rank))
+                found += probability / len(cells) * (moves[0][0] if moves else 0)
+        return found
+
     def play(self, after) -> int:
         """Play on from an afterstate and learn; the number of moves."""
         board, path = self.add_tile(after), []
         while True:
-            afters = [(after, gain) for after, gain, legal in (reference.move(board, a) for a in range(4)) if legal]
-            moves = [(gain + self.value(after), after, gain) for after, gain in afters]
+            moves = self.moves(board)
             if not moves:
                 break
-            moves.sort(reverse=True)
             worth, after, gain = moves[0]
             self.closest = min([self.closest, *(worth - other for other, _, _ in moves[1:])])
             value = worth - gain
             if self.exploration and (self.bits() >> 40) / 2**24 < self.exploration:
                 after, gain = self.drawn(board)
                 value = self.value(after)
-            if path and not self.trace:
+            if path and not self.trace and not self.expected:
                 self.learn(path[-1][0], worth - path[-1][2])
+            if self.expected:
+                self.learn(after, self.expectation(after) - value)
             path.append((after, gain, value))
             board = self.add_tile(after)
-        if path and not self.trace:
+        if path and not self.trace and not self.expected:
             self.learn(path[-1][0], -path[-1][2])
         if not self.trace:
             return len(path)
@@ -123,16 +138,16 @@ class PlainLearner:
         {"coherence": 1.0},
         {"coherence": 1.0, "td_lambda": 1.0},
         {"coherence": 1.0, "exploration_rate": 0.4},
+        {"exploration_rate": 0.4, "backup": "expected"},
     ],
-    ids=["td0", "λ", "tc", "tcλ", "tcε"],
+    ids=["td0", "λ", "tc", "tcλ", "tcε", "expected"],
 )
 def test_games_are_learnt_from_as_the_plain_twin_does(options):
     """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
     learner = Learner(config("0124 35", 2, 3, learning_rate=0.2, coherence_rate=0.2, **options))
     rng, worker = np.random.default_rng(15), learner.workers[0]
     learner.model.weights[:] = rng.normal(0, 10, learner.model.weights.size)
-    h = learner.hyperparameters
-    twin = PlainLearner(learner, 0.2 / 8, h.td_lambda, h.coherence > 0, h.exploration_rate)
+    twin = PlainLearner(learner, 0.2 / 8)
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
@@ -348,6 +363,8 @@ def test_presets_have_names():
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"td_lambda": 1.5}, r"td_lambda is 1\.5"),
         ({"td_lambda": 0.5, "exploration_rate": 0.1}, r"td_lambda 0\.5 with exploration_rate 0\.1"),
+        ({"td_lambda": 0.5, "backup": "expected"}, r"td_lambda 0\.5 with .* backup 'expected'"),
+        ({"backup": "full"}, "backup is 'full'; expected one of 'sample', 'expected'"),
         ({"threads": True}, "threads is True"),
         ({"start": "middle"}, "'middle'"),
         ({"start": "carousel"}, "carousel"),

@@ -45,6 +45,7 @@ TASK = np.dtype(
         ("tile_count", np.int64),
         ("start", np.int64),  # NEW, RESTART or CAROUSEL
         ("coherent", np.int64),  # temporal coherence
+        ("expected", np.int64),  # targets in the mean over all tiles that may come, not from the one that came
         ("rate", np.float32),  # the step size of one entry: α / look-ups
         ("trace", np.float32),  # λ
         ("exploration", np.float32),  # ε
@@ -128,7 +129,7 @@ def learning_kernel(shape: Shape) -> Any:
     """The kernel that plays and learns, for networks of one shape."""
     name, lookups = str(shape), shape.lookups
     rows, cols = shape.rows, shape.cols
-    _, locate, total, adjust, promoted = tuple_kernels(shape)
+    value_of, locate, total, adjust, promoted = tuple_kernels(shape)
     last = U(4 * lookups)  # where the places of the last afterstate lie, behind those of the four next ones
 
     @kernel(variant=name)
@@ -177,6 +178,33 @@ def learning_kernel(shape: Shape) -> Any:
             value, gain = total(weights, places, here), gains[i]
 
     @kernel(variant=name)
+    def best_worth(board, weights, row_lines, column_lines):
+        """What a board's best move is worth, 0 if there is none."""
+        up, right, down, left, along, across = packed.moves(board, row_lines, column_lines)
+        best = F(-np.inf)
+        if up != board:
+            best = max(best, F(along) + value_of(up, weights))
+        if right != board:
+            best = max(best, F(across) + value_of(right, weights))
+        if down != board:
+            best = max(best, F(along) + value_of(down, weights))
+        if left != board:
+            best = max(best, F(across) + value_of(left, weights))
+        return best if best > -np.inf else F(0)
+
+    @kernel(variant=name)
+    def expected_worth(after, weights, row_lines, column_lines):
+        """What the best move on an afterstate with one more tile is worth, in the mean over all that may come."""
+        cells, count, found = packed.empties(after) & packed.area(rows, cols), F(0), F(0)
+        while cells:
+            cell = cells & (~cells + U(1))
+            cells ^= cell
+            count += F(1)
+            found += F(0.9) * best_worth(after | cell, weights, row_lines, column_lines)
+            found += F(0.1) * best_worth(after | cell << U(1), weights, row_lines, column_lines)
+        return found / count
+
+    @kernel(variant=name)
     def play(task, worker, board):
         """Play one game from `board` to its end, learning from it; (score, moves)."""
         weights = borrow(task.weights, F, task.entries)
@@ -213,10 +241,13 @@ def learning_kernel(shape: Shape) -> Any:
             if which == U(4) or gain >= OUTGROWN:
                 break
             if at_once:
-                if length > 0:
+                if length > 0 and not task.expected:
                     learn(task, weights, places, last, best - last_value)
                 keep_places(task, places, which)
                 last_value = its_value
+                if task.expected:
+                    worth = expected_worth(after, weights, row_lines, column_lines)
+                    learn(task, weights, places, last, worth - last_value)
             if remembers and length < PATH:
                 path[length], gains[length] = after, F(gain)
             if task.start == CAROUSEL:
@@ -224,7 +255,8 @@ def learning_kernel(shape: Shape) -> Any:
             score += gain
             length += 1
             board = with_new_tile(worker, after, free)
-        if which == U(4) and length > 0:  # a game that outgrows its board is broken off, without an end to learn from
+        # A game that outgrows its board is broken off, without an end to learn from; expected targets saw it coming.
+        if which == U(4) and length > 0 and not task.expected:
             if at_once:
                 learn(task, weights, places, last, -last_value)
             else:

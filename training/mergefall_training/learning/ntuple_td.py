@@ -3,7 +3,8 @@
 A run's steps are moves, those of games from other starts included. Its threads share the weights without locks.
 
 Source: Szubert & Jaśkowski (2014), afterstates; Beal & Smith (1999) and Jaśkowski (2018), temporal coherence and the
-carousel; Guei, Chen & Wu (2021), optimistic start, and a fixed step size before temporal coherence.
+carousel; Guei, Chen & Wu (2021), optimistic start, and a fixed step size before temporal coherence; Sutton & Barto
+(2018), "Reinforcement Learning", section 8.5, expected and sample backups.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mergefall_training.learning.ntuple_kernels import PATH, POOL, TASK, WORDS, 
 from mergefall_training.learning.rounds import train_in_rounds
 from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_config
 
+BACKUPS = ("sample", "expected")
 STARTS = ("new", "restart", "carousel")
 ROUND = 1_000_000  # moves of one thread between two looks at the keyboard, about a second
 
@@ -45,6 +47,7 @@ class Hyperparameters:
     coherence_rate: float = 0.5  # α there
     optimism: float = 0.0  # the value of every afterstate at first, so that all is tried
     exploration_rate: float = 0.0  # ε: the share of moves that are drawn from the legal ones; only with td_lambda 0
+    backup: str = "sample"  # targets from the tile that came, or `expected`: the mean over all that may; td_lambda 0
     start: str = "new"  # games; `restart`: also in the middle of the last one; `carousel`: also where a tile was new
     carousel: tuple[int, ...] = ()  # these tiles
     warm_start: str = ""  # a run folder: begin with what its last checkpoint knows; this run may have further stages
@@ -65,9 +68,10 @@ class Hyperparameters:
             number(name, getattr(self, name), 0)
         for name in ("td_lambda", "coherence", "exploration_rate"):
             number(name, getattr(self, name), 0, 1)
-        if self.td_lambda and self.exploration_rate:
-            found = f"td_lambda {self.td_lambda} with exploration_rate {self.exploration_rate}"
-            raise ValueError(f"{found}; expected one of them to be 0, for λ-returns are those of the moves made")
+        choice("backup", self.backup, BACKUPS)
+        if self.td_lambda and (self.exploration_rate or self.backup == "expected"):
+            found = f"td_lambda {self.td_lambda} with exploration_rate {self.exploration_rate}, backup {self.backup!r}"
+            raise ValueError(f"{found}; λ-returns are those of moves and tiles as they came, so expected td_lambda 0")
         choice("start", self.start, STARTS)
         if (self.start == "carousel") != bool(self.carousel):
             raise ValueError(f"start is {self.start!r} with the carousel's tiles {self.carousel}; they go together")
@@ -154,6 +158,7 @@ class Learner:
         tasks["tile_count"], tasks["start"] = len(h.carousel), STARTS.index(h.start)
         tasks["rate"] = (h.coherence_rate if coherent else h.learning_rate) / lookups
         tasks["trace"], tasks["exploration"] = h.td_lambda, h.exploration_rate
+        tasks["expected"] = h.backup == "expected"
         for i, task in enumerate(tasks):
             task["worker"], task["pools"] = address(self.workers[i]), address(self.pools[i])
             task["places"] = address(np.zeros(5 * lookups, dtype=np.uint32))
