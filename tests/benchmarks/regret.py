@@ -14,6 +14,8 @@ import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np
 from mergefall_baselines import make
+from mergefall_baselines.wrappers import regret
+from mergefall_training.cli import parse_options
 
 
 def main() -> None:
@@ -24,20 +26,17 @@ def main() -> None:
     parser.add_argument("--cols", type=int, default=3)
     parser.add_argument("--games", type=int, default=1000)
     asked = parser.parse_args()
-    player = make(asked.player, **dict(pair.split("=", 1) for pair in asked.option))
-    optimal = make("2048/optimal", rows=asked.rows, cols=asked.cols)
+    player = make(asked.player, **parse_options(asked.option))
     envs = gym.make_vec("mergefall/Game2048-v0", asked.games, rows=asked.rows, cols=asked.cols)
+    envs = regret(envs, "2048/optimal", scale=1.0, cap=1e9)
     boards, _ = envs.reset(seed=0)
-    scores, lost, playing = np.zeros(asked.games), np.zeros(asked.games), np.ones(asked.games, dtype=bool)
+    lost, playing = np.zeros(asked.games), np.ones(asked.games, dtype=bool)
     while playing.any():
-        actions, _ = player.predict(boards)
-        worth = optimal.values(boards[playing])
-        lost[playing] += worth.max(axis=1) - np.take_along_axis(worth, actions[playing, None], axis=1)[:, 0]
-        boards, rewards, over, _, _ = envs.step(actions)
-        scores[playing] += rewards[playing]
+        boards, _, over, _, infos = envs.step(player.predict(boards)[0])
+        lost[playing] += infos["regret"][playing]
         playing &= ~over
     error = 1.96 * lost.std() / asked.games**0.5
-    print(f"N={asked.games}, seeds from 0: lost {lost.mean():.1f} ± {error:.1f} a game; mean score {scores.mean():.1f}")
+    print(f"N={asked.games}, seeds from 0: {lost.mean():.1f} ± {error:.1f} lost a game (95 %)")
 
 
 if __name__ == "__main__":
