@@ -26,6 +26,7 @@ import mergefall  # noqa: F401 (registers the environments)
 import numpy as np
 import torch
 import tyro
+from mergefall.checks import id_of_file
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
@@ -385,6 +386,8 @@ def main(config: Config) -> None:
         agent = train(config)
     else:
         state = torch.load(config.evaluate, map_location="cpu", weights_only=True)
+        if state["config"]["env_id"] != config.env_id:
+            id_of_file(state["config"]["env_id"])
         config = Config(**(state["config"] | {"games": config.games, "device": config.device}))
         agent = Agent(make_envs(config, 1, "NextStep"), config.channels).to(config.device)
         agent.load_state_dict(state["agent"])

@@ -55,3 +55,18 @@ def number(
         high = f" up to {most}" if most < math.inf else ""
         raise ValueError(f"{name} is {value!r}; expected a finite number{low}{high}")
     return float(value)
+
+
+def id_of_file(env_id: Any) -> str:
+    """The environment's id that a file holds; a ValueError if it names a module other than mergefall.
+
+    Gymnasium imports the module of ``module:name``. A user may ask for that, a file may not.
+
+    >>> id_of_file("mergefall/Tetris-v0")
+    'mergefall/Tetris-v0'
+    """
+    if not isinstance(env_id, str) or (":" in env_id and not env_id.startswith("mergefall:")):
+        raise ValueError(
+            f"env_id is {env_id!r}; expected an id that names no module to import, such as 'mergefall/Tetris-v0'"
+        )
+    return env_id

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
+from mergefall.checks import id_of_file
+
 FORMAT = "mergefall episodes"
 VERSION = 1
 
@@ -117,12 +119,17 @@ class Header:
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
-    """A file's header and its episodes, sorted by seed; a torn last line is left out, the file left as it is."""
+    """A file's header and its episodes, sorted by seed; a torn last line is left out, the file left as it is.
+
+    Raises ValueError if there is no such file, if it is damaged, or if its environment's id names a module to import.
+    """
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
     header, episodes, _ = _parse(Path(path))
     if header is None:
         raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
+    with on_line(Path(path), 1):
+        id_of_file(header.env_id)
     return header, sorted(episodes.values(), key=lambda episode: episode.seed)
 
 

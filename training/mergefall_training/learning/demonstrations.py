@@ -17,7 +17,7 @@ import gymnasium as gym
 import minari
 import numpy as np
 from mergefall import __version__
-from mergefall.checks import integer
+from mergefall.checks import id_of_file, integer
 from mergefall_baselines import Player, make
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
@@ -66,6 +66,7 @@ def demonstrate(
     target, namespace = _free_path(name), parse_dataset_id(name)[0]
     header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
     about = json.loads(header.line()) | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
+    about["env_id"] = job.env_id.rpartition(":")[2]  # files name no modules
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
@@ -93,13 +94,18 @@ def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Game]]:
 
     The first holds ``player``, ``options``, ``env_id``, ``env_kwargs``, ``max_episode_steps``, ``seeds``.
     """
-    try:
-        found = minari.load_dataset(dataset)
-    except FileNotFoundError as error:
-        raise ValueError(f"there is no dataset {dataset!r}; `mergefall demonstrate` writes one") from error
-    about = json.loads(found.storage.metadata.get("mergefall", "{}"))
+    path = Path(get_dataset_path(dataset), "data")
+    if not path.exists():
+        raise ValueError(f"there is no dataset {dataset!r}; `mergefall demonstrate` writes one")
+    metadata = MinariStorage.read_raw_metadata(path)
+    about = json.loads(metadata.get("mergefall", "{}"))
     if (about.get("format"), about.get("version")) != (FORMAT, VERSION):
         raise ValueError(f"{dataset!r} was not written by `mergefall demonstrate` (format version {VERSION})")
+    id_of_file(about["env_id"])
+    for name in ("observation_space", "action_space"):  # without them Minari makes the environment that the file names
+        if not isinstance(metadata.get(name), str):
+            raise ValueError(f"{dataset!r} has the {name} {metadata.get(name)!r}; expected one that Minari wrote")
+    found = minari.load_dataset(dataset)
     return about, map(_game, found.iterate_episodes(), range(about["seeds"][0], about["seeds"][1] + 1))
 
 

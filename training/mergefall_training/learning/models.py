@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mergefall.checks import id_of_file
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
 
@@ -36,7 +37,7 @@ def save_model(path: str | os.PathLike[str], spec: Mapping[str, Any], arrays: Ma
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file; a ValueError if it is damaged or no model."""
+    """Read a model file; a ValueError if it is damaged, no model, or its environment's id names a module to import."""
     spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
     try:
         _check_spec(spec)
@@ -49,3 +50,4 @@ def _check_spec(spec: Mapping[str, Any]) -> None:
     for name, kind in _SPEC.items():
         if not isinstance(spec.get(name), kind):
             raise ValueError(f"a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
+    id_of_file(spec["env_id"])

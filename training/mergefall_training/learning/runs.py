@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import Any, BinaryIO
 
 from mergefall import __version__
-from mergefall.checks import choice, integer
+from mergefall.checks import choice, id_of_file, integer
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
 
@@ -48,9 +48,10 @@ PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
 class Config:
     """What is trained, and how: a run under another one is another run.
 
-    The environment's defaults are filled into ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's
-    names. ``timesteps`` is the number of steps of all environments together; every ``interval`` of them ``episodes``
-    games are played to see how far it is, and a checkpoint is written. ``max_episode_steps`` caps games everywhere.
+    ``env_id`` may be ``module:name``, and is kept without the module. The environment's defaults are filled into
+    ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's names. ``timesteps`` is the number of steps of
+    all environments together; every ``interval`` of them ``episodes`` games are played to see how far it is, and a
+    checkpoint is written. ``max_episode_steps`` caps games everywhere.
     """
 
     algorithm: str
@@ -72,6 +73,8 @@ class Config:
         kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
         env = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
         env.close()
+        assert env.spec is not None
+        object.__setattr__(self, "env_id", env.spec.id)  # files name no modules
         object.__setattr__(self, "env_kwargs", all_kwargs(env, kwargs))
 
     @property
@@ -249,6 +252,7 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
         record.pop("versions", None)
         if record.keys() != {field.name for field in fields(Config)}:
             raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
+        id_of_file(record["env_id"])
         return Config(**record)
 
 

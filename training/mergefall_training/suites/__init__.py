@@ -24,6 +24,8 @@ In place of a player, ``train`` says how agents are trained for the comparison, 
 What it leaves out is the preset's: ``timesteps``, ``interval``, ``hyperparameters``, ``max_episode_steps``, and
 ``env_kwargs`` beside the game's, such as a reward or ``shaping``; what they play afterwards is the game itself. Its
 ``episodes`` (30) are those of each point of the learning curve.
+
+``env`` may not name a module to import (``module:name``): a suite may come from somebody else.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from mergefall.checks import id_of_file
 
 from mergefall_training.yaml_numbers import load_yaml
 
@@ -163,6 +166,8 @@ def _game(content: Any, where: str) -> Game:
     )
     if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", given["name"]):
         raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
+    with _named(where):
+        id_of_file(given["env"])
     episodes = given.pop("episodes")
     entries = [
         _entry(entry, f"game {given['name']}, player {number}", episodes)

@@ -1,0 +1,187 @@
+"""No file that is read makes Gymnasium import a module; a user who names one may."""
+
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from mergefall.checks import id_of_file
+from mergefall_baselines import make
+from mergefall_baselines.arrays import read_arrays, write_arrays
+from mergefall_training import cli, evaluate
+from mergefall_training.climbing import Settings
+from mergefall_training.learning import models
+from mergefall_training.learning.agents import SHIPPED, trained_in
+from mergefall_training.learning.demonstrations import demonstrate, recorded
+from mergefall_training.learning.models import load_model
+from mergefall_training.learning.presets import configure
+from mergefall_training.learning.runs import Config, read_config, read_curve, train
+from mergefall_training.learning.starts import FORMAT, VERSION, collect_starts, load_starts
+from mergefall_training.records import read_records
+from mergefall_training.suites import load_suite
+from mergefall_training.tuning import tune
+from mergefall_training.watching import Show
+
+GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+EVIL = f"evilmod:{TETRIS}"
+REFUSED = rf"env_id is 'evilmod:{TETRIS}'; expected an id that names no module to import"
+SMALL = {"cols": 4, "rows": 4}
+
+
+@pytest.fixture(autouse=True)
+def evil(tmp_path, monkeypatch):
+    """A module that could be imported and must not be; as `evil.imported` it says whether it was."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    folder, trace = tmp_path / "modules", tmp_path / "imported"
+    folder.mkdir()
+    (folder / "evilmod.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Env: pass\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "evilmod", raising=False)
+    yield trace
+    sys.modules.pop("evilmod", None)
+
+
+@pytest.fixture
+def refused(evil):
+    """Checks that a file is refused for its id, and that nothing was imported."""
+
+    def check(read, *arguments, match=REFUSED, **options):
+        with pytest.raises(ValueError, match=match):
+            read(*arguments, **options)
+        assert not evil.exists()
+
+    yield check
+    assert not evil.exists()
+
+
+def rewritten(path, old=TETRIS, new=EVIL):
+    """A text file with another id in it."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize("env_id", [TETRIS, f"mergefall:{TETRIS}", "Own-v0"])
+def test_ids_that_files_may_hold(env_id):
+    assert id_of_file(env_id) == env_id
+
+
+@pytest.mark.parametrize(
+    "env_id", [EVIL, ":Own-v0", "mergefall.evil:Own-v0", "a:mergefall:Own-v0", None, 3, {"id": TETRIS}]
+)
+def test_ids_that_files_may_not_hold(env_id):
+    with pytest.raises(ValueError, match=r"env_id is .*; expected an id that names no module"):
+        id_of_file(env_id)
+
+
+def test_a_user_may_name_a_module(evil):
+    assert evaluate("tetris/random", EVIL, 1, env_kwargs=SMALL, workers=1, progress=False).header.env_id == TETRIS
+    assert evil.exists()
+
+
+def test_a_record(tmp_path, refused, capsys):
+    path = tmp_path / "run.jsonl"
+    evaluate("tetris/random", TETRIS, 1, env_kwargs=SMALL, workers=1, out=path, progress=False)
+    rewritten(path, TETRIS, f"mergefall:{TETRIS}")
+    assert Show.recorded(path, 0).record is not None
+    rewritten(path, f"mergefall:{TETRIS}", EVIL)
+    refused(read_records, path, match=rf"run.jsonl, line 1: {REFUSED}")
+    refused(Show.recorded, path, 0)
+    with pytest.raises(SystemExit):
+        cli.main(["watch", str(path)])
+    assert "env_id is 'evilmod:" in capsys.readouterr().err
+
+
+def test_a_record_of_an_environment_that_the_user_names_resumes(tmp_path, monkeypatch):
+    (tmp_path / "modules" / "own_tetris.py").write_text(
+        "import gymnasium as gym\ngym.register('OwnTetris-v0', 'mergefall.tetris.env:TetrisEnv', kwargs={'cols': 5})\n"
+    )
+    found = [
+        evaluate("tetris/random", "own_tetris:OwnTetris-v0", n, workers=1, out=tmp_path / "own.jsonl", progress=False)
+        for n in (1, 2)
+    ]
+    assert found[1].episodes[0] == found[0].episodes[0]
+    config = Config("maskable-ppo", "own_tetris:OwnTetris-v0", {}, {"policy": "MultiInputPolicy"}, 10, 10)
+    assert (config.env_id, config.env_kwargs["cols"]) == ("OwnTetris-v0", 5)
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in SHIPPED.glob("tetris-*.npz")))
+def test_a_model(tmp_path, refused, capsys, file):
+    spec, arrays, _ = read_arrays(SHIPPED / file, models.FORMAT, models.VERSION)
+    path = tmp_path / "model.npz"
+    write_arrays(path, models.FORMAT, models.VERSION, spec | {"env_id": EVIL}, arrays)
+    for read in (load_model, trained_in, make):
+        refused(read, str(path), match=rf"model.npz: {REFUSED}")
+    with pytest.raises(SystemExit):
+        cli.main(["evaluate", str(path), "--episodes", "1"])
+    assert "env_id is 'evilmod:" in capsys.readouterr().err
+
+
+def test_a_run(tmp_path, refused):
+    config = configure("afterstate", TETRIS, env_kwargs=SMALL, timesteps=64, changed={"n_envs": 2}, episodes=2)
+    train(tmp_path, config, progress=False)
+    rewritten(tmp_path / "curve.jsonl")
+    assert read_curve(tmp_path)  # nothing is made of its id
+    rewritten(tmp_path / "config.json")
+    refused(read_config, tmp_path, match=rf"config.json, line 1: {REFUSED}")
+    refused(train, tmp_path, config, resume=True, progress=False)
+    warm = replace(config, hyperparameters={**config.hyperparameters, "warm_start": str(tmp_path)})
+    refused(train, tmp_path / "warm", warm, progress=False)
+
+
+def test_a_suite(tmp_path, refused):
+    path = tmp_path / "own.yaml"
+    game = {"name": "one", "env": EVIL, "episodes": 1, "players": [{"train": {"algorithm": "dqn"}}]}
+    path.write_text(json.dumps({"games": [game]}))
+    refused(load_suite, path, match=rf"game 1: {REFUSED}")
+
+
+def test_a_dataset(tmp_path, refused):
+    name = demonstrate("tetris/random", TETRIS, 1, env_kwargs=SMALL, progress=False)
+    path = tmp_path / "datasets" / name / "data" / "metadata.json"
+    plain = json.loads(path.read_text())
+    about = json.loads(plain["mergefall"])
+    path.write_text(json.dumps(plain | {"mergefall": json.dumps(about | {"env_id": EVIL})}))
+    refused(recorded, name)
+    # Minari makes the environment of a dataset without spaces to ask for them.
+    spec = json.dumps(json.loads(plain["env_spec"]) | {"entry_point": "evilmod:Env"})
+    for missing in ("observation_space", "action_space"):
+        path.write_text(json.dumps({key: plain[key] for key in plain if key != missing} | {"env_spec": spec}))
+        refused(recorded, name, match=f"has the {missing} None; expected one that Minari wrote")
+    path.write_text(json.dumps(plain | {"env_spec": spec}))
+    assert recorded(name)[0] == about
+    changed = {"dataset": name, "vf_coef": 0, "teacher": None}
+    config = configure("clone", TETRIS, env_kwargs=SMALL, changed=changed, timesteps=1)
+    refused(train, tmp_path / "clone", config, progress=False, match="holdout is 0.1 of 1 games")
+
+
+def test_starts_and_trials(tmp_path, refused):
+    collect_starts("tetris/random", TETRIS, 2, every=2, env_kwargs=SMALL, out=tmp_path / "starts.npz")
+    about, arrays, _ = read_arrays(tmp_path / "starts.npz", FORMAT, VERSION)
+    write_arrays(tmp_path / "starts.npz", FORMAT, VERSION, about | {"env_id": EVIL}, arrays)
+    assert load_starts(tmp_path / "starts.npz")  # nothing is made of its id
+
+    settings, path = Settings(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
+    arguments = "tetris/greedy", {"evaluation": "dellacherie"}, TETRIS, settings
+    options = {"option": "evaluation", "only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
+    tune(*arguments, **options)
+    rewritten(path)
+    refused(tune, *arguments, **options, match="another run: env_id is 'evilmod:")
+
+
+def test_a_checkpoint_of_the_script(tmp_path, refused):
+    script = Path(__file__).parents[2] / "training" / "ppo.py"
+    spec = importlib.util.spec_from_file_location("ppo_script", script)
+    ppo = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = ppo  # where dataclasses look for it
+    spec.loader.exec_module(ppo)
+    config = ppo.Config(TETRIS, SMALL, num_envs=2, num_steps=2, batch_size=4, total_steps=4, games=2, out=str(tmp_path))
+    ppo.train(config)
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    state["config"]["env_id"] = EVIL
+    torch.save(state, tmp_path / "checkpoint.pt")
+    refused(ppo.main, ppo.Config(evaluate=str(tmp_path / "checkpoint.pt")))
