@@ -190,7 +190,7 @@ def test_downgrading_skips_the_largest_missing_tile():
     assert shown([15, 15, *board[2:]], 16) == [14, 14, *board[2:]]  # for these two would merge to 16
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 17), min_size=16, max_size=16), st.integers(8, 16))
 def test_downgrading_changes_no_move(ranks, limit):
     seen = shown(ranks, limit)

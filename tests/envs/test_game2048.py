@@ -236,7 +236,7 @@ def test_threads_survive_a_fork():
     state = envs.clone_state()
     with multiprocessing.get_context("fork").Pool(1) as pool:
         mine = envs.step(np.ones(2100, int))
-        theirs = pool.apply_async(_stepped, [state]).get(timeout=60)
+        theirs = pool.apply_async(_stepped, [state]).get(timeout=600)
     assert equal(mine, theirs)
 
 

@@ -46,7 +46,7 @@ def boards_4x4(draw):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(board=boards_4x4(), to_move=st.booleans())
 def test_packed_is_cells(spec, board, to_move):
     h = heuristic(spec)

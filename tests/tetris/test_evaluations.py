@@ -58,7 +58,7 @@ def as_rows(board):
 SEEDS = st.integers(0, 10**9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=SEEDS)
 def test_board_terms_are_those_of_the_slow_twin(seed):
     board = random_board(seed)
@@ -144,7 +144,7 @@ def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS)
 def test_mirrored_boards_are_worth_the_same(spec, seed):
     board = random_board(seed)

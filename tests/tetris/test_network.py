@@ -51,7 +51,7 @@ def plain_places(shape, board):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.text}{shape.features}")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**9), piece=st.sampled_from(NAMES[:7]))
 def test_a_value_is_the_sum_that_a_plain_twin_finds(shape, seed, piece):
     known = network(shape)

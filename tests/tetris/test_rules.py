@@ -165,7 +165,7 @@ fields = sizes.flatmap(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(fields, st.sampled_from(sorted(MIRRORED)), st.sampled_from(["strict", "clear_first"]))
 def test_mirrored_boards_have_mirrored_placements(board, piece, rule):
     """Also on boards with overhangs that play never makes."""
@@ -184,7 +184,6 @@ def test_mirrored_boards_have_mirrored_placements(board, piece, rule):
     assert outcomes(board, piece, False) == outcomes(board[:, ::-1], MIRRORED[piece], True)
 
 
-@settings(deadline=None)
 @given(fields)
 def test_boards_in_all_their_forms(board):
     rows, cols = board.shape
@@ -196,7 +195,6 @@ def test_boards_in_all_their_forms(board):
     np.testing.assert_array_equal(read, columns)
 
 
-@settings(deadline=None)
 @given(fields, st.integers(0, 12), st.booleans())
 def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     columns = columns_of(board)

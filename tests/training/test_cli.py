@@ -206,7 +206,7 @@ def test_play_in_a_terminal_moves_by_keys_and_ends_by_q():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True, env=environment) as game:
         os.write(ours, b"\x1b[A\x1b[Dwasdx\x1b[B\x1b[Cq")
-        printed, _ = game.communicate(timeout=120)
+        printed, _ = game.communicate(timeout=600)
     assert game.returncode == 0
     assert "score" in printed
 

@@ -167,7 +167,7 @@ def run_and_stop(tmp_path, workers, how):
         [sys.executable, script, tmp_path / "run.jsonl", str(workers), how],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=600,
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

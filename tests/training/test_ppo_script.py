@@ -26,6 +26,14 @@ TETRIS = {"env_id": "mergefall/Tetris-v0", "env_kwargs": {"cols": 5, "rows": 8, 
 TETRIS |= {"shaping": "bcts", "max_episode_steps": 6}
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums are then added up in one order
+    yield
+    torch.set_num_threads(threads)
+
+
 def weights(folder):
     return torch.load(folder / "checkpoint.pt", weights_only=True)["agent"]
 

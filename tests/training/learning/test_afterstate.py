@@ -28,6 +28,14 @@ RULES = [
 TINY = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums are then added up in one order
+    yield
+    torch.set_num_threads(threads)
+
+
 def played(env_id, kwargs, steps, n=6):
     """A batched environment after random play, and what it shows."""
     envs = gym.make_vec(env_id, num_envs=n, **kwargs)
@@ -206,7 +214,10 @@ def test_player_and_learner_think_the_same(env_id, kwargs, scale):
     expected = (decisions.rewards + 0.9 * decisions.values) / scale
     live = ~decisions.over
     np.testing.assert_allclose(values.max(axis=1)[live], expected[live], rtol=1e-3, atol=1e-3)
-    np.testing.assert_array_equal(trained.act(learner.observations)[live], decisions.actions[live])
+    # Either may take another action where two are worth the same but for rounding.
+    for actions in (trained.act(learner.observations), decisions.actions):
+        chosen = np.take_along_axis(values, actions[:, None], axis=1)[:, 0]
+        np.testing.assert_allclose(chosen[live], values.max(axis=1)[live], rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("kwargs", RULES, ids=str)

@@ -62,7 +62,7 @@ def test_illegal_placements_are_all_alike_to_a_policy(algorithm):
     observation, info = env.reset(seed=3)
     legal = info["action_mask"].astype(bool)
     (values,) = values_of(policy, observation)
-    assert len(set(values[legal])) > len(set(values[~legal])) == 1
+    assert np.ptp(values[~legal]) < 1e-6 < 1e-4 < np.ptp(values[legal])
 
 
 @pytest.mark.parametrize("algorithm", [DQN, QRDQN])
@@ -72,7 +72,7 @@ def test_an_action_is_worth_what_its_afterstate_is(algorithm):
     boards = np.zeros((2, 4, 4), dtype=np.uint8)
     boards[0, 0:2, 1] = boards[1, 1:3, 1] = [1, 2]
     one, other = (values_of(policy, board) for board in boards)
-    assert one[:, 2] == pytest.approx(other[:, 2], abs=1e-6)
+    assert one[:, 2] == pytest.approx(other[:, 2], abs=1e-5)
     assert np.abs(one[:, [1, 3]] - other[:, [1, 3]]).max() > 1e-4
 
 
