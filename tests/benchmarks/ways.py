@@ -47,7 +47,7 @@ def changes(out: Path) -> dict[str, dict]:
 def trained(folder: Path, algorithm: str, changed: dict, steps: int, seed: int) -> None:
     """A run in a folder, from where it is to its end."""
     config = configure(algorithm, ENV, changed=changed, timesteps=steps, interval=max(1, steps // 5), seed=seed)
-    train(folder, config, resume=True)
+    train(folder, config, resume="auto")
 
 
 def result(folder: Path, games: int) -> dict[str, float]:

@@ -212,7 +212,10 @@ def test_a_torn_last_line_is_cut_off(tmp_path):
     ("change", "difference"),
     [
         ({"player": "2048/greedy"}, "player is '2048/random' there, '2048/greedy' here"),
-        ({"env_kwargs": {"rows": 3, "cols": 2}}, "env_kwargs is"),
+        (
+            {"env_kwargs": {"rows": 3, "cols": 2}},
+            "another run: env_kwargs.rows is 2 there, 3 here; env_kwargs.cols is 3 there, 2 here. Choose",
+        ),
         ({"max_episode_steps": 7}, "max_episode_steps is None there, 7 here"),
     ],
 )
@@ -229,7 +232,7 @@ def test_another_run_is_refused_and_the_difference_named(tmp_path, change, diffe
 def test_other_options_are_another_run(tmp_path):
     out = tmp_path / "run.jsonl"
     play(1, make("2048/greedy"), out=out)
-    with pytest.raises(ValueError, match="options is"):
+    with pytest.raises(ValueError, match=r"options\.heuristic is missing there, 'nneonneo' here"):
         play(1, make("2048/greedy", heuristic="nneonneo"), out=out)
 
 

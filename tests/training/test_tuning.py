@@ -150,7 +150,7 @@ def test_damage_and_other_runs_are_errors(tmp_path):
     assert "line 2: a trial has the fields" in complaint(lines[0], '{"weights": {}}\n')
     assert "line 2: expected numbers" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
     assert "line 3: the search tries" in complaint(*lines[:2], lines[3])
-    assert "another run: settings is" in complaint(*lines, settings=replace(SMALL, slack=2))
+    assert "another run: settings.slack is" in complaint(*lines, settings=replace(SMALL, slack=2))
     assert "line 1: format is 'mergefall episodes'" in complaint('{"format": "mergefall episodes"}\n')
     assert "begins with" in complaint("mean score")
 

@@ -231,7 +231,7 @@ class Train:
     device: str = "auto"
     """PyTorch's device; a GPU where there is one, unless told."""
     resume: bool = False
-    """Go on with a run that was stopped, from its last checkpoint."""
+    """Continue the run in the folder from its last checkpoint. Fails if there is no run."""
     out: Path | None = None
     """The run's folder; runs/ALGORITHM-ENV-SEED unless told."""
 

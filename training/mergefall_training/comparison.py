@@ -79,7 +79,7 @@ def _rows(game: Game, entry: Entry, folder: Path | None, workers: int, executor:
     for seed in range(entry.training.seeds):
         label = entry.label if entry.training.seeds == 1 else f"{entry.label}, seed {seed}"
         path = folder / game.name / "runs" / replace(entry, label=label).file_name
-        run = train(path, entry.training.config(game, seed), resume=True, progress=progress)
+        run = train(path, entry.training.config(game, seed), resume="auto", progress=progress)
         trained = replace(entry, player=path.as_posix(), options={"model": "last"}, label=label)
         row = _play(game, trained, folder, workers, executor, progress)
         rows.append(replace(row, group=entry.label, training_seed=seed, curve=run.points))

@@ -268,10 +268,22 @@ def _header_from(record: dict[str, Any]) -> Header:
 def _check_same_run(path: Path, found: Header, line: str) -> None:
     # Compared as JSON reads it back, where a tuple has become a list.
     asked = _header_from(json.loads(line))
-    differences = [
-        f"{field.name} is {getattr(found, field.name)!r} there, {getattr(asked, field.name)!r} here"
-        for field in fields(Header)
-        if getattr(found, field.name) != getattr(asked, field.name)
-    ]
-    if differences:
-        raise ValueError(f"{path} holds episodes of another run: {'; '.join(differences)}. Choose another file.")
+    if differing := differences(asdict(found), asdict(asked)):
+        raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")
+
+
+def differences(found: Mapping[str, Any], asked: Mapping[str, Any], parent: str = "") -> list[str]:
+    """What differs between the description on file and the one that is asked for, key by key; `parent` is a prefix.
+
+    >>> differences({"seed": 0, "options": {"depth": 2}}, {"seed": 0, "options": {"depth": 3, "table": True}})
+    ['options.depth is 2 there, 3 here', 'options.table is missing there, True here']
+    """
+    lines = []
+    for key in {**found, **asked}:
+        there, here = found.get(key), asked.get(key)
+        if isinstance(there, Mapping) and isinstance(here, Mapping):
+            lines += differences(there, here, f"{parent}{key}.")
+        elif there != here or (key in found) != (key in asked):
+            there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
+            lines.append(f"{parent}{key} is {there} there, {here} here")
+    return lines

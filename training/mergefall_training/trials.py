@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Generic, Self, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mergefall_training.records import on_line, open_alone, read_lines
+from mergefall_training.records import differences, on_line, open_alone, read_lines
 
 T = TypeVar("T")  # a trial: a dataclass of JSON types
 
@@ -98,13 +98,8 @@ def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     for name in ("format", "version"):
         if found.get(name) != asked[name]:
             raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
-    differences = [
-        f"{name} is {found.get(name)!r} there, {asked.get(name)!r} here"
-        for name in sorted({*found, *asked})
-        if found.get(name) != asked.get(name)
-    ]
-    if differences:
-        raise ValueError(f"the file holds another run: {'; '.join(differences)}. Choose another file.")
+    if differing := differences(found, asked):
+        raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
 
 
 @contextmanager

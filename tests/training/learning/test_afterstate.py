@@ -277,9 +277,9 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Learner, "learn", dying)
     for _ in range(2):
-        with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run, pytest.raises(Killed):
+        with open_run(tmp_path / "broken", config(), resume="auto", progress=False) as run, pytest.raises(Killed):
             train(run)
-    with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run:
+    with open_run(tmp_path / "broken", config(), resume="auto", progress=False) as run:
         train(run)
         found = run.points
     assert calls == [0, 32, 0, 32, 64, 96, 64, 96, 128, 160]

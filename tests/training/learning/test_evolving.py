@@ -132,7 +132,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, al
     monkeypatch.setattr(Run, "save_checkpoint", dying(Run.save_checkpoint, (3,)))  # evaluated, but not kept
     found, kills = [], 0
     while not found:
-        with open_run(tmp_path / "broken", config(algorithm), resume=True, progress=False) as run:
+        with open_run(tmp_path / "broken", config(algorithm), resume="auto", progress=False) as run:
             try:
                 train(run)
                 found = run.points

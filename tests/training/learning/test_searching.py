@@ -157,7 +157,7 @@ def test_damage_and_other_searches_are_errors(whole, tmp_path, monkeypatch):
     assert "line 2: expected numbers" in complaint(lines[0], json.dumps(trial | {"means": ["high"]}) + "\n")
     assert "line 2: expected a mean for each seed" in complaint(lines[0], json.dumps(trial | {"seeds": [3, 4]}) + "\n")
     assert "line 3: the search tries" in complaint(*lines[:2], lines[3])
-    assert "another run: settings is" in complaint(*lines, settings=replace(SMALL, trials=4))
+    assert "another run: settings.trials is 3 there, 4 here." in complaint(*lines, settings=replace(SMALL, trials=4))
     assert "timesteps is 96 there, 192 here" in complaint(*lines, timesteps=192)
     assert "format is 'mergefall tuning'" in complaint('{"format": "mergefall tuning"}\n')
 

@@ -176,7 +176,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
     kills = 0
     while True:
         try:
-            run = train(tmp_path / "broken", asked, resume=True, progress=False)
+            run = train(tmp_path / "broken", asked, resume="auto", progress=False)
             break
         except Killed:
             kills += 1

@@ -1,8 +1,9 @@
 """Training: learners, what they leave behind, and trained agents as players.
 
-A learner is a module with two functions: ``train(run)`` trains in a run folder (`runs.Run`), ``player(spec, arrays)``
-makes a `Player` of what `Run.evaluate` was given; where the player has options, it takes them as well. `ALGORITHMS`
-says which module has which algorithm. To train needs the extra ``train``; the rest of this package does not.
+A learner is a module with three functions: ``check(config, device)`` raises ValueError for a configuration
+(`runs.Config`) that it cannot train, ``train(run)`` trains in a run folder (`runs.Run`), ``player(spec, arrays)`` makes
+a `Player` of what `Run.evaluate` was given; where the player has options, it takes them as well. `ALGORITHMS` says
+which module has which algorithm. To train needs the extra ``train``; the rest of this package does not.
 """
 
 from __future__ import annotations

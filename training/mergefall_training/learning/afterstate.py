@@ -176,6 +176,11 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Playe
     return (Agent2048 if "2048" in spec["env_id"] else TetrisAgent)(spec, arrays)
 
 
+def check(config: Any, device: str = "auto") -> None:
+    """Raise ValueError for a configuration (`runs.Config`) that cannot be trained."""
+    import_learning("afterstate_td").check(config, device)
+
+
 def train(run: Any) -> None:
     """Train in a run folder (`runs.Run`); the hyper-parameters are those of `afterstate_td.Hyperparameters`."""
     import_learning("afterstate_td").train(run)

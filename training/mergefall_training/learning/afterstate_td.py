@@ -30,8 +30,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mergefall_training.learning.inputs import INPUTS, afterstates, best, inputs_of
 from mergefall_training.learning.rounds import train_in_rounds
-from mergefall_training.learning.runs import Run, read_checkpoint, read_config
-from mergefall_training.learning.sb3 import schedule
+from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_config
+from mergefall_training.learning.sb3 import device_of, schedule
 
 F = np.float32
 
@@ -245,8 +245,12 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained."""
+    Learner(config, device_of(device)).warm_start()
+
+
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    learner = Learner(run.config, torch.device(device if run.device == "auto" else run.device))
+    learner = Learner(run.config, device_of(run.device))
     train_in_rounds(run, learner, learner.warm_start)

@@ -32,7 +32,6 @@ import torch
 from mergefall.checks import choice, integer, known
 from mergefall_baselines import make
 from numpy.typing import NDArray
-from stable_baselines3.common.utils import get_device
 
 from mergefall_training.learning import sb3
 from mergefall_training.learning.demonstrations import recorded
@@ -40,7 +39,7 @@ from mergefall_training.learning.games import Game, games
 from mergefall_training.learning.networks import parameters_of, policies_of
 from mergefall_training.learning.runs import Config, Run
 from mergefall_training.learning.showing import training_progress
-from mergefall_training.workers import task
+from mergefall_training.workers import Task, task
 
 RULES = ("rows", "cols", "goal", "pieces", "randomizer", "preview", "placements", "overflow")
 
@@ -75,6 +74,11 @@ class Settings:
     def __post_init__(self) -> None:
         if (self.teacher is None) == (self.dataset is None):
             raise ValueError(f"teacher={self.teacher!r}, dataset={self.dataset!r}; expected one of them")
+        name = self.teacher.get("name") if isinstance(self.teacher, Mapping) else self.teacher or ""
+        if not isinstance(name, str):
+            raise ValueError(f"teacher is {self.teacher!r}; expected a player's name, or a mapping of name and options")
+        if not isinstance(self.dataset, str | None):
+            raise ValueError(f"dataset is {self.dataset!r}; expected a dataset's name")
         integer("games", self.games, 2)
         integer("batch_size", self.batch_size, 1)
         for name, low, high in (("vf_coef", 0, float("inf")), ("gamma", 0, 1), ("holdout", 0, 1)):
@@ -106,10 +110,19 @@ class Moves:
         return Moves(_rows(self.observations, which), self.masks[which], self.actions[which], self.returns[which])
 
 
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained; the games are not played."""
+    settings = settings_of(config)
+    make_policy(config, settings, device)
+    _games(config, settings)
+    if settings.teacher is not None:
+        _teacher(config, settings).trajectory(config.first_seed, 1)  # plays the game at all
+
+
 def train(run: Run) -> None:
     """Clone in a run folder to the end of its steps; from its last checkpoint, if there is one."""
     settings = settings_of(run.config)
-    policy, step = make_policy(run, settings), 0
+    policy, step = make_policy(run.config, settings, run.device), 0
     learnt, held_out, scale = moves_of(run.config, settings, run.progress)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
@@ -144,20 +157,23 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
 def settings_of(config: Config) -> Settings:
     """The hyper-parameters of a run; those that cloning does not have are a ValueError."""
     known("clone", config.hyperparameters, sorted(Settings.__dataclass_fields__))
-    return Settings(**config.hyperparameters)
+    settings = Settings(**config.hyperparameters)
+    sb3.schedule("learning_rate", settings.learning_rate)
+    return settings
 
 
-def make_policy(run: Run, settings: Settings) -> Any:
+def make_policy(config: Config, settings: Settings, device: str) -> Any:
     """The policy as MaskablePPO would begin with it."""
-    config = run.config
+    torch_device = sb3.device_of(device)
     torch.manual_seed(config.first_seed)
     env = gym.make(config.env_id, **config.env_kwargs)
     policies = policies_of(sb3.CLASSES["maskable-ppo"])
     kind = policies[choice("policy", settings.policy, policies)]
     kwargs = sb3.policy_kwargs(settings.policy_kwargs or {}, config.env_kwargs)
-    policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
+    with sb3.made_of(config):
+        policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
     env.close()
-    return policy.to(get_device(run.device))
+    return policy.to(torch_device)
 
 
 def moves_of(config: Config, settings: Settings, progress: bool = False) -> tuple[Moves, Moves, tuple[float, float]]:
@@ -165,10 +181,8 @@ def moves_of(config: Config, settings: Settings, progress: bool = False) -> tupl
 
     The scale (factor, shift) makes what the value network is to say of what it learns: `Moves.returns`.
     """
-    played = list(_dataset_games(config, settings) if settings.dataset else _teacher_games(config, settings, progress))
-    aside = max(1, round(settings.holdout * len(played)))
-    if aside >= len(played):
-        raise ValueError(f"holdout is {settings.holdout} of {len(played)} games; expected some to learn from")
+    played = list(_games(config, settings, progress))
+    aside = _held_out(settings.holdout, len(played))
     returns = [discounted(game.rewards, settings.gamma) for game in played]
     mean, deviation = float(np.concatenate(returns).mean()), float(np.concatenate(returns).std()) or 1.0
     units = [((one - mean) / deviation).astype(np.float32) for one in returns]
@@ -176,24 +190,46 @@ def moves_of(config: Config, settings: Settings, progress: bool = False) -> tupl
     return _joined(played[aside:], units[aside:]), _joined(played[:aside], units[:aside]), scale
 
 
+def _games(config: Config, settings: Settings, progress: bool = False) -> Iterator[Game]:
+    """The games to learn from, each played or read when it is asked for; what does not fit is a ValueError at once."""
+    if settings.dataset is not None:
+        count, found = _dataset_games(config, settings.dataset, settings.vf_coef)
+    else:
+        count, found = settings.games, _teacher_games(config, settings, progress)
+    _held_out(settings.holdout, count)
+    return found
+
+
+def _held_out(holdout: float, count: int) -> int:
+    """How many of so many games are held out; a ValueError if none are left."""
+    aside = max(1, round(holdout * count))
+    if aside >= count:
+        raise ValueError(f"holdout is {holdout} of {count} games; expected some to learn from")
+    return aside
+
+
 def _teacher_games(config: Config, settings: Settings, progress: bool) -> Iterator[Game]:
-    teacher = {"name": settings.teacher} if isinstance(settings.teacher, str) else dict(settings.teacher or {})
-    job = task(make(**teacher), config.env_id, config.env_kwargs, config.max_episode_steps)
+    job = _teacher(config, settings)
     seeds = range(config.first_seed, config.first_seed + settings.games)
-    return games(job, seeds, 1, f"games of {teacher['name']}", progress)
+    return games(job, seeds, 1, f"games of {getattr(job.player, 'name', 'the teacher')}", progress)
 
 
-def _dataset_games(config: Config, settings: Settings) -> Iterator[Game]:
-    about, found = recorded(str(settings.dataset))
+def _teacher(config: Config, settings: Settings) -> Task:
+    teacher = {"name": settings.teacher} if isinstance(settings.teacher, str) else dict(settings.teacher or {})
+    return task(make(**teacher), config.env_id, config.env_kwargs, config.max_episode_steps)
+
+
+def _dataset_games(config: Config, dataset: str, vf_coef: float) -> tuple[int, Iterator[Game]]:
+    about, found = recorded(dataset)
     theirs = {"env_id": about["env_id"], **{name: about["env_kwargs"].get(name) for name in RULES}}
     ours = {"env_id": config.env_id, **{name: config.env_kwargs.get(name) for name in RULES}}
     for name in theirs:
         if theirs[name] != ours[name]:
-            raise ValueError(f"{name} is {theirs[name]!r} in {settings.dataset}; expected {ours[name]!r}")
+            raise ValueError(f"{name} is {theirs[name]!r} in {dataset}; expected {ours[name]!r}")
     reward = about["env_kwargs"].get("reward")
-    if settings.vf_coef and reward != config.env_kwargs.get("reward"):
-        raise ValueError(f"reward is {reward!r} in {settings.dataset}; expected the run's, or vf_coef=0")
-    return found
+    if vf_coef and reward != config.env_kwargs.get("reward"):
+        raise ValueError(f"reward is {reward!r} in {dataset}; expected the run's, or vf_coef=0")
+    return len(range(about["seeds"][0], about["seeds"][1] + 1)), found
 
 
 def _joined(played: list[Game], returns: list[NDArray[np.float32]]) -> Moves:

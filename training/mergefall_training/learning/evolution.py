@@ -209,6 +209,11 @@ class Learner:
         self.strategy.restore(state["strategy"])
 
 
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained; `device` is ignored."""
+    Learner(config)
+
+
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
     train_in_rounds(run, Learner(run.config))

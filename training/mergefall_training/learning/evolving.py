@@ -100,6 +100,11 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: i
     return EvolvedGreedy(spec, known) if ahead == 1 else EvolvedSearch(spec, known, ahead, lost=LOST)
 
 
+def check(config: Any, device: str = "auto") -> None:
+    """Raise ValueError for a configuration (`runs.Config`) that cannot be trained."""
+    import_learning("evolution").check(config, device)
+
+
 def train(run: Any) -> None:
     """Train in a run folder (`runs.Run`); the hyper-parameters are those of `evolution.Hyperparameters`."""
     import_learning("evolution").train(run)

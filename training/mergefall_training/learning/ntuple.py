@@ -75,6 +75,11 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
     network.record["entries"] = entries
 
 
+def check(config: Any, device: str = "auto") -> None:
+    """Raise ValueError for a configuration (`runs.Config`) that cannot be trained."""
+    import_learning("ntuple_td").check(config, device)
+
+
 def train(run: Any) -> None:
     """Train in a run folder (`runs.Run`); the hyper-parameters are those of `ntuple_td.Hyperparameters`."""
     import_learning("ntuple_td").train(run)

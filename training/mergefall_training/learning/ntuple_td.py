@@ -216,6 +216,11 @@ class Learner:
             self.coherence.reshape(-1, 2)[:entries][touched] = state["coherence"]
 
 
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained; `device` is ignored."""
+    Learner(config).warm_start()
+
+
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
     learner = Learner(run.config)

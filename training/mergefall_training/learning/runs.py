@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from mergefall import __version__
 from mergefall.checks import choice, id_of_file, integer
@@ -34,7 +34,7 @@ from mergefall_training.learning import ALGORITHMS, learner
 from mergefall_training.learning.models import save_model
 from mergefall_training.learning.playing import play_together
 from mergefall_training.learning.trees import flatten, unflatten
-from mergefall_training.records import Header, on_line, open_alone, read_lines, write_whole
+from mergefall_training.records import Header, differences, on_line, open_alone, read_lines, write_whole
 from mergefall_training.workers import all_kwargs, environment, task
 
 VERSION = 1
@@ -191,29 +191,47 @@ class Run:
 
 @contextmanager
 def open_run(
-    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
+    folder: str | os.PathLike[str],
+    config: Config,
+    *,
+    resume: bool | Literal["auto"] = False,
+    device: str = "auto",
+    progress: bool = True,
 ) -> Iterator[Run]:
-    """The run folder, held until the block ends; with `resume` one that is there is gone on with.
+    """Open a run folder, and hold it until the block ends.
 
-    A ValueError if the folder holds a run and is not to be resumed, if that run is another one (versions aside), or if
-    another process trains in it. `device` is PyTorch's; ``auto`` is a GPU where there is one. `progress`
-    shows a bar.
+    Args:
+        resume: False begins a run, True continues the one in the folder, "auto" continues a run if there is one.
+        device: PyTorch's; "auto" is a GPU if there is one.
+        progress: show a bar.
+
+    Raises ValueError, before anything is written, if the learner refuses the configuration of a new run, if there is a
+    run and `resume` is False, if there is none and `resume` is True, if the run has another configuration (versions
+    aside), or if another process trains in the folder.
     """
     folder = Path(folder)
-    asked, path = asdict(config), folder / "config.json"
+    if resume not in (False, True, "auto"):
+        raise ValueError(f"resume is {resume!r}; expected True, False or 'auto'")
+    path = folder / "config.json"
+    if path.exists() and not resume:
+        raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
+    if not path.exists():
+        if resume and resume != "auto":
+            raise ValueError(f"{folder} holds no training run: there is no {path}; leave out --resume to begin one")
+        learner(config.algorithm).check(config, device)
+    asked = asdict(config)
     try:
         asked = json.loads(json.dumps(asked, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"a run's configuration must be of JSON types, but {error}: {asked}") from error
-    if path.exists() and not resume:
-        raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
     with ExitStack() as held:
         # Before anything is read: another process may be writing.
         file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
         if path.exists():
-            _check_same(folder, asdict(read_config(folder)), asked)
+            if differing := differences(asdict(read_config(folder)), asked):
+                raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
         else:
             about = {"format": CONFIG, "version": VERSION, **asked, "versions": _versions()}
             write_whole(path, json.dumps(about, indent=2).encode())
@@ -228,7 +246,12 @@ def open_run(
 
 
 def train(
-    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
+    folder: str | os.PathLike[str],
+    config: Config,
+    *,
+    resume: bool | Literal["auto"] = False,
+    device: str = "auto",
+    progress: bool = True,
 ) -> Run:
     """Train in a run folder from where it is to the end; the folder is an agent then (`mergefall_baselines.make`).
 
@@ -292,14 +315,6 @@ def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str,
     return Point(
         step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles, figures
     )
-
-
-def _check_same(folder: Path, found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    differences = [
-        f"{name} is {found[name]!r} there, {asked[name]!r} here" for name in found if found[name] != asked[name]
-    ]
-    if differences:
-        raise ValueError(f"{folder} holds another run: {'; '.join(differences)}. Choose another folder.")
 
 
 def _versions() -> dict[str, str]:

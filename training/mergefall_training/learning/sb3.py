@@ -14,16 +14,19 @@ from __future__ import annotations
 import inspect
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from mergefall.checks import integer, number
 from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
+from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learning.agents import Agent
@@ -36,7 +39,7 @@ from mergefall_training.learning.networks import (
     policies_of,
     set_parameters,
 )
-from mergefall_training.learning.runs import Run, model_file
+from mergefall_training.learning.runs import Config, Run, model_file
 from mergefall_training.learning.showing import training_progress
 from mergefall_training.learning.vec_env import make_vec_env
 from mergefall_training.workers import environment
@@ -46,6 +49,8 @@ OURS = ("policy", "n_envs", "normalize", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
+LEAST = {"gradient_steps": -1, "learning_starts": 0}  # of integers; that of others is 1
+SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")
 COUNTERS = (
     "num_timesteps",
@@ -57,9 +62,18 @@ COUNTERS = (
 )
 
 
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained."""
+    model, envs = build(config, device)
+    with made_of(config):
+        model.predict(envs.top.reset(), deterministic=True)
+    if config.hyperparameters.get("warm_start"):
+        warm_start(model, config)
+
+
 def train(run: Run) -> None:
     """Train in a run folder to its end; from its last checkpoint, if there is one."""
-    model, envs = build(run)
+    model, envs = build(run.config, run.device)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         envs.restore(checkpoint[1]["envs"])
@@ -84,9 +98,8 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent
 # -- what is trained --------------------------------------------------------------------------------------------------
 
 
-def build(run: Run) -> tuple[Any, Envs]:
-    """(the algorithm on fresh environments, these environments) of a run; what makes no sense is a ValueError."""
-    config = run.config
+def build(config: Config, device: str) -> tuple[Any, Envs]:
+    """(the algorithm on fresh environments, these environments); what makes no sense is a ValueError."""
     given = dict(config.hyperparameters)
     policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
     wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
@@ -96,14 +109,32 @@ def build(run: Run) -> tuple[Any, Envs]:
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
     if "policy_kwargs" in given:
         arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"], config.env_kwargs)
-    try:
-        model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=run.device, **arguments)
-    except (AssertionError, TypeError, AttributeError) as error:
-        raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
+    torch_device = device_of(device)
+    with made_of(config):
+        model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
     return model, envs
 
 
-def warm_start(model: Any, config: Any) -> None:
+@contextmanager
+def made_of(config: Config) -> Iterator[None]:
+    """In this block PyTorch's and Stable-Baselines3's errors are ValueErrors that name the hyper-parameters."""
+    try:
+        yield
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
+
+
+def device_of(name: str) -> torch.device:
+    """PyTorch's device of that name; "auto" is a GPU if there is one, else the CPU."""
+    try:
+        device = get_device(name) if name == "auto" else torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError, TypeError) as error:
+        raise ValueError(f"device is {name!r}; expected auto, cpu, or another that PyTorch finds here") from error
+    return device
+
+
+def warm_start(model: Any, config: Config) -> None:
     """Begin with the parameters of a model of the same game and network; any other is a ValueError."""
     path = config.hyperparameters["warm_start"]
     found = load_model(model_file(path))
@@ -120,24 +151,31 @@ def warm_start(model: Any, config: Any) -> None:
 
 
 def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
-    known = set(inspect.signature(CLASSES[algorithm]).parameters) - set(NOT_TO_SET)
+    parameters = inspect.signature(CLASSES[algorithm]).parameters
+    known = set(parameters) - set(NOT_TO_SET)
     for name in given:
         if name not in known:
             raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
     policies = policies_of(CLASSES[algorithm])
     if policy not in policies:
         raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
-    if not isinstance(n_envs, int) or isinstance(n_envs, bool) or n_envs < 1:
-        raise ValueError(f"n_envs is {n_envs!r}; expected an integer of at least 1")
+    integer("n_envs", n_envs, 1)
     if not isinstance(normalize, bool):
         raise ValueError(f"normalize is {normalize!r}; expected true or false: rewards are normalised, or nothing is")
-    gamma = given.get("gamma", 0.99)
-    if not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
-        raise ValueError(f"gamma is {gamma!r}; expected a number from 0 to 1")
-    for name in ("n_steps", "batch_size", "n_epochs", "buffer_size"):
-        value = given.get(name, 1)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} is {value!r}; expected an integer of at least 1")
+    for name, value in given.items():
+        default = parameters[name].default
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}; expected true or false")
+        elif isinstance(default, int):
+            integer(name, value, LEAST.get(name, 1))
+        elif name in SHARES:
+            number(name, value, 0, 1)
+        elif name in RATES:
+            if value is not None or default is not None:
+                schedule(name, value)
+        elif isinstance(default, float) or (name == "target_kl" and value is not None):
+            number(name, value)
     if algorithm in ("ppo", "maskable-ppo"):
         size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
         if size % batch:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
@@ -29,16 +29,7 @@ from mergefall import __version__
 from mergefall.checks import choice, integer, number
 
 from mergefall_training.evaluation import evaluate
-from mergefall_training.learning import (
-    ALGORITHMS,
-    afterstate_td,
-    cloning,
-    evolution,
-    learner,
-    ntuple_td,
-    sb3,
-    tetris_td,
-)
+from mergefall_training.learning import ALGORITHMS, learner
 from mergefall_training.learning.agents import agent
 from mergefall_training.learning.presets import FOLDER, configure
 from mergefall_training.learning.runs import EVALUATION_SEED, MOST_SEED, Config, open_run
@@ -293,9 +284,12 @@ def search(
         return replace(found, interval=max(1, found.timesteps // POINTS))
 
     start = config({})
-    _check(start)
-    for corner in _corners(dimensions):
-        _check(config(corner), corner)
+    for corner in ({}, *_corners(dimensions)):
+        asked = config(corner)
+        for name in corner:
+            if name not in asked.hyperparameters:
+                raise ValueError(f"{name} is no hyper-parameter; it cannot be searched")
+        learner(algorithm).check(asked, device)
     _check_batches(start, dimensions)
 
     def make(number: int, hyperparameters: dict[str, Any], seeds: list[int], first_game: int, games: int) -> Trial:
@@ -338,7 +332,7 @@ def search(
 def _train(folder: Path, config: Config, games: range, device: str) -> tuple[float, float]:
     """(the mean result of the last model in these games, seconds taken) of a run, which is trained to its end."""
     try:
-        with open_run(folder, config, resume=True, device=device, progress=False) as run:
+        with open_run(folder, config, resume="auto", device=device, progress=False) as run:
             try:
                 learner(config.algorithm).train(run)
             except ValueError as error:
@@ -370,34 +364,6 @@ def _corners(space: Space) -> Iterator[dict[str, Any]]:
     """Some of what may be tried, with all ends and choices among it."""
     for k in range(max(len(dimension.ends) for dimension in space.values())):
         yield {name: dimension.ends[k % len(dimension.ends)] for name, dimension in space.items()}
-
-
-def _check(config: Config, names: Iterable[str] = ()) -> None:
-    """Raises ValueError for hyper-parameters that the algorithm refuses: now, and not after days.
-
-    All ``names`` have to be among them.
-    """
-    given = dict(config.hyperparameters)
-    for name in names:
-        if name not in given:
-            raise ValueError(f"{name} is no hyper-parameter; it cannot be searched")
-    if config.algorithm == "clone":
-        cloning.settings_of(config)
-    elif config.algorithm == "afterstate":
-        afterstate_td.Hyperparameters.read(given)
-    elif config.algorithm == "ntuple":
-        ntuple_td.Hyperparameters.read(given)
-    elif config.algorithm == "td":
-        tetris_td.Hyperparameters.read(given)
-    elif config.algorithm in ("cross-entropy", "cma-es"):
-        evolution.Hyperparameters.read(config.algorithm, given)
-    else:
-        given = {"policy": None, "n_envs": 1, "normalize": False} | given
-        policy, n_envs, normalize, *_ = (given.pop(name, None) for name in sb3.OURS)
-        sb3._check(config.algorithm, policy, n_envs, normalize, given)
-    for name in sb3.RATES:
-        if given.get(name) is not None:
-            sb3.schedule(name, given[name])
 
 
 def _check_batches(start: Config, space: Space) -> None:

@@ -53,6 +53,11 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: i
     return EvolvedSearch(spec, evaluation, depth, lost=0.0, **size)  # no more pieces
 
 
+def check(config: Any, device: str = "auto") -> None:
+    """Raise ValueError for a configuration (`runs.Config`) that cannot be trained."""
+    import_learning("tetris_td").check(config, device)
+
+
 def train(run: Any) -> None:
     """Train in a run folder (`runs.Run`); the hyper-parameters are those of `tetris_td.Hyperparameters`."""
     import_learning("tetris_td").train(run)
