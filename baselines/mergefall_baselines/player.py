@@ -15,7 +15,29 @@ from typing import Any, Protocol
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
+from mergefall.kernels import kernel
 from numpy.typing import NDArray
+
+
+class NotFiniteError(ValueError):
+    """NaN or infinity among the values of actions, or in the arrays of a file."""
+
+
+@kernel
+def has_nonsense(values):
+    """Whether one of the values is NaN or +inf; -inf stands for illegal actions and lost games."""
+    found = False
+    for value in values:
+        found |= not value < np.inf
+    return found
+
+
+def check_values(name: str, values: NDArray[np.float64]) -> None:
+    """Raises NotFiniteError if the player `name` values an action at NaN or +inf; `values` is float64[..., actions]."""
+    nonsense = ~(values < np.inf)
+    if nonsense.any():
+        action, value = np.argwhere(nonsense)[0, -1], values[nonsense][0]
+        raise NotFiniteError(f"{name} values action {action} at {value}; expected a finite number, or -inf")
 
 
 class Predictor(Protocol):
@@ -90,7 +112,10 @@ class Player:
         return None
 
     def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
-        """Value of each action, float64[n_actions] (batched: [n, n_actions]); -inf where illegal."""
+        """Value of each action, float64[n_actions] (batched: [n, n_actions]); -inf where illegal.
+
+        Raises NotFiniteError, as `act`, `predict` and `play` do, if one of the values is NaN or +inf.
+        """
         raise NotImplementedError(f"{self.name} does not value actions; it only chooses one")
 
     def act(self, observation: Any, state: Any = None) -> NDArray[np.int64]:

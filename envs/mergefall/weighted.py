@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,6 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+# The largest weight by the precision of the kernels. It leaves room for the terms and for the sums of a search: below
+# 1e18 in single precision, below 1e100 in double precision, where `tile-order` multiplies two weights.
+LARGEST = {np.float32: 1e20, np.float64: 1e100}
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,11 @@ class WeightedSum:
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # weights that have a name
+    real: ClassVar[type[np.floating]] = np.float64  # the precision in which searches value
 
     def __post_init__(self) -> None:
         for term in self.term_names:
-            check_weight(self.name, term, getattr(self, term))
+            check_weight(self.name, term, getattr(self, term), self.real)
 
     def weight_vector(self) -> NDArray[np.float64]:
         """The weights as the kernels take them, float64[k]; the first are those of the terms, in order."""
@@ -43,10 +47,13 @@ class WeightedSum:
         return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def check_weight(owner: str, name: str, value: Any) -> None:
-    """Raises ValueError for a weight that is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected a finite number")
+def check_weight(owner: str, name: str, value: Any, real: type[np.floating] = np.float64) -> None:
+    """Raises ValueError for a weight that is no finite number, or too large for kernels that compute in `real`."""
+    number = float(value) if isinstance(value, np.integer | np.floating) else value
+    largest = LARGEST[real]
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= largest:
+        expected = f"a finite number from {-largest:g} to {largest:g}"
+        raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected {expected}")
 
 
 def read_options(cls: Any, options: Mapping[str, Any]) -> Any:

@@ -6,10 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import gymnasium as gym
 import numpy as np
 import pytest
+from mergefall.game2048 import HEURISTICS, legal_actions
 from mergefall.game2048 import board as rules
-from mergefall.game2048 import legal_actions
+from mergefall.kernels import kernel
+from mergefall.weighted import LARGEST
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register
+from mergefall_baselines.game2048.base import Player2048
+from mergefall_baselines.player import NotFiniteError
 
 ENV = "mergefall/Game2048-v0"
 OPTIONS = {
@@ -108,6 +112,73 @@ def test_a_player_of_ones_own():
     player = make("2048/mine", depth=1, heuristic="monotone-smooth")
     assert len(player.play(ENV, 0, max_episode_steps=5)) == 5
     assert len(player.with_rules({"rows": 4, "cols": 4}).play(ENV, 0, max_episode_steps=5)) == 5
+
+
+@kernel
+def given(cells, memory, values, settings):
+    """Every action is worth what the settings say, an illegal one too if they say so."""
+    worth, also_illegal = settings
+    mask = rules.legal_mask(cells, 4, 4)
+    for action in range(4):
+        values[action] = worth[action] if also_illegal or mask >> action & 1 else -np.inf
+
+
+class Given(Player2048):
+    """A player whose actions are worth what it is made with."""
+
+    name = "given"
+
+    def __init__(self, worth, also_illegal=False):
+        super().__init__()
+        self.worth = np.array(worth, dtype=float), also_illegal
+
+    def _make_decider(self, kind, rows, cols):
+        return given, self.worth
+
+
+@pytest.mark.parametrize(
+    ("worth", "message"),
+    [
+        ([np.nan] * 4, r"given values action \d at nan; expected a finite number"),
+        ([1, 1, 1, np.nan], "given values action 3 at nan"),  # though another one looks best
+        ([1, np.inf, np.inf, 1], r"given values action \d at inf"),
+        ([-np.inf] * 4, "given values every legal action at -inf"),
+    ],
+)
+def test_values_that_are_no_numbers_end_the_episode_with_an_error(worth, message):
+    player, board = Given(worth), observations("2048/greedy")[0]
+    for ask in (player.values, player.act, player.predict):
+        with pytest.raises(NotFiniteError, match=message):
+            ask(np.stack([board, [[1, 1, 1, 1]] * 4]))
+    with pytest.raises(NotFiniteError, match=message):
+        player.play(ENV, 0, max_episode_steps=500)  # a cap, lest it play for ever
+
+
+def test_a_move_that_is_illegal_ends_the_episode_with_an_error():
+    player = Given([2, 1, 1, 1], also_illegal=True)
+    with pytest.raises(ValueError, match="given chose action 0, which is illegal"):
+        player.play(ENV, 0, max_episode_steps=500)
+
+
+def test_a_board_without_a_legal_move_has_no_best_one():
+    lost = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
+    assert np.isneginf(make("2048/greedy", order=[2, 0, 1, 3]).values(lost)).all()
+    assert make("2048/greedy", order=[2, 0, 1, 3]).act(lost) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "heuristic", "side"),
+    [("2048/expectimax", "nneonneo", 4), ("2048/expectimax", "nneonneo", 6), ("2048/mixed", "tile-order", 4)],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_weights_make_finite_values(name, heuristic, side, sign):
+    """In single precision, in single precision on wide boards with the largest tiles, and where weights multiply."""
+    known = HEURISTICS[heuristic].to_json()
+    largest = {weight: sign * LARGEST[HEURISTICS[heuristic].real] for weight in known if type(known[weight]) is float}
+    player = make(name, heuristic=known | largest, depth=2)
+    boards = np.random.default_rng(0).integers(0, 16 if side == 4 else 38, (10, side, side))
+    legal = np.stack([legal_actions(board) for board in boards])
+    np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
 
 
 def test_options_are_what_the_player_was_made_with():

@@ -115,7 +115,7 @@ def test_weights_are_rounded_so_that_sums_are_exact():
     shape = network_shape("2x2", 4, 4)
     known = network_class(shape)(np.full(shape.size, 1 / 3, dtype=np.float32))
     assert known.weights[0] == round(2**20 / 3) / 2**20
-    for weights in (np.zeros(shape.size + 1), np.full(shape.size, np.nan)):
+    for weights in (np.zeros(shape.size + 1), np.full(shape.size, np.nan), np.full(shape.size, -1e303)):
         with pytest.raises(ValueError, match=f"expected {shape.size} finite numbers"):
             network_class(shape)(weights)
     with pytest.raises(ValueError, match="played from a model file"):

@@ -1,12 +1,15 @@
 """Every Tetris player keeps the protocol: one observation or a batch, and the same episode in any loop."""
 
 import pickle
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from mergefall.tetris import EVALUATIONS
+from mergefall.weighted import LARGEST
 from mergefall_baselines import make, play_in_env, players
+from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.tetris import base
 
 ENV, QUINTRIS = "mergefall/Tetris-v0", "mergefall/Quintris-v0"
@@ -206,6 +209,30 @@ def test_an_environments_arguments_may_be_numpys_numbers():
     assert player.play(ENV, 0, ours, 50).actions.tolist() == player.play(ENV, 0, theirs, 50).actions.tolist()
     with pytest.raises(ValueError, match=r"argument of the environment is \{6\}; expected JSON types"):
         player.play(ENV, 0, {"cols": {6}}, 50)
+
+
+@pytest.mark.parametrize("threads", [None, 2])
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_values_that_are_no_numbers_end_the_episode_with_an_error(threads, weight):
+    player = make("tetris/bcts") if threads is None else make("tetris/two-tetrad", evaluation="bcts", threads=threads)
+    player.evaluation = replace(player.evaluation)
+    object.__setattr__(player.evaluation, "landing_height", weight)  # which no evaluation can be made with
+    observation = one(observations()[0], 0)
+    for ask in (player.values, player.act, player.predict):
+        with pytest.raises(NotFiniteError, match=rf"{player.name} values action \d+ at (nan|inf); expected a finite"):
+            ask(observation)
+    with pytest.raises(NotFiniteError, match=rf"{player.name} values action \d+ at (nan|inf)"):
+        player.play(ENV, 0, SMALL, 500)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_weights_make_finite_values(sign):
+    known = EVALUATIONS["bcts"].to_json()
+    largest = {weight: sign * LARGEST[np.float64] for weight in known if weight != "name"}
+    batch, legal = observations()
+    values = make("tetris/expectimax", evaluation=known | largest, depth=2, lost=0.0).values(batch)
+    assert (np.isfinite(values) <= legal).all()
+    assert np.isfinite(values[0]).sum() > 5
 
 
 def test_bad_states_are_refused():

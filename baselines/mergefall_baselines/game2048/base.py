@@ -25,11 +25,11 @@ from mergefall.kernels import kernel
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, json_of
+from mergefall_baselines.player import NotFiniteError, Player, Trajectory, check_values, has_nonsense, json_of
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 CHUNK = 256  # moves played between two looks at the keyboard
-OVER, OUTGROWN = 1, 2
+OVER, OUTGROWN, UNDECIDED = 1, 2, 3
 MAX_RANK = 61  # two of the next would merge past int64
 ENV_ID = "mergefall/Game2048-v0"
 
@@ -50,7 +50,7 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}-{'bounded' if bounded else 'any'}")
     def play_on(state, actions, memory, values, order, settings):
-        """Play until `actions` is full: moves played, shifted by two bits, and OVER or OUTGROWN or 0."""
+        """Play until `actions` is full: moves played, shifted by two bits, and 0 or why it ended."""
         rows, cols, _ = board.shape_of(state)
         cells = board.flat_cells(state, rows, cols)
         for played in range(actions.size):
@@ -58,8 +58,13 @@ def _episode_kernel(decide: Any, bounded: bool) -> Any:
                 return played << 2 | OUTGROWN
             decide(cells, memory, values, settings)
             action = pick(values, order)
+            if values[action] == -np.inf or has_nonsense(values):
+                return played << 2 | UNDECIDED
             actions[played] = action
-            if board.step(state, action) >> board.OVER_BIT & 1:
+            result = board.step(state, action)
+            if not result >> board.LEGAL_BIT & 1:  # it would be chosen again, for ever
+                return played << 2 | UNDECIDED
+            if result >> board.OVER_BIT & 1:
                 return (played + 1) << 2 | OVER
         return actions.size << 2
 
@@ -168,6 +173,10 @@ class Player2048(Player):
             limit = None if limit is None else limit - count
             if end == OVER:
                 return np.concatenate(played), True
+            if end == UNDECIDED:
+                self._check_values(values[None], board.cells_of(state, rows, cols)[None])
+                chosen = pick(values, self._order)
+                raise ValueError(f"{self.name} chose action {chosen}, which is illegal; expected a legal one")
             if end == OUTGROWN:
                 kinds.pop(0)  # the sum of the tiles only grows: a game that left the packed boards never returns
         return np.concatenate(played), False
@@ -180,7 +189,15 @@ class Player2048(Player):
             for i, ranks in enumerate(boards):
                 kind = self._narrow_kind(rows, cols) if fits(ranks.reshape(-1), rows, cols, MARGIN) else "wide"
                 self._decide(decider, kind, ranks, memory[i : i + 1], values[i])
+        self._check_values(values, boards)
         return values
+
+    def _check_values(self, values: NDArray[np.float64], boards: NDArray[np.uint8]) -> None:
+        """Raises NotFiniteError if there is no best move on boards uint8[n, rows, cols] with legal ones."""
+        check_values(self.name, values)
+        for ranks in boards[values.max(axis=1) == -np.inf]:
+            if board.legal_mask(ranks.reshape(-1), *ranks.shape):
+                raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
 
     def _decide(
         self,

@@ -33,12 +33,13 @@ from mergefall.tetris.settings import Settings
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, json_of
+from mergefall_baselines.player import Player, Trajectory, check_values, has_nonsense, json_of
 from mergefall_baselines.tetris.chances import MEMORY, STREAM, observe
 
 U = np.uint64
 RULES = ("cols", "rows", "pieces", "randomizer", "preview", "placements", "overflow")
 KEPT = 1 << 24  # actions that a trajectory holds at most
+OVER, UNDECIDED = 1, 2
 CHUNK, LONGEST_CHUNK, PATIENCE = 256, 1 << 16, 0.05  # pieces played between two looks at the keyboard, and seconds
 
 
@@ -48,18 +49,20 @@ def _episode_kernel(decide: Any) -> Any:
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
     def play_on(state, actions, memory, values, settings):
-        """Play until `actions` is full: pieces placed, shifted by one bit, and whether the game is over."""
+        """Play until `actions` is full: pieces placed, shifted by two bits, and 0 or why it ended."""
         columns, known = unowned(game.columns_in(state)), 1 + game.preview_of(state)
         memory, values, settings = unowned(memory), unowned(values), unowned(settings)
         for placed in range(actions.size):
             queue = state[game.QUEUE]
             observe(memory, queue, known)
             placement = decide(columns, queue, memory, values, settings)
+            if has_nonsense(values):
+                return placed << 2 | UNDECIDED
             actions[placed] = action_of(placement)
             _, over = game.play(state, placement)
             if over:
-                return (placed + 1) << 1 | 1
-        return actions.size << 1
+                return (placed + 1) << 2 | OVER
+        return actions.size << 2
 
     return play_on
 
@@ -189,16 +192,18 @@ class TetrisPlayer(Player):
         """(actions kept, number of actions, whether the game is over); plays on `state`."""
         decide, settings = self.decider(rules, exact=False)
         loop, memory, values = _episode_kernel(decide), self._fresh(seed), np.empty(rules.n_actions)
-        kept, length, over, chunk = [np.empty(0, dtype=np.uint8)], 0, False, CHUNK
-        while not over and length != limit:
+        kept, length, end, chunk = [np.empty(0, dtype=np.uint8)], 0, 0, CHUNK
+        while end != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
             began = perf_counter()
-            count, over = divmod(loop(state, actions, memory, values, settings), 2)
+            count, end = divmod(loop(state, actions, memory, values, settings), 4)
+            if end == UNDECIDED:
+                check_values(self.name, values)
             if perf_counter() - began < PATIENCE:
                 chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count
-        return np.concatenate(kept), length, bool(over)
+        return np.concatenate(kept), length, end == OVER
 
     def _decide_all(
         self, observation: Any, state: Any, episode_start: Any, exact: bool
@@ -212,6 +217,7 @@ class TetrisPlayer(Player):
                 observe(memory[i], queues[i], 1 + rules.preview)
                 placement = self._decide(rules, exact, columns[i], queues[i], memory[i], values[i])
                 actions[i] = action_of.py_func(placement)
+        check_values(self.name, values)
         return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
     def _decide(self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from mergefall import weighted
 from mergefall.kernels import kernel
 from mergefall.tetris.evaluations.base import Evaluation, Kernels
 from mergefall.tetris.evaluations.linear import FEATURES, Linear, linear
@@ -276,9 +277,11 @@ class Network(Evaluation):
     weights: NDArray[Any]
 
     def __post_init__(self) -> None:
-        if np.shape(self.weights) != (self.shape.size,) or not np.isfinite(self.weights).all():
+        most = weighted.LARGEST[self.real]
+        if np.shape(self.weights) != (self.shape.size,) or not np.float64(np.abs(self.weights).max()) <= most:
             found = f"{getattr(self.weights, 'dtype', None)}{list(np.shape(self.weights))}"
-            raise ValueError(f"weights are {found}; expected {self.shape.size} finite numbers")
+            expected = f"{self.shape.size} finite numbers from {-most:g} to {most:g}"
+            raise ValueError(f"weights are {found}; expected {expected}")
         rounded = np.round(np.asarray(self.weights, dtype=np.float64) / STEP) * STEP
         object.__setattr__(self, "weights", rounded)
         for name in self.term_names:

@@ -17,7 +17,7 @@ from mergefall.threads import share
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
-from mergefall_baselines.player import Trajectory, play_in_env
+from mergefall_baselines.player import Trajectory, check_values, play_in_env
 from mergefall_baselines.table import new_table
 from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
 from mergefall_baselines.tetris.chances import DISTRIBUTIONS, IDS, OF_RANDOMIZER, distribution_option
@@ -113,6 +113,7 @@ class TetrisSearch(TetrisPlayer):
 
         share(search, range(self.threads), self.threads)
         np.max(parts, axis=0, out=values)  # what a thread does not search is -inf
+        check_values(self.name, values)
         best = np.flatnonzero(values == values.max())
         if values[best[0]] == -np.inf:
             return chosen[0]

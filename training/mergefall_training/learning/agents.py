@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from mergefall_baselines import Player, make
+from mergefall_baselines.player import check_values
 from numpy.typing import NDArray
 
 from mergefall_training.learning import learner
@@ -37,7 +38,10 @@ def agent(path: str, model: str = "best", checksum: str | None = None, **options
         if option not in known:
             others = ", ".join(["model", "checksum", *known])
             raise ValueError(f"{path} has no option {option!r}; it has {others}")
-    player = make_player(found.spec, found.arrays, **options)
+    try:
+        player = make_player(found.spec, found.arrays, **options)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     player.options = {"checksum": found.checksum[:16]}
     return player
 
@@ -79,7 +83,10 @@ class Agent(Player):
         """The preferences, float64[n_actions] (batched: [n, n_actions]); -inf where illegal."""
         legal = self._any.values(observation)  # its shape tells a batch, too
         single = legal.ndim == 1
-        return legal + self.preferences(_batch_of_one(observation) if single else observation).reshape(legal.shape)
+        found = self.preferences(_batch_of_one(observation) if single else observation)
+        values = legal + found.reshape(legal.shape)
+        check_values(self.name, values)
+        return values
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

@@ -37,7 +37,6 @@ class Heuristic(WeightedSum):
     # For searches, see the module's docstring. Kernels are wrapped in `staticmethod`: a dispatcher binds as a method.
     kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
-    real: ClassVar[type[np.floating]] = np.float64  # the precision of `packed_kernel` and so of a search
     floored: ClassVar[bool] = False  # a search values no node of the player's below `dead`
     line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
