@@ -2,7 +2,8 @@
 
 Such a file is an ``.npz`` without pickles. Beside the arrays it holds one entry, ``description``: the bytes of a JSON
 object with the format's name and version, whatever the writer has to say, and a checksum of all of that and the arrays.
-What is damaged, or was written by others, is a ValueError before anything is made of it.
+What is damaged, or was written by others, is a ValueError before anything is made of it. So is NaN or infinity in an
+array: it is neither written nor read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mergefall_baselines.player import NotFiniteError
 
 _DESCRIPTION = "description"
 
@@ -39,6 +42,7 @@ def write_arrays(
     for name, array in arrays.items():
         if name == _DESCRIPTION or array.dtype.kind not in "biuf":
             raise ValueError(f"array {name!r} is of {array.dtype}; expected numbers, and not the name {_DESCRIPTION!r}")
+    check_finite(path, arrays)
     description["checksum"] = checksum = _checksum(description, arrays)
     text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +76,17 @@ def read_arrays(
     checksum = description.pop("checksum", None)
     if checksum != _checksum(description, arrays) or not isinstance(description.get("spec"), dict):
         raise ValueError(f"{path} is damaged: its checksum does not fit its content")
+    check_finite(path, arrays)
     return description["spec"], arrays, checksum
+
+
+def check_finite(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raises NotFiniteError if one of a file's arrays holds NaN or infinity."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and array.size:
+            for extreme in (array.min(), array.max()):  # NaN, if there is one; and no second array in memory
+                if not np.isfinite(extreme):
+                    raise NotFiniteError(f"{path}: the array {name!r} holds {extreme}; expected finite numbers")
 
 
 def _entries(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:

@@ -149,6 +149,39 @@ def test_what_is_no_network_is_refused_by_a_value_error(tmp_path):
         network.save(path, bits=1)
 
 
+@pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e21])
+def test_entries_that_are_no_numbers_are_neither_written_nor_read(entry, tmp_path, monkeypatch):
+    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network.weights[7] = entry
+    with pytest.raises(ValueError, match=r"entry of the network is .*expected numbers from -1e\+20 to 1e\+20"):
+        network.save(path)
+    assert not path.exists()
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(Network, "_check_entries", lambda self: None)
+        network.save(path)
+    with pytest.raises(ValueError, match=r"n\.npz cannot be read: .*an entry of the network is"):
+        Network.load(path)
+    with pytest.raises(ValueError, match="untouched is"):
+        Network("01", 2, 2, untouched=entry)
+
+
+def test_steps_that_are_no_numbers_are_not_read(tmp_path):
+    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network.weights[:] = 1
+    arrays = network.packed(bits=16)
+    write_arrays(path, FORMAT, 1, network.spec, arrays | {"steps": np.full_like(arrays["steps"], 3e38)})
+    with pytest.raises(ValueError, match=r"n\.npz cannot be read: .*an entry of the network is inf"):
+        Network.load(path)
+
+
+def test_a_network_that_was_spoilt_in_memory_ends_the_episode_with_an_error():
+    network = Network("0123")
+    network.weights[:] = np.nan
+    for depth in (1, 2):
+        with pytest.raises(ValueError, match=r"values (action \d at nan|every legal action at -inf)"):
+            NTuple(network, depth).play(ENV, 0, max_episode_steps=500)
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_player_is_the_plain_search_over_the_plain_network(depth):
     network, twin = twins("012 43", 2, 3, ())

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -197,6 +198,16 @@ def test_damaged_files_are_refused(tmp_path):
             assert loaded.start_value == solved(2, 2, "score").start_value
             assert np.array_equal(loaded.table.values, solved(2, 2, "score").table.values)
     assert refused > 200
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_no_numbers_are_refused(value, tmp_path):
+    solution, path = solved(2, 2, "score"), tmp_path / "table.npz"
+    spoilt = solution.table.values.copy()
+    spoilt[-1] = value
+    replace(solution, table=solution.table._replace(values=spoilt)).save(path)
+    with pytest.raises(ValueError, match=rf"table.npz: the array 'values' holds {value}; expected finite numbers"):
+        Solution.load(path)
 
 
 def test_foreign_files_are_refused(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -197,6 +199,18 @@ def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
             before = games, score
     for block, known in ((0, 7700), (3, 15000), (9, 21700)):
         assert means[block] == pytest.approx(known, rel=0.08)
+
+
+def test_learning_beyond_all_numbers_ends_with_an_error(tmp_path):
+    """It would else play games of no move for ever; another process, for compiled loops end for no alarm."""
+    asked = 'Config("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, HYPERPARAMETERS, 90_000, 90_000, 5)'
+    asked = asked.replace("HYPERPARAMETERS", '{"patterns": "0123", "learning_rate": 1e38, "threads": 1}')
+    code = f"""
+from mergefall_training.learning.runs import Config, train
+train({str(tmp_path / "run")!r}, {asked}, progress=False)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert "the network's entries are no longer finite; expected a smaller learning_rate" in done.stderr
 
 
 def test_entries_start_at_their_share_of_the_optimism():

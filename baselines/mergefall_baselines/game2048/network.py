@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from mergefall import checks
 from mergefall.game2048.packed import pack
+from mergefall.weighted import LARGEST
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_baselines.game2048.tuples import Shape, network_shape, tuple_kernels
+from mergefall_baselines.player import NotFiniteError
 
 FORMAT, VERSION = "mergefall n-tuple network", 1
+MOST = LARGEST[np.float32]  # what an entry may be
 
 
 class Network:
@@ -43,7 +47,7 @@ class Network:
     ) -> None:
         """A network whose entries are all `untouched`; `stages` are the tiles with which later ones begin."""
         self.shape: Shape = network_shape(patterns, rows, cols, stages)
-        self.untouched = float(np.float32(untouched))
+        self.untouched = float(np.float32(checks.number("untouched", untouched, -MOST, MOST)))
         self.record = dict(record or {})
         self.weights = np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
         if untouched:
@@ -91,6 +95,7 @@ class Network:
         """The entries as arrays, without those that are untouched; `bits` as for `save`."""
         if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
             raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
+        self._check_entries()
         touched = self.touched()
         arrays = {"touched": np.packbits(touched)}
         if bits == 32:
@@ -138,12 +143,21 @@ class Network:
         touched = np.unpackbits(arrays["touched"], count=self.weights.size).view(np.bool_)
         if "steps" not in arrays:
             self.weights[touched] = _joined(arrays["entries"], np.float32)
-            return
-        entries, begin = _joined(arrays["entries"], np.int16), 0
-        for table, step in zip(self._tables(), arrays["steps"], strict=True):
-            count = np.count_nonzero(touched[table])
-            self.weights[table][touched[table]] = entries[begin : begin + count] * step
-            begin += count
+        else:
+            entries, begin = _joined(arrays["entries"], np.int16), 0
+            for table, step in zip(self._tables(), arrays["steps"], strict=True):
+                count = np.count_nonzero(touched[table])
+                with np.errstate(over="ignore"):  # checked below
+                    self.weights[table][touched[table]] = entries[begin : begin + count] * step
+                begin += count
+        self._check_entries()
+
+    def _check_entries(self) -> None:
+        """Raises NotFiniteError for entries that are NaN, or so large that sums may overflow."""
+        for extreme in (self.weights.min(), self.weights.max()):
+            if not abs(float(extreme)) <= MOST:
+                expected = f"numbers from {-MOST:g} to {MOST:g}"
+                raise NotFiniteError(f"an entry of the network is {extreme}; expected {expected}")
 
 
 def _planes(values: NDArray[Any]) -> NDArray[np.uint8]:

@@ -23,6 +23,7 @@ from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table, pack
 from numpy.typing import ArrayLike, NDArray
 
+from mergefall_baselines.arrays import check_finite
 from mergefall_baselines.game2048.solver_kernels import (
     Table,
     canonical,
@@ -157,6 +158,7 @@ class Solution:
             raise ValueError(f"{path} has format {form}; expected {(FORMAT, VERSION)}")
         if digest != _digest(header, arrays):
             raise ValueError(f"{path} is damaged: its content does not match its checksum")
+        check_finite(path, arrays)
         rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
         rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
         table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")

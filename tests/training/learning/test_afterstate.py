@@ -250,6 +250,14 @@ def test_compiled_episode_is_the_gym_loops(env_id, kwargs):
     assert compiled.figures == plain.figures
 
 
+@pytest.mark.parametrize(("env_id", "kwargs"), [(TETRIS, SMALL), (GAME2048, {})])
+def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error(env_id, kwargs):
+    playing, _ = agent(env_id, kwargs)
+    playing._network.kernel[1][:] = 3e38
+    with pytest.raises(ValueError, match=r"values action \d+ at (nan|inf)"):
+        playing.play(env_id, 0, kwargs, 500)
+
+
 def test_learns_to_clear_lines(tmp_path):
     quick = {"n_envs": 64, "n_steps": 8, "batch_size": 256, "policy_kwargs": {"net_arch": [32]}}
     asked = Config("afterstate", TETRIS, {**SMALL, "preview": 0}, quick, 20_480, 20_480, 10, max_episode_steps=1000)
@@ -349,5 +357,8 @@ def test_a_goal_and_arrays_that_do_not_fit_are_refused():
         player(spec | {"env_kwargs": config(env_kwargs={"cols": 7}).env_kwargs}, arrays)
     with pytest.raises(ValueError, match="expected layers from 54"):
         player(spec, {name: array for name, array in arrays.items() if name != "bias1"})
+    for gamma in (None, float("nan"), 2):
+        with pytest.raises(ValueError, match=f"gamma is {gamma}"):
+            player(spec | {"network": {"gamma": gamma, "inputs": INPUTS}}, arrays)
     with pytest.raises(ValueError, match="inputs are 'pixels'"):
         player(spec | {"network": {"gamma": 0.9, "inputs": "pixels"}}, arrays)

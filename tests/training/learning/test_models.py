@@ -115,6 +115,20 @@ def test_what_is_no_number_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_arrays_that_are_no_numbers_are_neither_written_nor_read(tmp_path, monkeypatch, number):
+    path, spoilt = tmp_path / "model.npz", ARRAYS | {"weight": np.array([[1, number, 2]], dtype=np.float32)}
+    complaint = rf"model\.npz: the array 'weight' holds {number}; expected finite numbers"
+    with pytest.raises(ValueError, match=complaint):
+        save_model(path, SPEC, spoilt)
+    assert not list(tmp_path.iterdir())
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr("mergefall_baselines.arrays.check_finite", lambda *_: None)
+        save_model(path, SPEC, spoilt)
+    with pytest.raises(ValueError, match=complaint):
+        load_model(path)
+
+
 def test_trees_come_back_as_they_were():
     torch = pytest.importorskip("torch")
     tree = {

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("sb3_contrib")
 import torch
 from mergefall_baselines import make
-from mergefall_baselines.arrays import read_arrays
+from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training.cli import main
 from mergefall_training.evaluation import evaluate
 from mergefall_training.learning import sb3
@@ -219,6 +219,15 @@ def test_a_player_chooses_the_legal_action_that_the_policy_prefers(folder):
     assert len(chosen) > 1
 
 
+def test_a_policy_beyond_all_numbers_is_no_player(folder):
+    player = make(str(folder))
+    observation = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
+    player.preferences = lambda seen: np.full((len(seen), 4), np.nan)
+    for ask in (player.values, player.act):
+        with pytest.raises(ValueError, match=r"values action \d at nan"):
+            ask(observation)
+
+
 def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
     envs = VecMonitor(make_vec_env(GAME, 4, 0, {"rows": 2, "cols": 3}))
     model = MaskablePPO("MlpPolicy", envs, n_steps=4, batch_size=16, seed=0, device="cpu").learn(16)
@@ -281,6 +290,14 @@ def test_damaged_folders_are_refused(tmp_path):
     whole, text = checkpoint.read_bytes(), settings.read_text()
     checkpoint.write_bytes(whole[:-100])
     with pytest.raises(ValueError, match=r"checkpoint\.npz"):
+        train(run, config(), resume=True)
+    checkpoint.write_bytes(whole)
+    state, arrays, _ = read_arrays(checkpoint, CHECKPOINT, 1)
+    name = next(name for name, array in arrays.items() if array.dtype == np.float32)
+    with pytest.MonkeyPatch.context() as unchecked:
+        unchecked.setattr("mergefall_baselines.arrays.check_finite", lambda *_: None)
+        write_arrays(checkpoint, CHECKPOINT, 1, state, arrays | {name: np.full_like(arrays[name], np.nan)})
+    with pytest.raises(ValueError, match=rf"checkpoint\.npz: the array '{name}' holds nan; expected finite numbers"):
         train(run, config(), resume=True)
     checkpoint.write_bytes(whole)
     for damaged in (text[:50], text.replace("training run", "run"), text.replace('"seed"', '"sead"')):

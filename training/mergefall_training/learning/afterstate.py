@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from mergefall.checks import number
 from mergefall.game2048 import Game2048Env, board
 from mergefall.kernels import kernel
 from mergefall.tetris.settings import Settings
@@ -173,6 +174,7 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Playe
     network = spec["network"]
     if network.get("inputs") != INPUTS:
         raise ValueError(f"the model's inputs are {network.get('inputs')!r}; this release has {INPUTS!r}")
+    number("gamma", network.get("gamma"), 0, 1)
     return (Agent2048 if "2048" in spec["env_id"] else TetrisAgent)(spec, arrays)
 
 

@@ -266,7 +266,7 @@ def learning_kernel(shape: Shape) -> Any:
 
     @kernel(variant=name)
     def play_on(tasks, which, limit):
-        """Play on with a worker, in whole games, until it has made `limit` moves or more."""
+        """Play on with a worker, in whole games, until it has made `limit` moves or more; fewer if values are NaN."""
         task = tasks[which]
         worker = borrow(task.worker, U, WORDS)
         moves = 0
@@ -278,6 +278,8 @@ def learning_kernel(shape: Shape) -> Any:
                 board = with_new_tile(worker, worker[START], packed.area(rows, cols))
             score, length = play(task, worker, board)
             moves += length
+            if new and length == 0:  # no move is the best of a fresh board: the network's entries are no numbers
+                break
             if new:
                 worker[GAMES] += U(1)
                 worker[SCORE] += U(score)

@@ -19,6 +19,7 @@ from mergefall.game2048.packed import line_table
 from mergefall.threads import cores, share
 from mergefall_baselines.game2048.network import Network
 from mergefall_baselines.game2048.tuples import network_shape
+from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 
 from mergefall_training.learning import ntuple_kernels as words
@@ -124,7 +125,7 @@ class Learner:
         if self.step // self.config.interval != self._interval:
             self._interval = self.step // self.config.interval
             self.workers[:, words.GAMES :] = 0
-        tasks, before = self._tasks(), int(self.workers[:, words.MOVES].sum())
+        tasks, made = self._tasks(), self.workers[:, words.MOVES].copy()
         left = min(self.config.timesteps - self.step, self.config.interval - self.step % self.config.interval)
         limit = min(ROUND, -(-left // len(tasks)))
 
@@ -132,8 +133,10 @@ class Learner:
             self._kernel(tasks, which, limit)
 
         share(work, range(len(tasks)), len(tasks))
+        if (self.workers[:, words.MOVES] - made < limit).any():
+            raise NotFiniteError("the network's entries are no longer finite; expected a smaller learning_rate")
         games, score, moves = (int(self.workers[:, word].sum()) for word in (words.GAMES, words.SCORE, words.MOVES))
-        self.step += moves - before
+        self.step += moves - int(made.sum())
         return {"games": games, "score": score / max(games, 1)}
 
     def _tasks(self) -> NDArray[np.void]:

@@ -27,6 +27,7 @@ import optuna
 import yaml
 from mergefall import __version__
 from mergefall.checks import choice, integer, number
+from mergefall_baselines.player import NotFiniteError
 
 from mergefall_training.evaluation import evaluate
 from mergefall_training.learning import ALGORITHMS, learner
@@ -336,8 +337,8 @@ def _train(folder: Path, config: Config, games: range, device: str) -> tuple[flo
             try:
                 learner(config.algorithm).train(run)
             except ValueError as error:
-                # What PyTorch says of chances that are NaN. A policy that learnt too fast is a result as well.
-                if "but found invalid values" not in str(error):
+                # Weights that are NaN, or what PyTorch says of such chances. Learning too fast is a result as well.
+                if not isinstance(error, NotFiniteError) and "but found invalid values" not in str(error):
                     raise
                 return 0.0, run.seconds
             unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
