@@ -38,6 +38,30 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
+def typed(name: str, value: Any, dtype: Any, *shape: int | None) -> NDArray[Any]:
+    """`value`, which must be an array of a dtype and shape, None being any length; a ValueError names it otherwise."""
+    fits = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
+    if not fits or any(size not in (None, found) for size, found in zip(shape, value.shape, strict=True)):
+        found = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
+        sizes = ", ".join("n" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} is {found}; expected {np.dtype(dtype)}[{sizes}]")
+    return value
+
+
+def within(name: str, values: NDArray[Any], low: int, high: int) -> None:
+    """A ValueError for the first number of an array that is below `low` or above `high`."""
+    if values.size and not low <= values.min() <= values.max() <= high:
+        raise ValueError(f"{name} holds {values[(values < low) | (values > high)][0]}; expected {low} to {high}")
+
+
+def states_like(state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A copy of a state, or of a batch of them, of the dtype and shape of `like`; anything else is a ValueError."""
+    if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
+        found = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
+        raise ValueError(f"state is {found}; expected uint64{list(like.shape)} from clone_state()")
+    return np.array(state, order="C")
+
+
 def known(owner: str, given: Mapping[str, Any], names: Iterable[str]) -> None:
     """A ValueError for the first of the given options that is not one of `names`, which `owner` has."""
     names = list(names)

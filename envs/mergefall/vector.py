@@ -237,6 +237,12 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         """Which games the next step begins anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
 
+    def observations(self) -> Any:
+        """What all games show now: the batched observation that the last reset or step returned."""
+        seen = self._empty()
+        self._look(self._everyone, seen)
+        return self._observations(seen)
+
     def clone_state(self) -> NDArray[np.uint64]:
         """All games, random streams and steps of the episodes included; row i suits a single environment too."""
         return self._states.copy()

@@ -15,13 +15,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.words import next_bits
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
 UP, RIGHT, DOWN, LEFT = range(4)
 ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
+MOST_COUNTED = U(1 << 53)  # actions of an episode: more than any has
 FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
 
 # What `step` returns in one integer, from the lowest bit: action mask (4 bits, bit a is action a), whether the action
@@ -202,6 +203,48 @@ def observe(state):
     """What `step` returns, of a state as it stands."""
     rows, cols, goal = shape_of(state)
     return status(flat_cells(state, rows, cols), rows, cols, goal)
+
+
+@kernel
+def wrong_word(state, shape):
+    """The first word of a state that no game of `shape` (the word SHAPE) can hold; -1 if there is none.
+
+    A game may start with rows·cols tiles of the highest rank m; what they merge to is all that is ever above: the sum
+    of 2^(rank − m) over these tiles is at most rows·cols. A score is a multiple of 4, and no more than Σ (rank − 1) ·
+    2^rank, which grows by the score of a merge with each, and with each new 4 besides.
+    """
+    if state[SHAPE] != U(shape):
+        return SHAPE
+    if state[STEPS] > MOST_COUNTED:
+        return STEPS
+    if state[ILLEGAL] > state[STEPS]:
+        return ILLEGAL
+    rows, cols, _ = shape_of(state)
+    cells, highest, top, above, most = state[CELLS:].view(np.uint8), rows * cols + 1, 0, 0, 0
+    for i in range(rows * cols):
+        rank = np.int64(cells[i])
+        top = max(top, rank)
+        most += max(rank - 1, 0) << (rank & 63)
+    if top > highest + 5:  # 2⁵ is the most below the 36 cells of the largest board
+        return CELLS
+    for i in range(rows * cols if top > highest else 0):
+        above += 1 << (cells[i] - highest) if cells[i] > highest else 0
+    for i in range(rows * cols, cells.size):  # no cells: what fills the last word
+        above += 64 * np.int64(cells[i])
+    if above > rows * cols:
+        return CELLS
+    return SCORE if state[SCORE] > U(most) or state[SCORE] & U(3) else -1
+
+
+@kernel
+def first_wrong(states, shape):
+    """(game, word) of the first `wrong_word` in states uint64[n, words]; (-1, -1) if there is none."""
+    states = unowned(states)
+    for i in range(len(states)):
+        word = wrong_word(states[i], shape)
+        if word >= 0:
+            return i, word
+    return -1, -1
 
 
 @kernel

@@ -204,8 +204,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         return self._words.copy()
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError if that was of another size or goal."""
-        self._hold(self.settings.restored(state, self._words))
+        """Go back to what `clone_state` returned; a ValueError for a state that no such game comes to."""
+        self._words[:] = self.settings.restored(state, self._words)
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
         """What each action leads to before the new tile, in one batch.

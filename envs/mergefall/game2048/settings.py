@@ -138,14 +138,27 @@ class Settings:
         return pool
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of what `clone_state` returned, checked to be of the shape and game of `like`."""
-        if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
-            found = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
-            raise ValueError(f"state is {found}; expected uint64{list(like.shape)} from clone_state()")
-        if (state[..., core.SHAPE] != like[..., core.SHAPE]).any():
-            shape = int(np.ravel(state[..., core.SHAPE])[0])
-            raise ValueError(
-                f"state is of a {shape & 255}×{shape >> 8 & 255} game with goal rank {shape >> 16}; "
+        """A copy of what `clone_state` returned, of the shape and game of `like`; a ValueError for any other state."""
+        copy = checks.states_like(state, like)
+        i, word = core.first_wrong(copy.reshape(-1, copy.shape[-1]), like.item(core.SHAPE))
+        if word >= 0:
+            whose = "state" if copy.ndim == 1 else f"state of game {i}"
+            raise ValueError(self._what_is_wrong(whose, copy.reshape(-1, copy.shape[-1])[i], word))
+        return copy
+
+    def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
+        """What to say of a state with this `board.wrong_word`."""
+        found, cells = int(state[word]), state[core.CELLS :].view(np.uint8).tolist()
+        if word == core.SHAPE:
+            return (
+                f"{whose} is of a {found & 255}×{found >> 8 & 255} game with goal rank {found >> 16}; "
                 f"expected {self.rows}×{self.cols} with goal rank {self.goal_rank}"
             )
-        return state.copy()
+        if word == core.CELLS:
+            return f"{whose} has the ranks {cells}; expected 0 to {self.max_rank}, or what {self.max_rank} merge to"
+        name, expected = {
+            core.SCORE: ("score", f"a multiple of 4 that the tiles of ranks {cells} can have scored"),
+            core.ILLEGAL: ("illegal actions", f"at most its {int(state[core.STEPS])} steps"),
+            core.STEPS: ("steps", "a number below 2⁵³"),
+        }[word]
+        return f"{whose} has the {name} {found}; expected {expected}"

@@ -122,7 +122,7 @@ class Game2048VectorEnv(GameVectorEnv):
         return masks, over
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError if that was of another size, goal or number."""
+        """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
         self._states = self.settings.restored(state, self._states)
         self._ended = self._observed()[1] | (self._states[:, core.ILLEGAL] >= self.settings.illegal_limit)
         if self.max_episode_steps:

@@ -254,11 +254,11 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         return self._states[0].copy()
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError if that was of a game with other rules.
+        """Go back to what `clone_state` returned; a ValueError for a state that no game by these rules comes to.
 
         Colours are not part of a state: a picture shows the restored cells in grey.
         """
-        self._hold(self.settings.restored(state, self._states[0])[None])
+        self._states[0] = self.settings.restored(state, self._states[0])
         if self._canvas:
             self._canvas.clear()
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mergefall.kernels import kernel
-from mergefall.tetris.field import is_above, place
+from mergefall.kernels import kernel, unowned
+from mergefall.tetris.field import full_rows, is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import column_of, rotation_of, row_of
 from mergefall.words import below, next_bits, popcount
@@ -30,6 +30,7 @@ UNIFORM, BAG7, HIDDEN = range(3)
 SETS = tuple(PIECE_SETS)  # the order of the tables below
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
+MOST_COUNTED = U(1 << 53)  # of lines, score, pieces, actions: more than any game comes to
 
 # What a clear of 0 to 5 lines scores: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
 # pieces can clear, are four and one.
@@ -38,6 +39,7 @@ LINE_SCORES = np.array([0, 40, 100, 300, 1200, 1240], dtype=np.int64)
 FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # table row of id 0, see pieces.py
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
+STORAGE = np.array([PIECE_SETS[name].storage for name in SETS], dtype=np.int64)  # rows above the field
 IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
 
 # What `take` returns in one integer: whether the action was legal, whether the game is over, and the lines.
@@ -252,6 +254,57 @@ def is_over(state):
     """Whether the game is over: only then does a cell lie above the field."""
     _, rows = size_of(state)
     return is_above(columns_in(state), rows)
+
+
+@kernel
+def wrong_word(state, rules):
+    """The first word of a state that no game by `rules` (the word RULES) can hold; -1 if there is none.
+
+    The number of words stands for the board as a whole: rows that are full although the game goes on. Every word that
+    an index or the end of a loop depends on is looked at.
+    """
+    if state[RULES] != U(rules):
+        return RULES
+    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS):
+        if state[word] > MOST_COUNTED:
+            return word
+    if state[LINES] > U(LINE_SCORES.size - 1) * state[PIECES]:
+        return LINES
+    if not U(40) * state[LINES] <= state[SCORE] <= U(300) * state[LINES]:  # see LINE_SCORES
+        return SCORE
+    if state[ILLEGAL] > state[STEPS]:
+        return ILLEGAL
+    drawn, randomizer, bag = DRAWN[piece_set(state)], np.int64(rules) >> 20 & 15, state[BAG]
+    if randomizer == HIDDEN:
+        for piece in range(7):
+            most = MOST_COPIES if drawn >> piece & 1 else 0
+            if np.int64(bag >> U(4 * piece)) & 15 > most:
+                return BAG
+        if bag == 0 or bag >> U(28):
+            return BAG
+    elif bag & ~U(drawn if randomizer == BAG7 else 0):
+        return BAG
+    for i in range(1 + preview_of(state)):
+        if not drawn >> queued(state, i) & 1:
+            return QUEUE
+    if state[QUEUE] >> U(4 * (1 + preview_of(state))):
+        return QUEUE
+    columns, (_, rows) = columns_in(state), size_of(state)
+    for c in range(columns.size):
+        if columns[c] >> U(rows + STORAGE[piece_set(state)]):
+            return COLUMNS + c
+    return state.size if full_rows(columns) and not is_above(columns, rows) else -1
+
+
+@kernel
+def first_wrong(states, rules):
+    """(game, word) of the first `wrong_word` in states uint64[n, words]; (-1, -1) if there is none."""
+    states = unowned(states)
+    for i in range(len(states)):
+        word = wrong_word(states[i], rules)
+        if word >= 0:
+            return i, word
+    return -1, -1
 
 
 @kernel

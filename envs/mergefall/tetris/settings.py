@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import choice, integer
+from mergefall.checks import choice, integer, states_like
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import PIECE_SETS, PieceSet
@@ -120,10 +120,16 @@ class Settings:
         )
 
     def new_states(self, count: int) -> NDArray[np.uint64]:
-        """States uint64[count, words] of no game yet (`game.start` begins one), with streams from fresh entropy."""
-        states = np.zeros((count, self.words), dtype=np.uint64)
+        """States uint64[count, words] of no game yet (`game.start` begins one), with streams from fresh entropy.
+
+        They are sound states none the less: pieces are queued, and a hidden multiset has one of each.
+        """
+        states, drawn = np.zeros((count, self.words), dtype=np.uint64), self.piece_set.drawn
         states[:, game.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
         states[:, game.RULES] = self.rules_word()
+        states[:, game.QUEUE] = sum(drawn[0] << 4 * i for i in range(1 + self.preview))
+        if self.randomizer == "hidden":
+            states[:, game.BAG] = sum(1 << 4 * piece for piece in drawn)
         return states
 
     def payments(self) -> NDArray[np.float64]:
@@ -194,12 +200,40 @@ class Settings:
         return pool
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of what `clone_state` returned, checked to be of the shape and rules of `like`."""
-        if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
-            found = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
-            raise ValueError(f"state is {found}; expected uint64{list(like.shape)} from clone_state()")
-        rules = state[..., game.RULES]
-        if (rules != self.rules_word()).any():
-            other = game.rules_text(int(rules[rules != self.rules_word()].ravel()[0]))
-            raise ValueError(f"state is of a game with {other}; expected {game.rules_text(self.rules_word())}")
-        return state.copy()
+        """A copy of what `clone_state` returned, of the shape and rules of `like`; a ValueError for any other state."""
+        copy = states_like(state, like)
+        i, word = game.first_wrong(copy.reshape(-1, self.words), like.item(game.RULES))
+        if word >= 0:
+            whose = "state" if copy.ndim == 1 else f"state of game {i}"
+            raise ValueError(self._what_is_wrong(whose, copy.reshape(-1, self.words)[i], word))
+        return copy
+
+    def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
+        """What to say of a state with this `game.wrong_word`."""
+        if word == game.RULES:
+            rules, ours = int(state[word]), self.rules_word()
+            return f"{whose} is of a game with {game.rules_text(rules)}; expected {game.rules_text(ours)}"
+        if word == len(state):
+            return f"{whose} has a full row; expected none in a game that goes on"
+        found, lines = int(state[word]), int(state[game.LINES])
+        if word >= game.COLUMNS:
+            rows = self.rows + self.piece_set.storage
+            return f"{whose} has {found:#x} in column {word - game.COLUMNS}; expected no cells above row {rows}"
+        name, expected = {
+            game.LINES: ("lines", f"at most five for each of {int(state[game.PIECES])} pieces"),
+            game.SCORE: ("score", f"40 to 300 for each of {lines} lines"),
+            game.PIECES: ("pieces", "a number below 2⁵³"),
+            game.ILLEGAL: ("illegal actions", f"at most its {int(state[game.STEPS])} steps"),
+            game.STEPS: ("steps", "a number below 2⁵³"),
+            game.QUEUE: ("queue", f"{1 + self.preview} ids of four bits, each {self.pieces_text()}"),
+            game.BAG: ("bag", self._bag_text()),
+        }[word]
+        return f"{whose} has the {name} {hex(found) if word >= game.BAG else found}; expected {expected}"
+
+    def _bag_text(self) -> str:
+        """What the word BAG holds, for messages."""
+        if self.randomizer == "uniform":
+            return "0, as pieces are uniform"
+        if self.randomizer == "bag7":
+            return f"a bit for each piece left, {self.pieces_text()}"
+        return f"0 to {game.MOST_COPIES} copies in four bits for each piece, {self.pieces_text()}, and not all 0"

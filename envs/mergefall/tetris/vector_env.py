@@ -128,7 +128,7 @@ class TetrisVectorEnv(GameVectorEnv):
         return seen.masks.astype(np.bool_)
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError if that was of games with other rules or number."""
+        """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
         self._states = self.settings.restored(state, self._states)
         self._ended = batch.over(self._states) | (self._states[:, game.ILLEGAL] >= self.settings.illegal_limit)
         if self.max_episode_steps:

@@ -353,9 +353,9 @@ def test_a_goal_and_arrays_that_do_not_fit_are_refused():
         Learner(config(GAME2048, {"goal": 64}), torch.device("cpu"))
     _, arrays = agent(TETRIS, SMALL)
     spec = {"env_id": TETRIS, "env_kwargs": config().env_kwargs, "network": {"gamma": 0.9, "inputs": INPUTS}}
-    with pytest.raises(ValueError, match="expected layers from 63 inputs to one value"):
+    with pytest.raises(ValueError, match="expected float32 layers from 63 inputs to one value"):
         player(spec | {"env_kwargs": config(env_kwargs={"cols": 7}).env_kwargs}, arrays)
-    with pytest.raises(ValueError, match="expected layers from 54"):
+    with pytest.raises(ValueError, match="expected float32 layers from 54"):
         player(spec, {name: array for name, array in arrays.items() if name != "bias1"})
     for gamma in (None, float("nan"), 2):
         with pytest.raises(ValueError, match=f"gamma is {gamma}"):

@@ -1,0 +1,171 @@
+"""What `restore_state` takes: every state that a game comes to, and none that a kernel could not live with."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall.game2048 import board
+from mergefall.tetris import game
+
+TETRIS, G2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
+GAMES = [
+    (G2048, {}),
+    (G2048, {"rows": 3, "cols": 3, "goal": 64}),
+    (G2048, {"rows": 2, "cols": 5}),
+    (TETRIS, {}),
+    (TETRIS, {"randomizer": "hidden", "preview": 0, "cols": 6, "rows": 8}),
+    (TETRIS, {"randomizer": "bag7", "preview": 8, "placements": "slide", "overflow": "clear_first", "cols": 5}),
+    (TETRIS, {"pieces": "sz", "randomizer": "hidden", "preview": 2, "cols": 4, "rows": 4}),
+    (TETRIS, {"pieces": "sz", "randomizer": "bag7", "cols": 16, "rows": 40}),
+    ("mergefall/Quintris-v0", {"placements": "slide", "overflow": "clear_first"}),
+]
+each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
+WHOLE = 1 << 64
+
+
+def started(env_id, kwargs, moves=0):
+    env = gym.make(env_id, **kwargs).unwrapped
+    env.reset(seed=0)
+    for _ in range(moves):
+        env.step(int(np.flatnonzero(env.action_masks())[0]))
+    return env
+
+
+@each_game
+def test_crafted_states_are_refused_or_played_on(env_id, kwargs):
+    """In a process of its own: a kernel that believes them crashes it or never returns."""
+    script = str(Path(__file__).with_name("crafted_states.py"))
+    command = [sys.executable, script, env_id, json.dumps(kwargs), "60"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert run.returncode == 0, run.stderr
+    restored, refused = json.loads(run.stdout)
+    assert restored > 0 < refused
+
+
+@each_game
+def test_every_state_of_a_game_is_restored(env_id, kwargs):
+    """Before the first reset, in play, where games end, and beyond their ends."""
+    env, envs = gym.make(env_id, **kwargs).unwrapped, gym.make_vec(env_id, num_envs=4, **kwargs).unwrapped
+    other, others = gym.make(env_id, **kwargs).unwrapped, gym.make_vec(env_id, num_envs=4, **kwargs).unwrapped
+    rng, ends = np.random.default_rng(0), 0
+    for episode in range(6):
+        for step in range(400):
+            if episode or step:
+                ended = env.step(rng.choice(np.flatnonzero(env.action_masks())))[2]
+                envs.step([rng.choice(np.flatnonzero(row)) for row in envs.action_masks()])
+                ends += ended
+            for here, there in ((env, other), (envs, others)):
+                state = here.clone_state()
+                there.restore_state(state)
+                np.testing.assert_array_equal(there.clone_state(), state)
+            if not (episode or step) or (ended and rng.random() < 0.2):
+                break
+        env.reset(seed=episode)
+        envs.reset(seed=episode)
+    assert ends or kwargs.get("rows") == 40
+
+
+def test_states_after_years_of_play_and_many_illegal_actions_are_restored():
+    env = started(TETRIS, {"reward": "score"})
+    for _ in range(300):
+        env.step(39)  # beyond the wall
+    state = env.clone_state()
+    assert state[game.ILLEGAL] == 300
+    pieces = 10**12
+    state[[game.PIECES, game.STEPS, game.LINES, game.SCORE]] = pieces, pieces, pieces * 2 // 5, pieces * 2 // 5 * 300
+    env.restore_state(state)
+    assert env.step(0)[4]["pieces"] == pieces + 1
+
+
+@pytest.mark.parametrize("size", [(2, 2), (2, 3), (4, 4), (6, 6)])
+def test_the_largest_boards_of_2048_and_what_they_merge_to_are_restored(size):
+    """A game may start with nothing but tiles of the highest rank."""
+    env = started(G2048, {"rows": size[0], "cols": size[1]})
+    highest = size[0] * size[1] + 1
+    env.reset(seed=0, options={"board": np.full(size, highest)})
+    for _ in range(2000):
+        state = env.clone_state()
+        env.restore_state(state)
+        if env.step(int(np.flatnonzero(env.action_masks())[0]))[2]:
+            break
+    assert env.clone_state()[board.CELLS :].view(np.uint8).max() > highest
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "word", "value", "message"),
+    [
+        (TETRIS, {}, game.QUEUE, 0x2D, r"the queue 0x2d; expected 2 ids of four bits, each one of 0 I, 1 O"),
+        (TETRIS, {}, game.QUEUE, 0x800, r"the queue 0x800; expected 2 ids"),
+        (TETRIS, {"pieces": "sz"}, game.QUEUE, 0x03, r"the queue 0x3; expected 2 ids .* one of 3 S, 4 Z"),
+        (TETRIS, {}, game.BAG, 1, "the bag 0x1; expected 0, as pieces are uniform"),
+        (TETRIS, {"randomizer": "bag7"}, game.BAG, 1 << 7, "the bag 0x80; expected a bit for each piece left"),
+        (TETRIS, {"randomizer": "hidden"}, game.BAG, 0, "the bag 0x0; expected 0 to 10 copies .* not all 0"),
+        (TETRIS, {"randomizer": "hidden"}, game.BAG, 0xB, "the bag 0xb; expected 0 to 10 copies"),
+        (TETRIS, {"randomizer": "hidden"}, game.BAG, 1 << 28 | 1, "the bag 0x10000001; expected"),
+        (TETRIS, {"randomizer": "hidden", "pieces": "sz"}, game.BAG, 1, "the bag 0x1; expected"),
+        (TETRIS, {}, game.COLUMNS + 4, 1 << 24, "0x1000000 in column 4; expected no cells above row 24"),
+        (TETRIS, {}, game.LINES, 6, "the lines 6; expected at most five for each of 1 pieces"),
+        (TETRIS, {}, game.SCORE, 40, "the score 40; expected 40 to 300 for each of 0 lines"),
+        (TETRIS, {}, game.PIECES, 1 << 53 | 1, "the pieces 9007199254740993; expected a number below"),
+        (TETRIS, {}, game.ILLEGAL, WHOLE - 1, "the illegal actions 18446744073709551615; expected"),
+        (TETRIS, {}, game.ILLEGAL, 2, "the illegal actions 2; expected at most its 1 steps"),
+        (TETRIS, {}, game.STEPS, WHOLE - 1, "the steps 18446744073709551615; expected a number below"),
+        (TETRIS, {}, game.RULES, 0, "of a game with 0×0"),
+        (G2048, {}, board.CELLS, 23, r"the ranks \[23, 0, .*; expected 0 to 17, or what 17 merge to"),
+        (G2048, {}, board.CELLS, 0x1515, r"the ranks \[21, 21, .*; expected 0 to 17, or what 17 merge to"),
+        (G2048, {"rows": 3, "cols": 3}, board.CELLS + 1, 0x100, r"the ranks .*; expected 0 to 10"),
+        (G2048, {}, board.SCORE, 1 << 40, "the score 1099511627776; expected a multiple of 4"),
+        (G2048, {}, board.ILLEGAL, 2, "the illegal actions 2; expected at most its 1 steps"),
+        (G2048, {}, board.STEPS, WHOLE - 1, "the steps 18446744073709551615; expected a number below"),
+        (G2048, {}, board.SHAPE, 0, "of a 0×0 game with goal rank 0; expected 4×4 with goal rank 0"),
+    ],
+)
+def test_the_error_names_the_game_the_value_and_what_was_expected(env_id, kwargs, word, value, message):
+    env = started(env_id, kwargs, moves=1)
+    envs = gym.make_vec(env_id, num_envs=3, **kwargs).unwrapped
+    envs.reset(seed=0)
+    envs.step(np.argmax(envs.action_masks(), axis=1))
+    for here, whose in ((env, "^state (has|is) .*"), (envs, "^state of game 1 (has|is) .*")):
+        state = here.clone_state()
+        crafted = state.copy()
+        crafted.reshape(-1, state.shape[-1])[-2 if here is envs else 0, word] = value
+        with pytest.raises(ValueError, match=whose + message):
+            here.restore_state(crafted)
+        np.testing.assert_array_equal(here.clone_state(), state)
+
+
+def test_a_full_row_is_refused_but_where_the_game_is_over():
+    """The kernels pay for as many rows as one piece can complete; a fatal placement leaves its rows as they are."""
+    env = started(TETRIS, {})
+    state = env.clone_state()
+    state[game.COLUMNS :] = 0b100
+    with pytest.raises(ValueError, match="state has a full row; expected none in a game that goes on"):
+        env.restore_state(state)
+    state[game.COLUMNS] |= np.uint64(1 << 20)
+    env.restore_state(state)
+    assert env.step(0)[2]
+
+
+def test_a_state_may_lie_in_memory_in_any_order():
+    envs = gym.make_vec(TETRIS, num_envs=3).unwrapped
+    envs.reset(seed=0)
+    state = envs.clone_state()
+    envs.step([0, 1, 2])
+    envs.restore_state(np.asfortranarray(state))
+    np.testing.assert_array_equal(envs.clone_state(), state)
+
+
+@pytest.mark.parametrize("randomizer", ["uniform", "bag7", "hidden"])
+@pytest.mark.parametrize("pieces", ["tetromino", "sz", "five"])
+def test_a_game_before_its_first_reset_can_be_stepped_as_any_other(randomizer, pieces):
+    """`clone_state` hands it out, and another environment may restore it; a hidden multiset of nothing is no end."""
+    env = gym.make(TETRIS, randomizer=randomizer, pieces=pieces).unwrapped
+    envs = gym.make_vec(TETRIS, num_envs=1, randomizer=randomizer, pieces=pieces).unwrapped
+    envs.restore_state(env.clone_state()[None])
+    observations, *_ = envs.step([0])
+    assert observations["piece"][0] in env.settings.piece_set.drawn
+    assert env.step(0)[0]["piece"] == observations["piece"][0]
