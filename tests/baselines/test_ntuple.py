@@ -182,6 +182,32 @@ def test_a_network_that_was_spoilt_in_memory_ends_the_episode_with_an_error():
             NTuple(network, depth).play(ENV, 0, max_episode_steps=500)
 
 
+@pytest.mark.parametrize("bits", [32, 8])
+def test_networks_with_other_or_more_arrays_than_they_need_are_refused(bits):
+    network, _ = twins("01 0", 2, 2, ())
+    spec, arrays = network.spec, network.packed(bits)
+    Network.unpacked(spec, arrays)
+    wrong = [
+        ("touched", np.append(arrays["touched"], np.uint8(0)), r"touched is uint8\[\d+\]; expected uint8"),
+        ("touched", arrays["touched"].astype(np.int64), "touched is int64"),
+        ("touched", arrays["touched"] | 1, "touched has bits beyond the network's 42 entries"),
+        ("entries", np.concatenate([arrays["entries"]] * 2, axis=1), r"entries is uint8\[., \d+\]; expected uint8"),
+        ("entries", arrays["entries"].astype(np.float32), "entries is float32"),
+        ("steps", np.ones(5, np.float32), r"(steps|entries) is (float32\[5\]|uint8\[4)"),
+        ("more", np.ones(3), "has no 'more'; it has touched, entries, steps"),
+    ]
+    if bits == 32:
+        wrong.append(("entries", np.full_like(arrays["entries"], 255), "an entry of the network is nan"))
+    else:
+        wrong.append(("steps", np.full(2, 3e38, np.float32), "an entry of the network is -?inf"))
+    for name, array, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            Network.unpacked(spec, arrays | {name: array})
+    for untouched in (float("nan"), 1e39, "0"):
+        with pytest.raises(ValueError, match="untouched is"):
+            Network.unpacked(spec | {"untouched": untouched}, arrays)
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_player_is_the_plain_search_over_the_plain_network(depth):
     network, twin = twins("012 43", 2, 3, ())

@@ -228,6 +228,60 @@ def test_foreign_files_are_refused(tmp_path, monkeypatch):
         Solution.load(tmp_path / "missing.npz")
 
 
+def crafted(name, change):
+    """The solution of 2×2 with one of its arrays changed, for a file with a checksum that fits."""
+    solution = solve(2, 2)
+    array = getattr(solution.table, name).copy()
+    return replace(solution, table=solution.table._replace(**{name: change(array)}))
+
+
+def put(place, value):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("bounds", put(20, 1 << 40), "bounds holds 1099511627776; expected 0 to"),
+        ("bounds", put(20, -1), "bounds holds -1"),
+        ("bounds", put(20, 0), "bounds go from 0 to"),
+        ("bounds", put(0, 1), "bounds go from 1 to"),
+        ("bounds", lambda bounds: bounds[:-1], r"bounds is int64\[31\]; expected int64\[32\]"),
+        ("bounds", lambda bounds: bounds.astype(np.int32), "bounds is int32"),
+        ("keys", lambda keys: keys[1:], r"values is float64\[\d+\]; expected float64"),
+        ("keys", lambda keys: keys[::-1].copy(), r"key \d+ is no more than the one before"),
+        ("keys", lambda keys: keys.astype(np.int64), "keys is int64"),
+        ("values", lambda values: values[:-5], r"values is float64\[\d+\]; expected float64"),
+        ("values", put(3, np.nan), "values hold nan; expected finite ones"),
+        ("values", put(3, np.inf), "values hold inf; expected finite ones"),
+        ("values", put(3, -1.0), "values hold -1.0; expected finite ones"),
+    ],
+)
+def test_tables_whose_look_ups_would_go_astray_are_refused(name, change, message, tmp_path):
+    crafted(name, change).save(tmp_path / "table.npz")
+    with pytest.raises(ValueError, match=r"table\.npz is no solution of 2048: " + message):
+        Solution.load(tmp_path / "table.npz")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": 1 << 40}, "cannot solve 2048 on 1099511627776×2"),
+        ({"rows": 2, "cols": 3}, r"bounds is int64\[32\]; expected int64\[128\]"),
+        ({"objective": 3}, "objective=3"),
+        ({"policy": "worst"}, "policy='worst'; expected 'optimal' or 'random'"),
+    ],
+)
+def test_tables_of_rules_that_are_none_are_refused(changes, message, tmp_path):
+    replace(solve(2, 2), **changes).save(tmp_path / "table.npz")
+    with pytest.raises(ValueError, match=r"table\.npz is no solution of 2048: " + message):
+        Solution.load(tmp_path / "table.npz")
+
+
 def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "table.npz"
     solved(2, 2, "score").save(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from mergefall import checks
+from mergefall.checks import known, number, typed
 from mergefall.game2048.packed import pack
 from mergefall.weighted import LARGEST
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,7 @@ class Network:
     ) -> None:
         """A network whose entries are all `untouched`; `stages` are the tiles with which later ones begin."""
         self.shape: Shape = network_shape(patterns, rows, cols, stages)
-        self.untouched = float(np.float32(checks.number("untouched", untouched, -MOST, MOST)))
+        self.untouched = float(np.float32(number("untouched", untouched, -MOST, MOST)))
         self.record = dict(record or {})
         self.weights = np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
         if untouched:
@@ -140,16 +140,19 @@ class Network:
         return network, checksum
 
     def _fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        touched = np.unpackbits(arrays["touched"], count=self.weights.size).view(np.bool_)
-        if "steps" not in arrays:
-            self.weights[touched] = _joined(arrays["entries"], np.float32)
-        else:
-            entries, begin = _joined(arrays["entries"], np.int16), 0
-            for table, step in zip(self._tables(), arrays["steps"], strict=True):
-                count = np.count_nonzero(touched[table])
-                with np.errstate(over="ignore"):  # checked below
-                    self.weights[table][touched[table]] = entries[begin : begin + count] * step
-                begin += count
+        known("a network", arrays, ("touched", "entries", "steps"))
+        touched = touched_entries(arrays["touched"], self.weights.size)
+        kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
+        entries = _joined(typed("entries", arrays["entries"], np.uint8, kind.itemsize, total), kind)
+        if "steps" in arrays:
+            tables, begin = self._tables(), 0
+            found, entries = entries, np.empty(total, dtype=np.float32)
+            for table, step in zip(tables, typed("steps", arrays["steps"], np.float32, len(tables)), strict=True):
+                end = begin + np.count_nonzero(touched[table])
+                with np.errstate(over="ignore"):
+                    entries[begin:end] = found[begin:end] * step
+                begin = end
+        self.weights[touched] = entries
         self._check_entries()
 
     def _check_entries(self) -> None:
@@ -158,6 +161,14 @@ class Network:
             if not abs(float(extreme)) <= MOST:
                 expected = f"numbers from {-MOST:g} to {MOST:g}"
                 raise NotFiniteError(f"an entry of the network is {extreme}; expected {expected}")
+
+
+def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+    """Which of `count` entries are touched, bool[count], from the bits of an array ``touched``; else a ValueError."""
+    found = np.unpackbits(typed("touched", packed, np.uint8, -(-count // 8))).view(np.bool_)
+    if found[count:].any():
+        raise ValueError(f"touched has bits beyond the network's {count} entries; expected none")
+    return found[:count]
 
 
 def _planes(values: NDArray[Any]) -> NDArray[np.uint8]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from mergefall.checks import typed, within
 from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table, pack
 from numpy.typing import ArrayLike, NDArray
@@ -61,8 +62,7 @@ def solve(
     """
     check_size(rows, cols)
     goal = check_objective(objective)
-    if policy not in ("optimal", "random"):
-        raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
+    check_policy(policy)
     space = _reachable(rows, cols, progress)
     lines = line_table(cols), line_table(rows)
     table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal, policy == "random")
@@ -159,10 +159,16 @@ class Solution:
         if digest != _digest(header, arrays):
             raise ValueError(f"{path} is damaged: its content does not match its checksum")
         check_finite(path, arrays)
-        rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
-        rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
-        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")
-        return cls(rows, cols, objective, policy, header["counts"], table)
+        try:
+            rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
+            check_size(rows, cols)
+            rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
+            check_policy(policy)
+            _check_arrays(rows, cols, **arrays)
+            table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")
+            return cls(rows, cols, objective, policy, header["counts"], table)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{path} is no solution of 2048: {error}") from error
 
 
 class _Space(NamedTuple):
@@ -182,8 +188,7 @@ def _reachable(rows: int, cols: int, progress: bool) -> _Space:
     counts = dict.fromkeys(("states", "terminal", "afterstates", "states_up_to_symmetry"), 0)
     lines = line_table(cols), line_table(rows)
     layers = [np.zeros(0, np.uint64)] * 2
-    last = 2 ** (rows * cols + 1) - 2  # no board is fuller than 4, 8, 16 …, one tile of each
-    for layer in _track(range(2, last + 1), f"2048 {rows}×{cols}: listing positions", progress):
+    for layer in _track(range(2, _layers(rows, cols)), f"2048 {rows}×{cols}: listing positions", progress):
         new = [spawned(layers[layer - rank], rank, rows, cols) for rank in (1, 2)]
         states = np.unique(np.concatenate([np.array(by_layer.get(layer, []), np.uint64), *new]))
         after, total, terminal = slid(states, *lines, rows, cols)
@@ -194,6 +199,29 @@ def _reachable(rows: int, cols: int, progress: bool) -> _Space:
         counts["states_up_to_symmetry"] += states.size
     bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
     return _Space(np.concatenate(layers), bounds, {"starts": len(starts), **counts})
+
+
+def _layers(rows: int, cols: int) -> int:
+    """The number of layers: no board is fuller than 4, 8, 16 …, one tile of each."""
+    return 2 ** (rows * cols + 1) - 1
+
+
+def _check_arrays(
+    rows: int, cols: int, keys: NDArray[np.uint64], values: NDArray[np.float64], bounds: NDArray[np.int64]
+) -> None:
+    """A ValueError for arrays that are no `Table`'s: look-ups go where they say."""
+    typed("keys", keys, np.uint64, None)
+    typed("values", values, np.float64, len(keys))
+    typed("bounds", bounds, np.int64, _layers(rows, cols) + 1)
+    within("bounds", bounds, 0, len(keys))
+    if bounds[0] != 0 or bounds[-1] != len(keys) or (bounds[1:] < bounds[:-1]).any():
+        raise ValueError(f"bounds go from {bounds[0]} to {bounds[-1]}; expected to rise from 0 to {len(keys)}")
+    falling = keys[1:] <= keys[:-1]
+    falling[bounds[(bounds > 0) & (bounds < len(keys))] - 1] = False  # from one layer to the next
+    if falling.any():
+        raise ValueError(f"key {int(falling.argmax()) + 1} is no more than the one before; expected rising ones")
+    if not (values.min(initial=0) >= 0 and np.isfinite(values).all()):
+        raise ValueError(f"values hold {values[~(values >= 0) | np.isinf(values)][0]}; expected finite ones from 0 up")
 
 
 def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
@@ -219,6 +247,12 @@ def check_objective(objective: str | int) -> int:
     if not isinstance(objective, int) or objective < 4 or objective & (objective - 1):
         raise ValueError(f"objective={objective!r}; expected 'score' or a tile: 4, 8, 16 …")
     return objective.bit_length() - 1
+
+
+def check_policy(policy: str) -> None:
+    """Raise ValueError for an unknown policy."""
+    if policy not in ("optimal", "random"):
+        raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
 
 
 def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
