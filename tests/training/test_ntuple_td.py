@@ -407,3 +407,39 @@ def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
     asked = {"patterns": "01", "threads": 1} | changed
     with pytest.raises(ValueError, match=message):
         Learner(Config("ntuple", GAME, {"rows": 2, "cols": 2} | kwargs, asked, 100, 100))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 5\]; expected uint64\[1, 6\]"),
+        ("workers", (0, ntuple_kernels.TURN, 3), "turns holds 3; expected 0 to 2"),
+        ("workers", (0, ntuple_kernels.MOVES, 1 << 63), "workers holds 9223372036854775808"),
+        ("workers", (0, ntuple_kernels.START, 0x300000000), "starts from 0x300000000; expected a board"),
+        ("workers", (0, ntuple_kernels.START, 0x110011), "starts from 0x110011; expected a board with an empty cell"),
+        ("pools", lambda a: a[:, :, :-1], r"pools is uint64\[1, 2, 1000\]"),
+        ("pools", (0, 0, 0, (1 << 64) - 1), "the pools' counts holds 18446744073709551615"),
+        ("pools", (0, 0, 0, 1 << 30), "starts from 0x0; expected a board"),
+        ("pools", (0, 0, 1, 0x1111), "starts from 0x1111; expected a board"),
+        ("touched", lambda a: np.append(a, a), r"touched is uint8\[\d+\]; expected uint8\[\d+\]"),
+        ("touched", lambda a: a | 255, r"touched has bits beyond the network's 1332 entries"),
+        ("touched", (0, 255), r"weights is float32\[\d+\]; expected float32\[\d+\]"),
+        ("weights", lambda a: a.astype(np.float64), "weights is float64"),
+        ("coherence", lambda a: a[1:], "coherence is float32"),
+        ("interval", lambda _: -1, "interval is -1"),
+    ],
+)
+def test_a_checkpoint_with_numbers_out_of_range_is_refused(name, change, message):
+    """They say where the kernels look."""
+    asked = config(coherence=1.0, start="carousel", carousel=[8, 16])
+    learner = Learner(asked)
+    learner.learn()
+    state = learner.state()
+    Learner(asked).restore(learner.step, state)
+    if callable(change):
+        value = change(state[name])
+    else:
+        value, place = state[name].copy(), change[:-1]
+        value[place if len(place) > 1 else place[0]] = change[-1]
+    with pytest.raises(ValueError, match=message):
+        Learner(asked).restore(learner.step, state | {name: value})

@@ -7,7 +7,9 @@ import mergefall
 import numpy as np
 import pytest
 import torch
+from mergefall.game2048 import board
 from mergefall.tetris import EVALUATIONS
+from mergefall.tetris.game import QUEUE
 from mergefall_baselines import make, play_in_env
 from mergefall_training import evaluate
 from mergefall_training.learning.afterstate import Network, network_value, player
@@ -348,6 +350,43 @@ def test_bad_hyperparameters(changes, message):
         Hyperparameters.read(changes)
 
 
+def test_what_games_show_is_what_the_last_step_returned():
+    for env_id in (TETRIS, GAME2048):
+        envs, observations = played(env_id, {}, 9)
+        shown = envs.unwrapped.observations()
+        if env_id == TETRIS:
+            assert shown.keys() == observations.keys()
+        else:
+            shown, observations = {"": shown}, {"": observations}
+        for name, part in observations.items():
+            np.testing.assert_array_equal(shown[name], part)
+
+
+def test_a_checkpoint_of_games_that_are_no_games_is_refused():
+    """What the games show follows from them, and is not taken from the file."""
+    learner = Learner(config(), torch.device("cpu"))
+    state = learner.state()
+    games = state["games"].copy()
+    games[3, QUEUE] = 9
+    with pytest.raises(ValueError, match="state of game 3 has the queue 0x9"):
+        learner.restore(0, state | {"games": games})
+    learner.restore(0, state | {"observations": {"board": None, "piece": np.full(8, 1 << 40)}})
+    np.testing.assert_array_equal(learner.observations["piece"], state["games"][:, QUEUE] & np.uint64(15))
+    learner = Learner(config(GAME2048, {"rows": 2, "cols": 2}), torch.device("cpu"))
+    state = learner.state()
+    state["games"][5, board.CELLS :] = np.array([1, 2, 3, 4, 0, 0, 0, 0], np.uint8).view(np.uint64)
+    with pytest.raises(ValueError, match="game 5 is over; expected games that go on"):
+        learner.restore(0, state)
+
+
+def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
+    """Observations may show them, though no game does."""
+    envs, observations = played(TETRIS, SMALL | {"reward": "score"}, 0)
+    observations["board"][:, 4:] = 1
+    table = afterstates(observations, envs.unwrapped.settings)
+    assert set(table.rewards.tolist()) == {1240.0}
+
+
 def test_a_goal_and_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="neither goal nor shaping"):
         Learner(config(GAME2048, {"goal": 64}), torch.device("cpu"))
@@ -360,5 +399,7 @@ def test_a_goal_and_arrays_that_do_not_fit_are_refused():
     for gamma in (None, float("nan"), 2):
         with pytest.raises(ValueError, match=f"gamma is {gamma}"):
             player(spec | {"network": {"gamma": gamma, "inputs": INPUTS}}, arrays)
+    with pytest.raises(ValueError, match="expected float32 layers from 54"):
+        player(spec, {name: array.astype(np.float64) for name, array in arrays.items()})
     with pytest.raises(ValueError, match="inputs are 'pixels'"):
         player(spec | {"network": {"gamma": 0.9, "inputs": "pixels"}}, arrays)

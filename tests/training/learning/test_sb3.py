@@ -315,6 +315,19 @@ def test_damaged_folders_are_refused(tmp_path):
         read_curve(run)
 
 
+def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
+    """NumPy takes it, and reads there at the next draw."""
+    with open_run(tmp_path, config(), progress=False) as run:
+        model, _ = sb3.build(run)
+    state, before = sb3.state(model), np.random.get_state()  # noqa: NPY002
+    state["random"]["numpy"] = (*before[:2], 10**8, *before[3:])
+    try:
+        with pytest.raises(ValueError, match=r"the place in NumPy's random state is 100000000; expected .* 0 to 624"):
+            sb3.restore(model, state)
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
 def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
     out = tmp_path / "run"
     command = ["train", "ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]

@@ -10,12 +10,14 @@ from mergefall.tetris.evaluations.linear import linear
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import NAMES
 from mergefall_baselines import make
+from mergefall_baselines.arrays import write_arrays
 from mergefall_training import evaluate
 from mergefall_training.learning.models import load_model
 from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import Config, Run, train
+from mergefall_training.learning.runs import CHECKPOINT, Config, Run, read_checkpoint, train
 from mergefall_training.learning.tetris_network import player
 from mergefall_training.learning.tetris_td import SCALES, Hyperparameters, Learner
+from mergefall_training.learning.trees import flatten
 
 TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 5, "rows": 6, "preview": 0}
@@ -227,9 +229,14 @@ def test_a_model_that_does_not_fit_is_refused():
         ("weights", arrays["weights"][1:]),
         ("places", arrays["places"].astype(np.int64)),
         ("places", arrays["places"] + np.uint32(learner.shape.size)),
+        ("places", arrays["places"][::-1]),
+        ("places", np.zeros_like(arrays["places"])),
+        ("weights", arrays["weights"].astype(np.float64)),
     ):
         with pytest.raises(ValueError, match="a model's places and weights are"):
             player(spec, arrays | {name: array})
+    with pytest.raises(ValueError, match="has no 'more'; it has places, weights"):
+        player(spec, arrays | {"more": arrays["weights"]})
     with pytest.raises(ValueError, match="blocks is None"):
         player({**spec, "network": {}}, arrays)
 
@@ -271,3 +278,71 @@ def test_bad_hyperparameters(changes, message):
 def test_what_cannot_be_learnt(asked, message):
     with pytest.raises(ValueError, match=message):
         Learner(config(**asked))
+
+
+def changed(tree, path, value):
+    """A copy of nested dictionaries, lists and arrays with `value`, or what it makes of the old one, at a path."""
+    if not path:
+        return value(tree) if callable(value) else value
+    copied = tree.copy() if isinstance(tree, dict | np.ndarray) else list(tree)
+    copied[path[0]] = changed(tree[path[0]], path[1:], value)
+    return copied
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["states"], lambda states: states[:, :-1], r"state is uint64\[1, 13\]; expected uint64\[1, 14\]"),
+        (["states", 0, game.QUEUE], 9, "state of game 0 has the queue 0x9"),
+        (["states", 0, game.COLUMNS], 1 << 8, "game 0 is over"),
+        (["workers", 0, 2], 21, "counts of placements holds 21; expected 0 to 20"),
+        (["workers", 0, 2], -1, "workers holds -1"),
+        (["workers"], lambda workers: workers.astype(np.int32), r"workers is int32\[1, 3\]; expected int64\[1, 3\]"),
+        (["places", -1], 1 << 40, "places holds 1099511627776; expected 0 to"),
+        (["places", 0], -1, "places holds -1"),
+        (["weights"], lambda weights: weights[1:], r"weights is float32\[\d+\]"),
+        (["coherence"], lambda array: array[:0], r"coherence is float32\[0, 2\]"),
+        (["paths", 0, 0, 0, 5], (1 << 32) - 1, "a path's places holds 4294967295"),
+        (["paths", 0, 0, 0, 0], 5, "a path's first places are"),
+        (["paths", 0, 1], lambda factors: factors[:, 1:], "a path's factors is float64"),
+        (["paths", 0, 2, 0], 1 << 20, "a path's counts holds 1048576; expected 4 to"),
+        (["paths", 0, 2], lambda counts: counts[1:], "a path's counts is int64"),
+        (["interval"], "0", "interval is '0'"),
+    ],
+)
+def test_a_checkpoint_with_numbers_out_of_range_is_refused(path, value, message):
+    """They say where the kernels write."""
+    asked = config(features=FEATURES, learning_rate=0.02)
+    learner = Learner(asked)
+    learner.learn()
+    while learner.workers[0, 2] < 2:
+        step(learner)
+    state = learner.state()
+    Learner(asked).restore(learner.step, state)
+    fresh = Learner(asked)
+    with pytest.raises(ValueError, match=message):
+        fresh.restore(learner.step, changed(state, path, value))
+    assert not fresh.weights.any()
+
+
+def test_a_checkpoint_that_does_not_fit_names_its_file(tmp_path):
+    asked = config()
+    train(tmp_path, asked, progress=False)
+    step, state, seconds = read_checkpoint(tmp_path)
+    for kept, message in (
+        (state | {"workers": [0]}, r"checkpoint\.npz does not fit the run: workers is \[0\]"),
+        ({}, r"checkpoint\.npz does not fit the run: KeyError"),
+    ):
+        tree, arrays = flatten(kept)
+        spec = {"step": step, "seconds": seconds, "state": tree}
+        write_arrays(tmp_path / "checkpoint.npz", CHECKPOINT, 1, spec, arrays)
+        with pytest.raises(ValueError, match=message):
+            train(tmp_path, asked, resume=True, progress=False)
+    for spec, message in (
+        ({"step": -1, "seconds": 0}, "step is -1"),
+        ({"step": 0, "seconds": "0"}, "seconds is '0'"),
+        ({"step": 0, "seconds": 0, "state": {"$array": "0"}}, r"checkpoint\.npz holds no state of a learner"),
+    ):
+        write_arrays(tmp_path / "checkpoint.npz", CHECKPOINT, 1, spec, {})
+        with pytest.raises(ValueError, match=message):
+            train(tmp_path, asked, resume=True, progress=False)

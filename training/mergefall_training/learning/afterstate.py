@@ -74,9 +74,12 @@ class Network:
         biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
         sizes = [inputs, *(len(bias) for bias in biases)]
         expected = list(zip(sizes[1:], sizes, strict=False))
-        if not layers or [weight.shape for weight in weights] != expected or sizes[-1] != 1 or len(arrays) % 2:
-            shapes = {name: array.shape for name, array in arrays.items()}
-            raise ValueError(f"a network's arrays are {shapes}; expected layers from {inputs} inputs to one value")
+        fits = layers and [weight.shape for weight in weights] == expected and sizes[-1] == 1 and not len(arrays) % 2
+        if not fits or any(array.dtype != F for array in arrays.values()):
+            found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+            raise ValueError(
+                f"a network's arrays are {found}; expected float32 layers from {inputs} inputs to one value"
+            )
         parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
         here, there = (np.empty(max(sizes), F) for _ in range(2))
         self.kernel = np.array(sizes), np.concatenate(parameters).astype(F), here, there, np.empty(inputs, F)

@@ -221,10 +221,9 @@ class Learner:
         return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
 
     def state(self) -> dict[str, Any]:
-        """All that goes on: games and what they show, network, optimizer, random generator."""
+        """All that goes on: games, network, optimizer, random generator."""
         return {
             "games": self.envs.clone_state(),
-            "observations": self.observations,
             "layers": self.layers.state_dict(),
             "averaged": self.averaged.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -233,8 +232,11 @@ class Learner:
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
         """Go back to what `state` returned after `step` steps."""
-        self.step, self.observations = step, state["observations"]
         self.envs.restore_state(state["games"])
+        self.step, self.observations = step, self.envs.observations()
+        stuck = np.diff(afterstates(self.observations, self.envs.settings).begins) == 0
+        if stuck.any():
+            raise ValueError(f"game {int(stuck.argmax())} is over; expected games that go on")
         self.random.set_state(state["random"])
         self._know(state)
 

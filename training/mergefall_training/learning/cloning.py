@@ -127,8 +127,9 @@ def train(run: Run) -> None:
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         step = checkpoint[0]
-        policy.load_state_dict(checkpoint[1]["policy"])
-        policy.optimizer.load_state_dict(checkpoint[1]["optimizer"])
+        with run.fitting():
+            policy.load_state_dict(checkpoint[1]["policy"])
+            policy.optimizer.load_state_dict(checkpoint[1]["optimizer"])
     rate = sb3.schedule("learning_rate", settings.learning_rate)
     network = {"policy": settings.policy, "policy_kwargs": dict(settings.policy_kwargs or {})}
 

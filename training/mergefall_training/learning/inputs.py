@@ -19,6 +19,7 @@ from mergefall.game2048 import board
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.evaluations import Bcts
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
+from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.settings import Settings
 from mergefall.words import popcount
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 U = np.uint64
 F = np.float32
 INPUTS = "terms, heights, holes, steps; tiles"  # a model knows the inputs that it was made for
+MOST_LINES = LINE_SCORES.size - 1
 _SLOTS = len(Bcts.slots)
 _FIRST_TERM, _TERMS = Bcts.slots.index(Bcts.board_slots[0]), len(Bcts.board_slots)
 SCRATCH = 2 * _SLOTS  # float64 that `write_tetris` may fill
@@ -56,7 +58,8 @@ class Afterstates(NamedTuple):
 def outcome(columns, piece, action, slides, rows, clear_first, after):
     """Play an action on the copy `after` of the columns: (placement, -1 if illegal; lines; whether the game is over).
 
-    Cells above the field are left out of `after`.
+    Cells above the field are left out of `after`. An observation may hold full rows, so that more go than one piece can
+    complete: they pay as the most that it can.
     """
     placement = rest_of(columns, piece, action, slides)
     if placement < 0:
@@ -67,7 +70,7 @@ def outcome(columns, piece, action, slides, rows, clear_first, after):
     lines, _, over = place(after, piece, rotation, column, y, rows, clear_first)
     for c in range(columns.size):
         after[c] &= field_mask(rows)
-    return placement, lines, over
+    return placement, min(lines, MOST_LINES), over
 
 
 @kernel

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer
+from mergefall.checks import integer, typed
 from mergefall_baselines import Player
-from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.network import Network, touched_entries
 from mergefall_baselines.game2048.ntuple import NTuple
 from numpy.typing import NDArray
 
@@ -65,8 +65,9 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
     _, state, _ = read_checkpoint(folder)
     if not len(state["coherence"]) or len(state["touched"]) != -(-network.weights.size // 8):
         raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
+    touched = touched_entries(state["touched"], network.weights.size)
     adjusted = np.zeros(network.weights.size, dtype=np.float32)
-    adjusted[np.unpackbits(state["touched"], count=adjusted.size).view(np.bool_)] = state["coherence"][:, 1]
+    adjusted[touched] = typed("coherence", state["coherence"], np.float32, np.count_nonzero(touched), 2)[:, 1]
     if entries < np.count_nonzero(adjusted):
         least = np.partition(adjusted, -entries)[-entries]
         network.weights[adjusted < least] = 0

@@ -14,10 +14,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from mergefall.checks import choice, integer, known, number
-from mergefall.game2048.packed import line_table
+from mergefall.checks import choice, integer, known, number, typed, within
+from mergefall.game2048.packed import area, line_table
 from mergefall.threads import cores, share
-from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.network import Network, touched_entries
 from mergefall_baselines.game2048.tuples import network_shape
 from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from mergefall_training.learning.runs import Config, Run, read_checkpoint, read_
 
 BACKUPS = ("sample", "expected")
 STARTS = ("new", "restart", "carousel")
+U = np.uint64
+MOST_COUNTED = 1 << 53  # of moves, games and their score: more than any run comes to
 ROUND = 1_000_000  # moves of one thread between two looks at the keyboard, about a second
 
 
@@ -190,9 +192,24 @@ class Learner:
         if len(state["workers"]) != len(self.workers):
             found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
             raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
-        self.step, self._interval = step, state["interval"]
-        self.workers, self.pools = state["workers"], state["pools"]
+        workers = typed("workers", state["workers"], np.uint64, *self.workers.shape)
+        pools = typed("pools", state["pools"], np.uint64, *self.pools.shape)
+        within("workers", workers[:, words.GAMES :], 0, MOST_COUNTED)
+        within("the workers' turns", workers[:, words.TURN], 0, pools.shape[1])
+        within("the pools' counts", pools[:, :, 0], 0, MOST_COUNTED)
+        self._check_afterstates(workers[:, words.START], workers[:, words.START] != 0)
+        self._check_afterstates(pools[:, :, 1:], np.arange(POOL) < pools[:, :, :1])
         self._know(state, self.model.weights.size)
+        self.step, self._interval = step, integer("interval", state["interval"], 0)
+        self.workers, self.pools = workers, pools
+
+    def _check_afterstates(self, boards: NDArray[np.uint64], there: NDArray[np.bool_]) -> None:
+        """A ValueError if games cannot go on from some of these boards: those that are `there`; the others are 0."""
+        cells = area(self.model.shape.rows, self.model.shape.cols)  # the lowest bit of each
+        tiles = (boards | boards >> U(1) | boards >> U(2) | boards >> U(3)) & cells
+        wrong = (boards & ~(cells * U(15)) != 0) | (tiles == cells) | ((boards != 0) != there)
+        if wrong.any():
+            raise ValueError(f"a game starts from {int(boards[wrong][0]):#x}; expected a board with an empty cell")
 
     def warm_start(self) -> None:
         """If told so, begin with the weights and coherence of another run; a ValueError if they do not fit."""
@@ -212,11 +229,13 @@ class Learner:
 
     def _know(self, state: Mapping[str, Any], entries: int) -> None:
         """Take over the first `entries` weights and their coherence from a state."""
-        touched = np.unpackbits(state["touched"], count=entries).view(np.bool_)
-        self.model.weights[:entries][touched] = state["weights"]
+        touched = touched_entries(state["touched"], entries)
+        count = int(np.count_nonzero(touched))
+        self.model.weights[:entries][touched] = typed("weights", state["weights"], np.float32, count)
         if len(state["coherence"]):
+            coherence = typed("coherence", state["coherence"], np.float32, count, 2)
             self.coherence = np.zeros(2 * self.model.weights.size, dtype=np.float32)
-            self.coherence.reshape(-1, 2)[:entries][touched] = state["coherence"]
+            self.coherence.reshape(-1, 2)[:entries][touched] = coherence
 
 
 def check(config: Config, device: str = "auto") -> None:

@@ -37,7 +37,8 @@ def train_in_rounds(run: Run, learner: Learner, begin: Callable[[], None] = lamb
     if checkpoint is None:
         begin()
     else:
-        learner.restore(*checkpoint)
+        with run.fitting():
+            learner.restore(*checkpoint)
     logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
     figures: dict[str, float] = {}
     with training_progress(run) as show:

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Literal
 
-from mergefall import __version__
+from mergefall import __version__, checks
 from mergefall.checks import choice, id_of_file, integer
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
@@ -188,6 +188,15 @@ class Run:
         self._curve.truncate(sum(len(line) + 1 for line in lines))
         return None if state is None else (step, state)
 
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """While a learner takes over the checkpoint: whatever does not fit is a ValueError that names the file."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+            told = error if isinstance(error, ValueError) else repr(error)
+            raise ValueError(f"{self.folder / 'checkpoint.npz'} does not fit the run: {told}") from error
+
 
 @contextmanager
 def open_run(
@@ -281,8 +290,13 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
 
 def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
     """(step, state, seconds) of the last checkpoint of the run in a folder: when it was, and what goes on from it."""
-    spec, arrays, _ = read_arrays(Path(folder) / "checkpoint.npz", CHECKPOINT, VERSION)
-    return spec["step"], unflatten(spec["state"], arrays), spec["seconds"]
+    path = Path(folder) / "checkpoint.npz"
+    spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
+    step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
+    try:
+        return step, unflatten(spec["state"], arrays), seconds
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no state of a learner: {error!r}") from error
 
 
 def read_curve(folder: str | os.PathLike[str]) -> list[Point]:

@@ -76,8 +76,9 @@ def train(run: Run) -> None:
     model, envs = build(run.config, run.device)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
-        envs.restore(checkpoint[1]["envs"])
-        restore(model, checkpoint[1]["model"])
+        with run.fitting():
+            envs.restore(checkpoint[1]["envs"])
+            restore(model, checkpoint[1]["model"])
     elif run.config.hyperparameters.get("warm_start"):
         warm_start(model, run.config)
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
@@ -308,13 +309,15 @@ def restore(model: Any, found: Mapping[str, Any]) -> None:
     model.ep_info_buffer, model.ep_success_buffer = deque(found["episodes"], model._stats_window_size), deque()
     if "replay" in found:
         buffer, kept = model.replay_buffer, found["replay"]
-        buffer.pos, buffer.full = kept["pos"], kept["full"]
+        buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
         for name, part in _arrays_of(buffer).items():
             for key, array in _items(part):
                 stored = kept["arrays"][name] if key is None else kept["arrays"][name][key]
                 array[: len(stored)] = stored
     generators = found["random"]
     random.setstate(generators["python"])
+    # NumPy believes the place in its words, and reads wherever that is.
+    integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)
     np.random.set_state(generators["numpy"])  # noqa: NPY002
     torch.set_rng_state(generators["torch"])
     if generators["cuda"] and torch.cuda.is_available():

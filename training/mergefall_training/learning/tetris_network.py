@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from mergefall.checks import known
 from mergefall.tetris.evaluations.linear import linear
 from mergefall.tetris.settings import Settings
 from mergefall_baselines import Player
@@ -41,9 +42,13 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: i
     rules = Settings(**{name: kwargs[name] for name in ("cols", "rows", "pieces", "randomizer")})
     shape = shape_of(network.get("blocks"), network.get("features"), rules)
     places, found = (arrays.get(name, np.empty(0)) for name in ("places", "weights"))
-    if places.dtype != np.uint32 or places.shape != found.shape or places.max(initial=0) >= shape.size:
-        has = f"{places.dtype}{list(places.shape)} and {found.dtype}{list(found.shape)}"
-        raise ValueError(f"a model's places and weights are {has}; expected those of {shape.size} entries")
+    known("a model of td", arrays, ("places", "weights"))
+    fits = places.dtype == np.uint32 and found.dtype == np.float32 and places.ndim == 1 and places.shape == found.shape
+    if not fits or places.max(initial=0) >= shape.size or (places[1:] <= places[:-1]).any():
+        has = f"{places.dtype}{list(places.shape)} up to {places.max(initial=0)} and {found.dtype}{list(found.shape)}"
+        raise ValueError(
+            f"a model's places and weights are {has}; expected rising uint32[n] below {shape.size} and float32[n]"
+        )
     weights = np.zeros(shape.size, dtype=np.float32)
     weights[places] = found
     evaluation: Network = network_class(shape)(weights)

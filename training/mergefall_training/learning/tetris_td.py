@@ -25,10 +25,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, known, number
+from mergefall.checks import integer, known, number, typed, within
 from mergefall.kernels import kernel, unowned
-from mergefall.tetris import game
+from mergefall.tetris import batch, game
 from mergefall.tetris.evaluations import MEMO
+from mergefall.tetris.evaluations.linear import FEATURES
 from mergefall.tetris.field import place
 from mergefall.tetris.placements import column_of, rotation_of, row_of
 from mergefall.threads import cores, share
@@ -182,7 +183,7 @@ class Learner:
         rules = TetrisPlayer.rules_of(config.env_id, kwargs)  # a ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; td takes no reward but lines, and no shaping")
-        self.shape = shape_of(h.blocks, h.features, rules)
+        self.rules, self.shape = rules, shape_of(h.blocks, h.features, rules)
         threads = h.threads or cores()
         self.weights = np.zeros(self.shape.size, dtype=F)
         self.coherence = np.zeros(2 * self.shape.size if h.coherence else 0, dtype=F)
@@ -258,14 +259,37 @@ class Learner:
         if len(state["workers"]) != len(self.workers):
             found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
             raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
-        self.step, self._interval = step, state["interval"]
-        self.states, self.workers = state["states"], state["workers"]
-        self.weights[state["places"]] = state["weights"]
-        if len(state["coherence"]):
-            self.coherence.reshape(-1, 2)[state["places"]] = state["coherence"]
-        for path, kept in zip(self.paths, state["paths"], strict=True):
-            for array, first in zip(path, kept, strict=True):
-                array[: len(first)] = first
+        workers = typed("workers", state["workers"], np.int64, len(self.workers), WORDS)
+        within("workers", workers, 0, int(game.MOST_COUNTED))
+        within("the workers' counts of placements", workers[:, COUNT], 0, self.hyperparameters.n_steps)
+        states = self.rules.restored(state["states"], self.states)
+        if (over := batch.over(states)).any():
+            raise ValueError(f"game {int(over.argmax())} is over; expected games that go on")
+        used = typed("places", state["places"], np.intp, None)
+        within("places", used, 0, self.shape.size - 1)
+        weights = typed("weights", state["weights"], F, len(used))
+        coherence = typed("coherence", state["coherence"], F, len(used) if self.coherence.size else 0, 2)
+        for path, kept, count in zip(self.paths, state["paths"], workers[:, COUNT], strict=True):
+            self._take_path(path, kept, int(count))
+        self.step, self._interval = step, integer("interval", state["interval"], 0)
+        self.states, self.workers = states, workers
+        self.weights[used] = weights
+        if self.coherence.size:
+            self.coherence.reshape(-1, 2)[used] = coherence
+
+    def _take_path(self, path: Any, kept: Any, count: int) -> None:
+        """Take over the placements that a worker has in its hands; a ValueError if they are no such."""
+        places, factors, counts = kept
+        slots = [FEATURES.index(name) for name in self.shape.features]  # a placement's first places
+        typed("a path's places", places, np.uint32, count, self.shape.lookups)
+        within("a path's places", places, 0, self.shape.size - 1)
+        if (places[:, : len(slots)] != slots).any():
+            raise ValueError(f"a path's first places are {places[:, : len(slots)].tolist()}; expected {slots} in each")
+        typed("a path's factors", factors, np.float64, count, len(slots))
+        typed("a path's counts", counts, np.int64, count)
+        within("a path's counts", counts, len(slots) + 1, self.shape.lookups)
+        for array, first in zip(path, kept, strict=True):
+            array[:count] = first
 
 
 def check(config: Config, device: str = "auto") -> None:
