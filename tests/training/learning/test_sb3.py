@@ -333,9 +333,7 @@ def test_parameters_of_another_dtype_are_refused(tmp_path):
         policy = sb3.build(run)[0].policy
     arrays = sb3.parameters_of(policy)
     sb3.set_parameters(policy, arrays)
-    with pytest.raises(
-        ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "
-    ):
+    with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):
         sb3.set_parameters(policy, {name: array.astype(np.float64) for name, array in arrays.items()})
 
 
