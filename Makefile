@@ -20,8 +20,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
-lint: setup  ## style and types
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright --pythonpath $(BIN)/python
+lint: setup  ## style, layers and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: setup  ## speed: ratios against other projects, measured in one run (they get an environment of their own)
 	$(BIN)/python tests/benchmarks/bench.py

@@ -6,9 +6,9 @@ from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.player import Player, Trajectory, play_in_env
-from mergefall_baselines.registry import make, players, register, shipped
+from mergefall_baselines.registry import make, players, register
+from mergefall_baselines.tetris import expectimax as tetris_searches
 from mergefall_baselines.tetris import greedy as tetris_greedy
-from mergefall_baselines.tetris import players as tetris_searches
 from mergefall_baselines.tetris import quintris as tetris_quintris
 from mergefall_baselines.tetris import simple as tetris_simple
 
@@ -22,9 +22,6 @@ register("2048/minimax", Minimax)
 register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
 register("2048/ntuple", NTuple)
-register(
-    "2048/maskable-ppo", shipped("2048-maskable-ppo.npz", "MaskablePPO after 3 million steps, shaped by nneonneo.")
-)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)
@@ -35,14 +32,4 @@ register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of
 register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
 register("tetris/two-tetrad", tetris_searches.TwoTetrad)
 register("tetris/expectimax", tetris_searches.Expectimax)
-register("tetris/afterstate", shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."))
-register("tetris/dqn", shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."))
-register("tetris/cross-entropy", shipped("tetris-cross-entropy.npz", "Weights learnt by cross-entropy on 10×10."))
-register(
-    "tetris/sz-afterstate", shipped("tetris-sz-afterstate.npz", "Afterstate learning from S and Z alone, no search.")
-)
-register(
-    "tetris/sz-cross-entropy",
-    shipped("tetris-sz-cross-entropy.npz", "Expectimax 2 by weights that were learnt for it from S and Z alone."),
-)
 register("quintris/expectimax", tetris_quintris.Quintris)

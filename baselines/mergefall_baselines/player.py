@@ -57,7 +57,7 @@ class Trajectory:
     ``actions`` is uint8[length] (uint16 where the action space is larger), ``figures`` holds the game's true figures
     at the end, as in the environment's ``info`` (2048: ``score``, ``max_tile``; Tetris: ``score``, ``lines``,
     ``pieces``), ``terminated`` is False where a cap ended the episode. Where a game is longer than a player keeps
-    actions of (Tetris: `mergefall_baselines.tetris.base.KEPT`), ``actions`` are the first and ``length`` counts all.
+    actions of (Tetris: `mergefall_baselines.tetris.player.KEPT`), ``actions`` are the first and ``length`` counts all.
     """
 
     seed: int

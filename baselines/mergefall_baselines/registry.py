@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from gymnasium.error import DependencyNotInstalled
-
 from mergefall_baselines.player import Player
+
+ENTRY_POINTS = "mergefall.players"
 
 _FACTORIES: dict[str, Callable[..., Player]] = {}
 
@@ -61,39 +62,27 @@ def factory_of(name: str) -> Callable[..., Player]:
     """What makes the player: its signature holds the options, its docstring says what it does."""
     if name in _FACTORIES:
         return _FACTORIES[name]
-    if Path(name).exists():
-        return partial(_agent, name)
-    raise ValueError(
-        f"there is no player {name!r}; there are {', '.join(sorted(_FACTORIES))}, and paths of trained agents"
-    )
+    for provider in _providers():
+        if name in provider.PLAYERS:
+            return provider.PLAYERS[name]
+        if hasattr(provider, "player_at") and Path(name).exists():
+            return partial(provider.player_at, name)
+    raise ValueError(f"there is no player {name!r}; there are {', '.join(players())}, and paths of trained agents")
 
 
-def shipped(file: str, what: str) -> Callable[..., Player]:
-    """What makes a trained agent that comes with `mergefall_training`; `what` says in a line which one it is."""
+@cache
+def _providers() -> list[Any]:
+    """The modules that installed distributions name in the entry-point group `mergefall.players`.
 
-    def factory(checksum: str | None = None, **options: Any) -> Player:
-        agents = _agents(file)
-        return agents.agent(str(agents.SHIPPED / file), checksum=checksum, **options)
-
-    factory.__doc__ = what
-    return factory
-
-
-def _agent(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
-    """The trained agent in a run folder (its `best` or its `last` model) or in a model file; `options` are its own."""
-    return _agents(path).agent(path, model, checksum, **options)
-
-
-def _agents(path: str) -> Any:
-    """The module that makes trained agents; where it is missing, the error says how to get it."""
-    try:
-        from mergefall_training.learning import agents  # the one import from outside: a path is a convenience
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        raise DependencyNotInstalled(f'{path} needs {missing}; pip install "mergefall[train]" brings it') from error
-    return agents
+    Such a module has `PLAYERS`, a mapping of names to factories as `register` takes them, and may have
+    ``player_at(path, **options)``, which makes the player that a path stands for.
+    """
+    return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
 
 
 def players() -> dict[str, str]:
-    """The registered players: name -> what it is, in one line."""
-    return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in sorted(_FACTORIES.items())}
+    """All players by name, those of other distributions included: name -> what it is, in one line."""
+    factories = dict(_FACTORIES)
+    for provider in _providers():
+        factories |= provider.PLAYERS
+    return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in sorted(factories.items())}

@@ -10,17 +10,19 @@ import gymnasium as gym
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an id's single and batched environment are, and the arguments that make it what it is."""
+    """Where an id's single and batched environment are, its game's name, and the arguments that the id fixes."""
 
+    game: str
     single: str
     batched: str
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-_TETRIS = "mergefall.tetris.env:TetrisEnv", "mergefall.tetris.vector_env:TetrisVectorEnv"
+_TETRIS = "tetris", "mergefall.tetris.env:TetrisEnv", "mergefall.tetris.vector_env:TetrisVectorEnv"
 
 ENVIRONMENTS = {
     "mergefall/Game2048-v0": Entry(
+        game="2048",
         single="mergefall.game2048.env:Game2048Env",
         batched="mergefall.game2048.vector_env:Game2048VectorEnv",
     ),

@@ -87,7 +87,7 @@ def squashed(value, offset, scale, bends):
 class Shaping:
     """A potential of one game's states and a discount: what each step pays besides its reward.
 
-    Subclasses know the game. `settings.shaping(options)` of an environment makes one.
+    Subclasses know the game. `rules.shaping(options)` of an environment makes one.
     """
 
     potential: WeightedSum
@@ -97,12 +97,14 @@ class Shaping:
     offset: float
 
     @classmethod
-    def read(cls, options: Any, rows: int, cols: int) -> Self:
-        """The shaping that options ask for on boards of a size; a ValueError names what is wrong with them.
+    def read(cls, options: Any, rows: int, cols: int) -> Self | None:
+        """The shaping that options ask for on boards of a size, None for None; a ValueError names what is wrong.
 
         `options` maps `potential`, a name or a mapping of it and weights, and perhaps some of the other fields; those
         left out or None are as the table says, `gamma` is 0.99.
         """
+        if options is None:
+            return None
         if not isinstance(options, Mapping):
             raise ValueError(f"shaping is {options!r}; expected a mapping with a potential's name as 'potential'")
         names = [field.name for field in fields(cls)]
@@ -206,7 +208,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, **options)
         gym.Wrapper.__init__(self, env)
         self._game: Any = env.unwrapped
-        self.shaping = _settings_of(self._game).shaping(options)
+        self.shaping = _read(self._game, options)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
@@ -244,7 +246,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         self._games: Any = env.unwrapped
         self._native = isinstance(self._games, GameVectorEnv)
         inner = getattr(self._games, "envs", None)
-        self.shaping = _settings_of(inner[0].unwrapped if inner else self._games).shaping(options)
+        self.shaping = _read(inner[0].unwrapped if inner else self._games, options)
         self._mode = env.metadata["autoreset_mode"]
         if self._mode is AutoresetMode.SAME_STEP and env.observation_space != self._games.observation_space:
             raise ValueError("autoreset_mode is 'SameStep'; expected shaping within wrappers that change observations")
@@ -283,8 +285,8 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         return self.shaping.of_states(states)
 
 
-def _settings_of(game: Any) -> Any:
-    settings = getattr(game, "settings", None)
-    if not hasattr(settings, "shaping"):
+def _read(game: Any, options: Mapping[str, Any]) -> Any:
+    """The shaping that options ask for, of an environment's own kind."""
+    if not hasattr(game, "shaping_type"):
         raise ValueError(f"environment is {game!r}; expected one of mergefall, or a native or Sync batch of them")
-    return settings
+    return game.shaping_type.read(options, game.rules.rows, game.rules.cols)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -12,11 +12,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.threads import cores, share
 from mergefall.words import stream_from_seed
-
-STREAM = 0  # the word of a state that is the random stream, in every game
 
 
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
@@ -27,7 +26,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     says how games begin, what they show, and how a part of the batch is stepped.
     """
 
-    settings: Any
+    rules: Any
+    shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
     shaping: Any  # `mergefall.shaping.Shaping`, or None
     _states: NDArray[np.uint64]
     _pool: NDArray[Any]  # starts to draw from
@@ -37,7 +37,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         raise NotImplementedError
 
     def _begin(self, which: NDArray[np.int64], start: Any) -> None:
-        """Begin the games with these indices anew: from `start` (`settings.start`), or for None as `_pool` says."""
+        """Begin the games with these indices anew: from `start` (`rules.start`), or for None as `_pool` says."""
         raise NotImplementedError
 
     def _look(self, which: NDArray[np.int64], seen: Any) -> None:
@@ -58,7 +58,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
 
     def _set_up(
         self,
-        settings: Any,
+        rules: Any,
         shaping: Mapping[str, Any] | None,
         metadata: dict[str, Any],
         num_envs: int,
@@ -74,8 +74,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         modes = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
-        self.settings = settings
-        self.shaping = settings.shaping(shaping)
+        self.rules = rules
+        self.shaping = self.shaping_type.read(shaping, rules.rows, rules.cols)
         self.num_envs = integer("num_envs", num_envs, 1)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
@@ -85,12 +85,12 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = settings.observation_space()
-        self.single_action_space = settings.action_space()
+        self.single_observation_space = rules.observation_space()
+        self.single_action_space = rules.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._pool = settings.pool(None)
-        self._states = settings.new_states(self.num_envs)
+        self._pool = rules.pool(None)
+        self._states = rules.new_states(self.num_envs)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # episodes that the last step ended
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
@@ -107,7 +107,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         """
         options = dict(options or {})
         mask = self._checked_mask(options.pop("reset_mask", None))
-        start = self.settings.start(options)
+        start = self.rules.start(options)
         for i, one in enumerate(self._seeds(seed)):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
@@ -201,7 +201,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         highest = int(self.single_action_space.n) - 1  # pyright: ignore[reportAttributeAccessIssue]
         if values.view(np.uint64).max() > highest:
             i = int(np.argmax(values.view(np.uint64) > highest))
-            raise ValueError(f"action of game {i} is {actions[i]}; expected {self.settings.actions_text()}")
+            raise ValueError(f"action of game {i} is {actions[i]}; expected {self.rules.actions_text()}")
         return values
 
     def _checked_mask(self, mask: Any) -> NDArray[np.bool_]:
@@ -231,7 +231,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         An entry `{}` is an ordinary start; None or an empty list ends it. Holds through autoreset; options given to
         `reset` go first.
         """
-        self._pool = self.settings.pool(pool)
+        self._pool = self.rules.pool(pool)
 
     def beginning(self) -> NDArray[np.bool_]:
         """Which games the next step begins anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""

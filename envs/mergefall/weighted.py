@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -84,3 +85,39 @@ def from_spec(base: Any, known: Mapping[str, Any], spec: Any) -> Any:
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"no {base.kind} {name!r}; there are {', '.join(known)}")
     return read_options(type(known[name]), options)
+
+
+# -- weights by name, of a heuristic as JSON --------------------------------------------------------------------------
+
+
+def weights_of(spec: Any, path: str = "") -> dict[str, float]:
+    """The weights in a heuristic written as JSON: the numbers that have a name, by their paths.
+
+    >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
+    {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
+    >>> weights_of({"name": "two-tetrad", "f1": 40.0, "f8": 20.0, "reading": "chosen"})
+    {'f1': 40.0, 'f8': 20.0}
+    """
+    found: dict[str, float] = {}
+    for name, value in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
+        if isinstance(value, Mapping | list | tuple):
+            found |= weights_of(value, f"{path}{name}.")
+        elif isinstance(spec, Mapping) and isinstance(value, int | float) and not isinstance(value, bool):
+            found[f"{path}{name}"] = float(value)
+    return found
+
+
+def with_weights(spec: Any, weights: dict[str, float]) -> Any:
+    """The heuristic written as JSON with other weights.
+
+    >>> with_weights({"name": "nneonneo", "sum": -11.0}, {"sum": -12.0})
+    {'name': 'nneonneo', 'sum': -12.0}
+    """
+    changed = copy.deepcopy(spec)
+    for path, weight in weights.items():
+        *parents, name = path.split(".")
+        owner = changed
+        for parent in parents:
+            owner = owner[int(parent) if isinstance(owner, list) else parent]
+        owner[name] = weight
+    return changed

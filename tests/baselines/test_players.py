@@ -12,7 +12,7 @@ from mergefall.kernels import kernel
 from mergefall.weighted import LARGEST
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register
-from mergefall_baselines.game2048.base import Player2048
+from mergefall_baselines.game2048.player import Player2048
 from mergefall_baselines.player import NotFiniteError
 
 ENV = "mergefall/Game2048-v0"

@@ -18,10 +18,10 @@ import subprocess
 import time
 from collections.abc import Iterable
 
-from mergefall_training.learning import ntuple_td
-from mergefall_training.learning.ntuple_kernels import GAMES, MOVES
-from mergefall_training.learning.ntuple_td import Learner
-from mergefall_training.learning.runs import Config
+from mergefall_training.learn.ntuple import train as ntuple_td
+from mergefall_training.learn.ntuple.kernels import GAMES, MOVES
+from mergefall_training.learn.ntuple.train import Learner
+from mergefall_training.learn.run import Config
 
 FIRST, LAST = 4000, 12000  # games: before, all threads learn the same few entries
 PATTERNS = "012345 456789 012456 45689a"

@@ -14,8 +14,8 @@ import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np
 from mergefall_baselines import make
-from mergefall_baselines.wrappers import regret
 from mergefall_training.cli import parse_options
+from mergefall_training.wrappers import regret
 
 
 def main() -> None:

@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from mergefall_baselines import make
-from mergefall_training.learning.playing import play_together
-from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import read_curve, train
-from mergefall_training.learning.starts import collect_starts
-from mergefall_training.records import write_whole
-from mergefall_training.workers import task
+from mergefall_training.files import write_whole
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import read_curve, train
+from mergefall_training.play.batched import play_together
+from mergefall_training.play.workers import task
+from mergefall_training.wrappers import collect_starts, wrapped
 
 ENV = "mergefall/Game2048-v0"
 TEACHER = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
@@ -55,7 +56,8 @@ def result(folder: Path, games: int) -> dict[str, float]:
     path = folder / f"result-{games}.json"
     if not path.exists():
         job = task(make(str(folder), model="last"), ENV, {}, None)
-        found = {"plain": play_together(job, range(games)), "adversary": play_together(job, range(games), [MINIMIZER])}
+        against = partial(wrapped, specs=[MINIMIZER])
+        found = {"plain": play_together(job, range(games)), "adversary": play_together(job, range(games), against)}
         means = {name: float(np.mean([episode.score for episode in played])) for name, played in found.items()}
         write_whole(path, json.dumps(means | {"seconds": read_curve(folder)[-1].seconds}).encode())
     return json.loads(path.read_text())

@@ -67,7 +67,7 @@ def stable_baselines(size, env_id, native):
     import gymnasium as gym
     import mergefall  # noqa: F401
     import numpy as np
-    from mergefall_training.learning.vec_env import make_vec_env
+    from mergefall_training.learn.sb3.vec_env import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     envs = make_vec_env(env_id, size) if native else DummyVecEnv([lambda: gym.make(env_id)] * size)

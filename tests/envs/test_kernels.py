@@ -11,7 +11,7 @@ import mergefall_baselines
 import pytest
 from mergefall.kernels import kernel_files
 from mergefall_baselines.game2048.tuples import network_shape
-from mergefall_training.learning.ntuple_kernels import learning_kernel
+from mergefall_training.learn.ntuple.kernels import learning_kernel
 
 CALLEE = """
 from mergefall.kernels import kernel

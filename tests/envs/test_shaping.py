@@ -11,16 +11,17 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.game2048 import HEURISTICS, board, heuristic
+from mergefall.game2048 import HEURISTICS as OF_2048
+from mergefall.game2048 import board, heuristic
 from mergefall.shaping import CONSTANTS, PotentialShaping, VectorPotentialShaping
-from mergefall.tetris import EVALUATIONS
+from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_baselines import make
 
 from .tools import equal, moves
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL_TETRIS = {"cols": 6, "rows": 8}
-GAMES = [(GAME, name, {}) for name in HEURISTICS] + [(TETRIS, name, SMALL_TETRIS) for name in EVALUATIONS]
+GAMES = [(GAME, name, {}) for name in OF_2048] + [(TETRIS, name, SMALL_TETRIS) for name in OF_TETRIS]
 each_potential = pytest.mark.parametrize(("env_id", "name", "kwargs"), GAMES)
 each_id = pytest.mark.parametrize(
     ("env_id", "potential"),
@@ -38,7 +39,7 @@ OFTEN_ENDS = [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps"
 def potential_of(name, boards, scale=None, squash=None, offset=None):
     """Φ of boards that do not end a game, by the formula, from the public heuristics."""
     boards = np.asarray(boards)
-    h = EVALUATIONS[name].board if name in EVALUATIONS else HEURISTICS[name]
+    h = OF_TETRIS[name].board if name in OF_TETRIS else OF_2048[name]
     h = heuristic({"name": name, "base": 0}) if name == "nneonneo" else h
     usual = CONSTANTS[name]
     if offset is None and name == "tile-order":
@@ -70,8 +71,8 @@ def play(env, seed, illegal=0.2, only_illegal_after=10**9):
     return np.array(boards), np.array(rewards), infos, terminated
 
 
-def test_every_heuristic_and_evaluation_is_a_potential():
-    assert set(CONSTANTS) == {*HEURISTICS, *EVALUATIONS}
+def test_every_heuristic_is_a_potential():
+    assert set(CONSTANTS) == {*OF_2048, *OF_TETRIS}
 
 
 @each_potential
@@ -245,7 +246,7 @@ def test_a_goal_is_a_terminal_state():
 
 def test_boards_beyond_a_word():
     """A tile that no packed board holds: the value goes on in another kernel."""
-    for name in HEURISTICS:
+    for name in OF_2048:
         env = gym.make(GAME, shaping={"potential": name, "gamma": 1}).unwrapped
         before, _ = env.reset(seed=0, options={"board": "32768 32768 4 2/16384 . 8 2/. . . ./. . . 2"})
         after, *_, info = env.step(3)

@@ -167,5 +167,5 @@ def test_a_game_before_its_first_reset_can_be_stepped_as_any_other(randomizer, p
     envs = gym.make_vec(TETRIS, num_envs=1, randomizer=randomizer, pieces=pieces).unwrapped
     envs.restore_state(env.clone_state()[None])
     observations, *_ = envs.step([0])
-    assert observations["piece"][0] in env.settings.piece_set.drawn
+    assert observations["piece"][0] in env.rules.piece_set.drawn
     assert env.step(0)[0]["piece"] == observations["piece"][0]

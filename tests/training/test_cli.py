@@ -8,8 +8,8 @@ from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
-from mergefall_training.records import read_records
-from mergefall_training.watching import Show
+from mergefall_training.play.records import read_records
+from mergefall_training.play.watching import Show
 
 SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
@@ -67,8 +67,8 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["train", "ppo", "--timesteps", "0"], "timesteps is 0"),
         (["train", "ppo", "--seed", "-1"], "seed is -1"),
         (["train", "ppo", "--env-option", "rows=1"], "rows"),
-        (["tune", "2048/random"], "no weights"),
-        (["tune", "2048/greedy", "--step", "0"], "step=0"),
+        (["tune", "weights", "2048/random"], "no weights"),
+        (["tune", "weights", "2048/greedy", "--step", "0"], "step=0"),
         (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
         (["watch", "2048/random", "--fps", "0"], "--fps"),
         (["watch", "nothing.jsonl"], "nothing.jsonl"),
@@ -124,7 +124,7 @@ def test_compare_writes_a_folder(capsys, tmp_path):
 def test_tune_prints_weights_that_the_command_line_takes(capsys, tmp_path):
     out = tmp_path / "trials.jsonl"
     arguments = ["--option", "heuristic=prairie-fire", "--weight", "penalty", "--games", 2, "--finals", 2, "--out", out]
-    printed, _, status = run(capsys, "tune", "2048/greedy", *arguments, *SMALL, "--passes", 1)
+    printed, _, status = run(capsys, "tune", "weights", "2048/greedy", *arguments, *SMALL, "--passes", 1)
     assert status == 0
     assert "N=2, seeds 750000-750001 (the start)" in printed
     best = "heuristic=" + printed.splitlines()[-1]

@@ -12,18 +12,18 @@ from mergefall.checks import id_of_file
 from mergefall_baselines import make
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training import cli, evaluate
-from mergefall_training.climbing import Settings
-from mergefall_training.learning import models
-from mergefall_training.learning.agents import SHIPPED, trained_in
-from mergefall_training.learning.demonstrations import demonstrate, recorded
-from mergefall_training.learning.models import load_model
-from mergefall_training.learning.presets import configure
-from mergefall_training.learning.runs import Config, read_config, read_curve, train
-from mergefall_training.learning.starts import FORMAT, VERSION, collect_starts, load_starts
-from mergefall_training.records import read_records
-from mergefall_training.suites import load_suite
-from mergefall_training.tuning import tune
-from mergefall_training.watching import Show
+from mergefall_training.compare.suite import load_suite
+from mergefall_training.learn import models
+from mergefall_training.learn.agents import SHIPPED, trained_in
+from mergefall_training.learn.clone.demonstrations import demonstrate, recorded
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import Config, read_config, read_curve, train
+from mergefall_training.play.records import read_records
+from mergefall_training.play.watching import Show
+from mergefall_training.tune.climbing import Settings
+from mergefall_training.tune.weights import tune
+from mergefall_training.wrappers.starts import FORMAT, VERSION, collect_starts, load_starts
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 EVIL = f"evilmod:{TETRIS}"

@@ -6,17 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mergefall_training.comparison import compare
-    from mergefall_training.evaluation import Evaluation, evaluate
-    from mergefall_training.suites import load_suite
+    from mergefall_training.play.evaluation import Evaluation, evaluate
 
-__all__ = ["Evaluation", "compare", "evaluate", "load_suite"]
-
-_HOMES = {"Evaluation": "evaluation", "compare": "comparison", "evaluate": "evaluation", "load_suite": "suites"}
+__all__ = ["Evaluation", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for: `mergefall --help` should not wait for compilers and players.
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in __all__:
+        return getattr(import_module(f"{__name__}.play.evaluation"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,61 +1,88 @@
-"""The command ``mergefall``: what it can do, as typed dataclasses; each one's `run` does it.
+"""The command ``mergefall``: each subcommand is a dataclass whose fields are its arguments and whose `run` does it.
 
-Everything heavy is imported where it is used, so that ``--help`` answers at once.
+Heavy imports stay inside the methods, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from mergefall_training.climbing import Settings
+from mergefall_training.tune.climbing import Settings
+
+if TYPE_CHECKING:
+    from mergefall_baselines import Player
 
 Options = tyro.conf.UseAppendAction[list[str]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
+Algorithm = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
+
+GAME2048 = "mergefall/Game2048-v0"
 
 
-@dataclass(frozen=True)
-class Evaluate:
-    """Play many games with one player and print what they show."""
+@dataclass(frozen=True, kw_only=True)
+class InEnvironment:
+    """Arguments of commands that play in an environment."""
+
+    env: str | None = None
+    """Id of the environment; default: the player's, or mergefall/Game2048-v0."""
+    env_option: Options = field(default_factory=list)
+    """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
+    max_episode_steps: int | None = None
+    """Moves (Tetris: pieces) after which a game is cut off; default: no cap."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithPlayer(InEnvironment):
+    """Arguments of commands with a player."""
 
     player: PlayerName
-    """A player's name, as `mergefall players` lists them, or the folder or model file of a trained agent."""
-    episodes: int = 100
-    """How many games."""
+    """Name of a player, as `mergefall players` lists them, or path of a trained agent (run folder or model file)."""
     option: Options = field(default_factory=list)
-    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
-    env: str | None = None
-    """The environment's id; the player's game unless told."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
-    seed: int = 0
-    """The first game's seed; game k is played from seed + k."""
-    workers: int | None = None
-    """Processes that play side by side; one per core unless told."""
-    executor: Literal["processes", "ray"] = "processes"
-    """Where they run: on this machine, or on a Ray cluster (RAY_ADDRESS; else one is started here)."""
-    out: Path | None = None
-    """File to which each game is appended as it ends; the same command on it resumes a run that was stopped."""
+    """Option of the player, NAME=VALUE in YAML; may be repeated."""
 
-    def run(self) -> None:
+    def make_player(self) -> Player:
+        """The player with its options."""
         from mergefall_baselines import make
 
-        from mergefall_training.comparison import print_result
-        from mergefall_training.console import console
-        from mergefall_training.evaluation import evaluate
-        from mergefall_training.results import GameResult, Row
-        from mergefall_training.suites import Entry, Game
+        return make(self.player, **parse_options(self.option))
 
-        env, kwargs = game_of(self.player, self.env, self.env_option)
-        player = make(self.player, **parse_options(self.option))
+    def environment(self) -> tuple[str, dict[str, Any]]:
+        """Id and arguments of the environment to play in."""
+        return env_of(self.player, self.env, self.env_option)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(WithPlayer):
+    """Play many games with one player and print what they show."""
+
+    episodes: int = 100
+    """Number of games."""
+    seed: int = 0
+    """Seed of the first game; game k has seed + k."""
+    workers: int | None = None
+    """Processes that play side by side; default: one per core."""
+    executor: Literal["processes", "ray"] = "processes"
+    """Where they run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
+    out: Path | None = None
+    """File to which each finished game is appended; the same command resumes a stopped run."""
+
+    def run(self) -> None:
+        from mergefall_training.compare.comparison import print_result
+        from mergefall_training.compare.results import ContestResult, Row
+        from mergefall_training.compare.suite import Contest, Contestant
+        from mergefall_training.play.evaluation import evaluate
+        from mergefall_training.progress import console
+
+        env, kwargs = self.environment()
+        player = self.make_player()
         evaluation = evaluate(
             player,
             env,
@@ -68,12 +95,10 @@ class Evaluate:
             executor=self.executor,
         )
         header = evaluation.header
-        entry = Entry(header.player, header.options, header.title, self.episodes)
-        game = Game(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (entry,))
-        print_result(
-            GameResult(game, [Row(entry, evaluation, evaluation.summary(), player.batched and self.executor != "ray")]),
-            console(),
-        )
+        who = Contestant(header.player, header.options, header.title, self.episodes)
+        contest = Contest(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (who,))
+        row = Row(who, evaluation, evaluation.summary(), player.batched and self.executor != "ray")
+        print_result(ContestResult(contest, [row]), console())
 
 
 @dataclass(frozen=True)
@@ -81,53 +106,39 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """`documented`, `prairie-fire`, `tetris`, or a YAML file of one's own; with the extra `train` also `quick`,
-    `maskable-ppo`, `potentials`."""
+    """Name of a suite (`documented`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`, `tetris`), or a
+    YAML file."""
     out: Path | None = None
-    """Folder for episodes, results and plots; results/SUITE unless told. The same command on it resumes."""
+    """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     workers: int | None = None
-    """Processes that play side by side; one per core unless told."""
+    """Processes that play side by side; default: one per core."""
     executor: Literal["processes", "ray"] = "processes"
-    """Where they run: on this machine, or on a Ray cluster (RAY_ADDRESS; else one is started here)."""
+    """Where they run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
 
     def run(self) -> None:
-        from mergefall_training.comparison import compare
+        from mergefall_training.compare.comparison import compare
 
         compare(self.suite, self.out or Path("results", Path(self.suite).stem), self.workers, executor=self.executor)
 
 
-@dataclass(frozen=True)
-class Tune:
-    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts.
+@dataclass(frozen=True, kw_only=True)
+class TuneWeights(WithPlayer):
+    """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts."""
 
-    With an algorithm of `mergefall train` in place of the player: better hyper-parameters than its preset's. That has
-    other options; `mergefall tune maskable-ppo --help` lists them.
-    """
-
-    player: PlayerName
-    """A player's name, as `mergefall players` lists them."""
-    option: Options = field(default_factory=list)
-    """One of the player's options, NAME=VALUE in YAML; may be repeated. The heuristic given here is the start."""
     heuristic: str = "heuristic"
-    """The name of the option that holds what is tuned."""
+    """Name of the player's option that holds the heuristic to tune; its value there is the start."""
     weight: Options = field(default_factory=list)
-    """One of the weights to change, `stages.0.1.penalty` being one within another; may be repeated; all unless told."""
+    """Weight to change, such as `penalty`, or `stages.0.1.penalty` for a nested one; may be repeated; default: all."""
     settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
-    env: str | None = None
-    """The environment's id; the player's game unless told."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
     workers: int = 1
     """Processes that play side by side."""
     out: Path | None = None
-    """File to which each trial is appended as it ends; the same command on it resumes a run that was stopped."""
+    """File to which each trial is appended; the same command resumes a stopped run."""
 
     def run(self) -> None:
-        from mergefall_training.tuning import print_tuning, tune
+        from mergefall_training.tune.weights import print_tuning, tune
 
-        env, kwargs = game_of(self.player, self.env, self.env_option)
+        env, kwargs = self.environment()
         tuning = tune(
             self.player,
             parse_options(self.option),
@@ -143,56 +154,46 @@ class Tune:
         print_tuning(tuning)
 
 
-@dataclass(frozen=True)
-class TunePreset:
-    """Find better hyper-parameters than an algorithm's preset has: training runs, chosen by Optuna.
+@dataclass(frozen=True, kw_only=True)
+class TuneHyperparameters(InEnvironment):
+    """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
 
-    With a player in place of the algorithm: better weights for its heuristic. That has other options; `mergefall tune
-    --help` lists them.
-    """
-
-    algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
+    algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for Tetris `cross-entropy`, `cma-es`."""
     space: Options = field(default_factory=list)
-    """Where to search one of the hyper-parameters, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
+    """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
     `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
-    The others are searched as is usual for the algorithm."""
+    Other hyper-parameters have the algorithm's usual range."""
     set: Options = field(default_factory=list)
-    """One of the preset's hyper-parameters, NAME=VALUE in YAML, which is then not searched; may be repeated."""
-    env: str = "mergefall/Game2048-v0"
-    """The environment's id."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
+    """Hyper-parameter to hold fixed, NAME=VALUE in YAML; may be repeated."""
     timesteps: int | None = None
-    """Steps of each training run, of all its environments together; the preset's unless told."""
+    """Steps of each training run, of all its environments together; default: the preset's."""
     trials: int = 30
-    """The most choices of hyper-parameters to try; the first is the preset's."""
+    """Most choices of hyper-parameters to try; the first is the preset's."""
     seeds: int = 1
-    """Training runs of a trial, from as many seeds."""
+    """Training runs of each trial, each with its own seed."""
     episodes: int = 100
     """Games that each trained agent plays."""
     finalists: int = 3
-    """The best trials, which are trained again, as is the preset."""
+    """Number of best trials that are trained again, as the preset is."""
     finals: int = 3
     """Training runs of each finalist, from fresh seeds."""
     seed: int = 0
-    """Where the choices come from; the first training seed too."""
+    """Seed of the choices, and the first training seed."""
     device: str = "auto"
-    """PyTorch's device; a GPU where there is one, unless told."""
+    """PyTorch's device; `auto`: a GPU if there is one."""
     out: Path | None = None
-    """Folder for the trials and their runs; results/tune-ALGORITHM-ENV unless told. The same command on it resumes."""
+    """Folder for the trials and their runs; default: results/tune-ALGORITHM-ENV. The same command resumes."""
 
     def run(self) -> None:
-        from mergefall_training.learning import import_learning
+        from mergefall_training.learn import import_extra
 
-        searching = import_learning("searching")
+        searching, env = import_extra("mergefall_training.tune.hyperparameters"), self.env or GAME2048
         found = searching.search(
             self.algorithm,
-            self.env,
+            env,
             searching.Settings(self.trials, self.seeds, self.episodes, self.finalists, self.finals, self.seed),
-            out=self.out or Path("results", f"tune-{self.algorithm}-{self.env.rpartition('/')[2]}"),
+            out=self.out or Path("results", f"tune-{self.algorithm}-{env.rpartition('/')[2]}"),
             timesteps=self.timesteps,
             space=parse_options(self.space),
             changed=parse_options(self.set),
@@ -204,44 +205,52 @@ class TunePreset:
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train an agent by the preset for its algorithm and game, but for what is told. Its folder is a player."""
+class Tune:
+    """Find better weights for a heuristic, or better hyper-parameters for a learner."""
 
-    algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
+    search: (
+        Annotated[TuneWeights, tyro.conf.subcommand("weights")]
+        | Annotated[TuneHyperparameters, tyro.conf.subcommand("hyperparameters")]
+    )
+
+    def run(self) -> None:
+        self.search.run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(InEnvironment):
+    """Train an agent from a preset; options override it. The run folder can be used as a player."""
+
+    algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
     `cross-entropy`, `cma-es`."""
-    env: str = "mergefall/Game2048-v0"
-    """The environment's id."""
     preset: str | None = None
-    """Another preset than the usual one: `2min`, `20min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
+    """Preset other than the usual one: `2min`, `20min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
     set: Options = field(default_factory=list)
-    """One of the preset's hyper-parameters, NAME=VALUE in YAML; may be repeated."""
+    """Hyper-parameter to change, NAME=VALUE in YAML; may be repeated."""
     timesteps: int | None = None
-    """Steps of all environments together; the preset's unless told."""
+    """Steps of all environments together; default: the preset's."""
     seed: int = 0
-    """The run's: different ones share neither games nor first weights."""
+    """Training seed; runs with different seeds share neither games nor initial weights."""
     interval: int | None = None
-    """Steps between evaluations, each with a checkpoint; a twentieth of the run unless told."""
+    """Steps between evaluations, each of which writes a checkpoint; default: a twentieth of the run."""
     episodes: int = 30
     """Games of each evaluation."""
     device: str = "auto"
-    """PyTorch's device; a GPU where there is one, unless told."""
+    """PyTorch's device; `auto`: a GPU if there is one."""
     resume: bool = False
-    """Continue the run in the folder from its last checkpoint. Fails if there is no run."""
+    """Continue the run in the folder from its last checkpoint; fails if there is no run."""
     out: Path | None = None
-    """The run's folder; runs/ALGORITHM-ENV-SEED unless told."""
+    """Run folder; default: runs/ALGORITHM-ENV-SEED."""
 
     def run(self) -> None:
-        from mergefall_training.learning.presets import configure
-        from mergefall_training.learning.runs import train
+        from mergefall_training.learn.presets import configure
+        from mergefall_training.learn.run import train
 
+        env = self.env or GAME2048
         config = configure(
             self.algorithm,
-            self.env,
+            env,
             env_kwargs=parse_options(self.env_option),
             max_episode_steps=self.max_episode_steps,
             changed=parse_options(self.set),
@@ -251,7 +260,7 @@ class Train:
             seed=self.seed,
             preset=self.preset,
         )
-        folder = self.out or Path("runs", f"{self.algorithm}-{self.env.rpartition('/')[2]}-{self.seed}")
+        folder = self.out or Path("runs", f"{self.algorithm}-{env.rpartition('/')[2]}-{self.seed}")
         run = train(folder, config, resume=self.resume, device=self.device)
         best = max(run.points, key=lambda point: point.mean)
         figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
@@ -260,19 +269,19 @@ class Train:
 
 @dataclass(frozen=True)
 class Pack:
-    """Write a run's n-tuple network to a file of its own, rounded and compressed: `2048/ntuple` plays it."""
+    """Write a run's n-tuple network to one small file, rounded and compressed; `2048/ntuple` plays it."""
 
     run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The run's folder, or a model file."""
+    """Run folder, or model file."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """The file to write, such as network.npz."""
+    """File to write, such as network.npz."""
     bits: int = 10
-    """Of each entry, 2 to 16, in even steps up to its table's largest; 32 leaves them as they are."""
+    """Bits of each entry, 2 to 16, in even steps up to the table's largest entry; 32: not rounded."""
     entries: int | None = None
-    """Keep only so many entries, those that the run adjusted most; all unless told."""
+    """Number of entries to keep, those that the run adjusted most; default: all."""
 
     def run(self) -> None:
-        from mergefall_training.learning.ntuple import network_of, prune
+        from mergefall_training.learn.ntuple.player import network_of, prune
 
         network = network_of(self.run_folder)
         if self.entries is not None:
@@ -282,37 +291,25 @@ class Pack:
         print(f"{self.file}: {network.touched().sum():,} entries, {size:,} bytes, checksum {checksum[:16]}")
 
 
-@dataclass(frozen=True)
-class Demonstrate:
+@dataclass(frozen=True, kw_only=True)
+class Demonstrate(WithPlayer):
     """Write a player's games as a Minari dataset, to learn from."""
 
-    player: PlayerName
-    """A player's name, as `mergefall players` lists them."""
     episodes: int = 100
-    """How many games."""
-    option: Options = field(default_factory=list)
-    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
-    env: str | None = None
-    """The environment's id; the player's game unless told."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
+    """Number of games."""
     seed: int = 1_000_000
-    """The first game's seed; those below a million are for evaluations."""
+    """Seed of the first game; seeds below a million are for evaluations."""
     dataset: str | None = None
-    """The dataset's name, such as NAMESPACE/NAME-v0; mergefall/ENVIRONMENT/PLAYER-v0 unless told."""
+    """Name of the dataset, such as NAMESPACE/NAME-v0; default: mergefall/ENVIRONMENT/PLAYER-v0."""
     workers: int | None = None
-    """Processes that play side by side; one per core unless told."""
+    """Processes that play side by side; default: one per core."""
 
     def run(self) -> None:
-        from mergefall_baselines import make
+        from mergefall_training.learn import import_extra
 
-        from mergefall_training.learning import import_learning
-
-        env, kwargs = game_of(self.player, self.env, self.env_option)
-        name = import_learning("demonstrations").demonstrate(
-            make(self.player, **parse_options(self.option)),
+        env, kwargs = self.environment()
+        name = import_extra("mergefall_training.learn.clone.demonstrations").demonstrate(
+            self.make_player(),
             env,
             self.episodes,
             dataset=self.dataset,
@@ -324,31 +321,24 @@ class Demonstrate:
         print(f"minari.load_dataset({name!r})")
 
 
-@dataclass(frozen=True)
-class Watch:
-    """Watch a player play one game, in the terminal, in a window, or as a video file."""
+@dataclass(frozen=True, kw_only=True)
+class Watch(WithPlayer):
+    """Watch a player play one game: in the terminal, in a window, or as a video file.
 
-    player: PlayerName
-    """A player's name, or a file that `mergefall evaluate --out` wrote: its player then plays its game again."""
-    option: Options = field(default_factory=list)
-    """One of the player's options, NAME=VALUE in YAML; may be repeated."""
-    env: str | None = None
-    """The environment's id; the player's game unless told."""
-    env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
-    max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which the game is cut off."""
+    PLAYER may also be a file that `mergefall evaluate --out` wrote: its player then plays a recorded game again.
+    """
+
     seed: int = 0
-    """The game's seed."""
+    """Seed of the game."""
     render_mode: Literal["ansi", "human"] = "ansi"
-    """In the terminal, or in a window."""
+    """`ansi`: in the terminal; `human`: in a window."""
     fps: float = 8
     """Moves shown per second."""
     video: Path | None = None
-    """Write a film instead: a .mp4 or .gif file."""
+    """Write a video instead: a .mp4 or .gif file."""
 
     def run(self) -> None:
-        from mergefall_training.watching import Show
+        from mergefall_training.play.watching import Show
 
         if self.fps <= 0:
             raise ValueError(f"--fps {self.fps}: expected more than 0")
@@ -358,7 +348,7 @@ class Watch:
                 raise ValueError(f"{self.player} says who plays what; leave out options, environment and cap")
             show = Show.recorded(path, self.seed)
         else:
-            env, kwargs = game_of(self.player, self.env, self.env_option)
+            env, kwargs = self.environment()
             show = Show.of(self.player, parse_options(self.option), env, kwargs, self.max_episode_steps, self.seed)
         if self.video is not None:
             show.film(self.video, self.fps)
@@ -370,19 +360,19 @@ class Watch:
 
 @dataclass(frozen=True)
 class Play:
-    """Play a game yourself, with the arrow keys or W A S D; Q ends it."""
+    """Play a game yourself, with the arrow keys or W A S D; Q quits."""
 
-    env: Annotated[str, tyro.conf.Positional] = "mergefall/Game2048-v0"
-    """The environment's id."""
+    env: Annotated[str, tyro.conf.Positional] = GAME2048
+    """Id of the environment."""
     env_option: Options = field(default_factory=list)
-    """One of the environment's arguments, NAME=VALUE in YAML; may be repeated."""
+    """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
     seed: int | None = None
-    """The game's seed; a new game each time unless told."""
+    """Seed of the game; default: a new game each time."""
     render_mode: Literal["ansi", "human"] = "ansi"
-    """In the terminal, or in a window."""
+    """`ansi`: in the terminal; `human`: in a window."""
 
     def run(self) -> None:
-        from mergefall_training.watching import play_in_terminal, play_in_window
+        from mergefall_training.play.watching import play_in_terminal, play_in_window
 
         play = play_in_terminal if self.render_mode == "ansi" else play_in_window
         play(self.env, parse_options(self.env_option), self.seed)
@@ -390,46 +380,77 @@ class Play:
 
 @dataclass(frozen=True)
 class Players:
-    """List the players, with their options and the defaults of these."""
+    """List the players with their options and defaults."""
 
     def run(self) -> None:
-        from mergefall_training.console import console
-        from mergefall_training.listing import players_table
+        from mergefall_baselines import players
+        from mergefall_baselines.registry import factory_of
 
-        console().print(players_table())
+        rows = [(name, signature(factory_of(name)), about) for name, about in players().items()]
+        _print_list(("player", "options and defaults"), rows)
 
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments, with their arguments and the defaults of these."""
+    """List the environments with their arguments and defaults."""
 
     def run(self) -> None:
-        from mergefall_training.console import console
-        from mergefall_training.listing import envs_table
+        import gymnasium as gym
+        import mergefall  # noqa: F401  (registers the environments)
+        from gymnasium.envs.registration import load_env_creator
 
-        console().print(envs_table())
+        rows = []
+        for spec in gym.registry.values():
+            if spec.namespace == "mergefall":
+                assert spec.entry_point is not None
+                creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+                rows.append((spec.id, signature(creator, spec.kwargs), first_sentence(inspect.getdoc(creator) or "")))
+        _print_list(("environment", "arguments and defaults"), rows)
 
 
 Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Players | Envs
-GAMES = {"2048": "mergefall/Game2048-v0", "tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"}
 
 
-def game_of(player: str, env: str | None, options: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The id and the arguments of the environment to play in: as told, else the player's game.
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
+    command = tyro.cli(
+        Command,
+        args=arguments,
+        prog="mergefall",
+        description="2048 and Tetris: play, watch, compare, train, tune.",
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    )
+    from gymnasium.error import DependencyNotInstalled
 
-    A trained agent's is the one that it was trained in.
+    try:
+        command.run()
+    except (ValueError, OSError, DependencyNotInstalled) as error:
+        print(f"mergefall: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as interrupt:
+        print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
+        sys.exit(130)
 
-    >>> game_of("2048/expectimax", None, ["rows=3"])
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def env_of(player: str, env: str | None, options: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Id and arguments of the environment to play in: `env`, else the player's own.
+
+    A trained agent's own environment is the one that it was trained in.
+
+    >>> env_of("2048/expectimax", None, ["rows=3"])
     ('mergefall/Game2048-v0', {'rows': 3})
     """
-    kwargs, game = parse_options(options), player.partition("/")[0]
-    if env is not None:
-        return env, kwargs
-    if game in GAMES:
-        return GAMES[game], kwargs
+    from mergefall.games import home_of
+
+    kwargs, home = parse_options(options), home_of(player)
+    if env is not None or home is not None:
+        return env or str(home), kwargs
     if not Path(player).exists():
         raise ValueError(f"which environment does {player!r} play? Name it with --env")
-    from mergefall_training.learning.agents import trained_in
+    from mergefall_training.learn.agents import trained_in
 
     env, rules = trained_in(player)
     return env, rules | kwargs
@@ -460,44 +481,44 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def tunes_a_preset(arguments: Sequence[str]) -> bool:
-    """Whether these are the arguments of `mergefall tune` with an algorithm as the player, not as an option's value.
+# -- lists ------------------------------------------------------------------------------------------------------------
 
-    >>> tunes_a_preset(["tune", "--trials", "9", "ppo"]), tunes_a_preset(["tune", "2048/greedy", "--out", "ppo"])
-    (True, False)
+
+def _print_list(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from mergefall_training.progress import console
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in (*columns, "what it is"):
+        table.add_column(name, overflow="fold", no_wrap=name == columns[0])
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console().print(table)
+
+
+def signature(factory: Callable[..., Any], fixed: Mapping[str, Any] | None = None) -> str:
+    """The arguments of a factory as ``name=default``; those in `fixed` with that value.
+
+    >>> signature(lambda rows, depth=3, table=True: None, {"table": False})
+    'rows, depth=3, table=False'
     """
-    if arguments[:1] != ["tune"]:
-        return False
-    from mergefall_training.learning import ALGORITHMS
-
-    return any(
-        argument in ALGORITHMS and (not before.startswith("-") or "=" in before)
-        for before, argument in pairwise(arguments)
+    defaults = {p.name: p.default for p in inspect.signature(factory).parameters.values()} | dict(fixed or {})
+    return ", ".join(
+        name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in defaults.items()
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; bad input gives one line on stderr and exit status 2, Ctrl-C status 130."""
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if tunes_a_preset(arguments):
-        command = tyro.cli(TunePreset, args=arguments[1:], prog="mergefall tune")
-    else:
-        command = tyro.cli(
-            Command,
-            args=arguments,
-            prog="mergefall",
-            description="2048 and Tetris: play, watch, compare, train, tune.",
-        )
-    from gymnasium.error import DependencyNotInstalled
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring without its headings.
 
-    try:
-        command.run()
-    except (ValueError, OSError, DependencyNotInstalled) as error:
-        print(f"mergefall: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt as interrupt:
-        print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
-        sys.exit(130)
+    >>> first_sentence("## Description" + chr(10) + "The game, by G. Author. More of it.")
+    'The game, by G. Author.'
+    """
+    words = " ".join(line.strip() for line in text.splitlines() if not line.startswith("#")).split()
+    # A full stop after an initial ends no sentence.
+    return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from mergefall.kernels import borrow, kernel
 from mergefall.threads import share
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.base import is_count
 from mergefall_baselines.game2048.engines import Engine, count, engine, read
 from mergefall_baselines.game2048.leaves import mean_of_best
+from mergefall_baselines.game2048.player import is_count
 from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 

@@ -15,10 +15,10 @@ from mergefall.kernels import kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.base import MARGIN
 from mergefall_baselines.game2048.engines import engine
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.player import MARGIN
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 
 SHIPPED = Path(__file__).parent / "networks"  # files that come with the package

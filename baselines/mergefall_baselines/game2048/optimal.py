@@ -11,7 +11,7 @@ from mergefall.game2048.packed import pack
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.base import Player2048
+from mergefall_baselines.game2048.player import Player2048
 from mergefall_baselines.game2048.solver import Solution, check_objective, check_size, solve
 from mergefall_baselines.game2048.solver_kernels import decision_values
 

@@ -12,9 +12,9 @@ from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
-from mergefall_baselines.game2048.base import MARGIN, Player2048, is_count
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
+from mergefall_baselines.game2048.player import MARGIN, Player2048, is_count
 from mergefall_baselines.player import Trajectory, play_in_env
 from mergefall_baselines.table import new_table
 

@@ -8,7 +8,7 @@ import numpy as np
 from mergefall.game2048 import board
 from mergefall.kernels import kernel
 
-from mergefall_baselines.game2048.base import Player2048, is_count
+from mergefall_baselines.game2048.player import Player2048, is_count
 
 U = np.uint64
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
-from mergefall.tetris.evaluations import MEMO
+from mergefall.tetris.heuristics import MEMO
 
 from mergefall_baselines.table import entry_type, find, holds, keep
-from mergefall_baselines.tetris.chances import IDS, chance_of
+from mergefall_baselines.tetris.memory import IDS, chance_of
 
 U = np.uint64
 ENTRY = entry_type(np.float64)
@@ -22,7 +22,7 @@ CONTEXT = np.dtype(
         ("first", np.int64),  # table row of piece id 0
         ("drawn", np.int64),  # ids that appear, as bits
         ("clear_first", np.int64),
-        ("weights", np.uint64),  # float64[weight_count], the evaluation's
+        ("weights", np.uint64),  # float64[weight_count], the heuristic's
         ("weight_count", np.int64),
         ("columns", np.uint64),  # uint64[levels, cols], the boards
         ("memos", np.uint64),  # uint64[levels, MEMO], what leaves on a board share

@@ -1,4 +1,4 @@
-"""The one-piece controllers: the placement of highest value, by any evaluation."""
+"""The one-piece controllers: the placement of highest value, by any heuristic."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 from mergefall.kernels import kernel
-from mergefall.tetris.evaluations import MEMO, Evaluation, priority
-from mergefall.tetris.evaluations import evaluation as make_evaluation
 from mergefall.tetris.field import landing
+from mergefall.tetris.heuristics import MEMO, Heuristic, priority
+from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import ROTATIONS, STEPS, action_of, column_of, packed, rotation_of, row_at_rest
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 
-from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
+from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
 
 U = np.uint64
 
 
 def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> Any:
-    """The placement of highest value by a `leaf` of an evaluation's, on a board that `memo` is prepared for.
+    """The placement of highest value by a `leaf` of a heuristic's, on a board that `memo` is prepared for.
 
     Args:
         slides: whether placements slide.
@@ -66,8 +66,8 @@ def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> An
 
 
 @cache
-def greedy_kernels(cls: type[Evaluation], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
-    """(choose, decide) for an evaluation class: the best placement of a piece, and of a queue's first."""
+def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
+    """(choose, decide) for a heuristic class: the best placement of a piece, and of a queue's first."""
     _, _, _, prepare, leaf = cls.kernels()
     best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
 
@@ -87,40 +87,40 @@ def greedy_kernels(cls: type[Evaluation], slides: bool, ties: str = "lowest") ->
     return choose, decide
 
 
-def search_settings(evaluation: Evaluation, rules: Settings, order: Any = None) -> tuple[Any, ...]:
+def search_settings(heuristic: Heuristic, rules: Rules, order: Any = None) -> tuple[Any, ...]:
     """What `choose` takes: rules, weights, scratch memory, and the places of the actions in the order of ties."""
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
     clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
-    return rules.rows, clear_first, evaluation.weight_vector(), memo, scratch, ranks
+    return rules.rows, clear_first, heuristic.weight_vector(), memo, scratch, ranks
 
 
 class Greedy(TetrisPlayer):
-    """Greedy: the placement of highest value by an evaluation, the current piece alone being looked at.
+    """Greedy: the placement of highest value by a heuristic, the current piece alone being looked at.
 
     A fatal placement is worth −inf. Ties go to the first in `order`; where all placements are fatal, the first legal
     one is taken.
 
-    Options: evaluation (a name or a mapping of a name and weights, see `mergefall.tetris.EVALUATIONS`), order (of
+    Options: heuristic (a name or a mapping of a name and weights, see `mergefall.tetris.HEURISTICS`), order (of
     actions, for ties; None: the lowest first), and the rules (see `TetrisPlayer`).
 
     Example:
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
-        >>> player = make("tetris/greedy", evaluation="bcts")
+        >>> player = make("tetris/greedy", heuristic="bcts")
         >>> int(player.act({"board": from_text("..../..../..../##.#"), "piece": 2}))  # T, stub down
         9
     """
 
     ties = "lowest"  # without an order; see `best_kernel`
 
-    def __init__(self, evaluation: Any = "bcts", order: Any = None, **rules: Any) -> None:
+    def __init__(self, heuristic: Any = "bcts", order: Any = None, **rules: Any) -> None:
         super().__init__(**rules)
-        self.evaluation, self.order = make_evaluation(evaluation), order
+        self.heuristic, self.order = make_heuristic(heuristic), order
 
-    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         ties = self.ties if self.order is None else "order"
-        _, decide = greedy_kernels(type(self.evaluation), rules.placements == "slide", ties)
-        return decide, (rules.piece_set.first, search_settings(self.evaluation, rules, self.order))
+        _, decide = greedy_kernels(type(self.heuristic), rules.placements == "slide", ties)
+        return decide, (rules.piece_set.first, search_settings(self.heuristic, rules, self.order))
 
 
 class Dellacherie(Greedy):
@@ -140,11 +140,11 @@ class Dellacherie(Greedy):
 
 
 def preset(name: str, about: str) -> type[Greedy]:
-    """The class of greedy players with one evaluation."""
+    """The class of greedy players with one heuristic."""
 
     class Preset(Greedy):
         def __init__(self, order: Any = None, **rules: Any) -> None:
             super().__init__(name, order, **rules)
 
-    Preset.__doc__ = f"{about}: greedy by the evaluation `{name}`. Options: order (of actions, for ties), the rules."
+    Preset.__doc__ = f"{about}: greedy by the heuristic `{name}`. Options: order (of actions, for ties), the rules."
     return Preset

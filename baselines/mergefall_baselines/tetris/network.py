@@ -8,7 +8,7 @@ empty block counts nothing, so that what lies above the stack need not be looked
 Beside blocks a network may count features of `linear.py`, those of the placement included; one without blocks is a
 linear controller.
 
-A network is an evaluation like the others, for every player and search that takes one. Its entries are multiples of
+A network is a heuristic like the others, for every player and search that takes one. Its entries are multiples of
 2⁻²⁰, so that sums of them are exact in whatever order they are added up.
 """
 
@@ -22,9 +22,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from mergefall import weighted
 from mergefall.kernels import kernel
-from mergefall.tetris.evaluations.base import Evaluation, Kernels
-from mergefall.tetris.evaluations.linear import FEATURES, Linear, linear
 from mergefall.tetris.field import clear, full_rows, height_of, is_above, own_cells, put
+from mergefall.tetris.heuristics.base import Heuristic, Kernels
+from mergefall.tetris.heuristics.linear import FEATURES, Linear, linear
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.words import popcount, trailing_zeros
 from numpy.typing import NDArray
@@ -255,7 +255,7 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
 
 
 @dataclass(frozen=True, eq=False)
-class Network(Evaluation):
+class Network(Heuristic):
     """The value of a placement by a network of one shape; `network_class` makes the classes.
 
     `weights` float64[shape.size], by place; they are rounded to multiples of 2⁻²⁰. Anything else is a ValueError.

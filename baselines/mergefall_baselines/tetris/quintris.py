@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer
 from mergefall.kernels import kernel
-from mergefall.tetris.evaluations import OpenEnclosed
 from mergefall.tetris.field import height_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.heuristics import OpenEnclosed
+from mergefall.tetris.rules import Rules
 from mergefall.words import popcount
 
 from mergefall_baselines.tetris.search import MOST_MOVES
@@ -87,7 +87,7 @@ class Quintris(TetrisSearch):
 
     Args:
         depth: levels below the current piece, so own moves − 1: 2 is the current piece, the next, and one beyond.
-        evaluation: ``open-enclosed``, or a mapping of that name and weights.
+        heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, as said; ``uniform`` or ``bag`` as in tetris/expectimax.
         beam, cutoff, order, threads, time_limit: as in tetris/expectimax.
         table: keep values of nodes met again; it changes no value.
@@ -112,7 +112,7 @@ class Quintris(TetrisSearch):
     def __init__(
         self,
         depth: int = 2,
-        evaluation: Any = "open-enclosed",
+        heuristic: Any = "open-enclosed",
         distribution: str = "counted",
         beam: int | None = None,
         cutoff: float | None = None,
@@ -125,7 +125,7 @@ class Quintris(TetrisSearch):
     ) -> None:
         moves = integer("depth", depth, 0, MOST_MOVES - 1) + 1
         super().__init__(
-            evaluation,
+            heuristic,
             moves,
             distribution,
             beam,
@@ -137,11 +137,11 @@ class Quintris(TetrisSearch):
             threads=threads,
             **rules,
         )
-        weights = self.evaluation
+        weights = self.heuristic
         if not isinstance(weights, OpenEnclosed):
-            raise ValueError(f"evaluation={evaluation!r}; expected 'open-enclosed', with other weights perhaps")
+            raise ValueError(f"heuristic={heuristic!r}; expected 'open-enclosed', with other weights perhaps")
         if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
             self.bound = bound_kernel()
 
-    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         return super()._make_decider(replace(rules, placements="drop", overflow="strict"), exact)

@@ -1,4 +1,4 @@
-"""The tree search of all Tetris players that look further than one piece, written once for any evaluation.
+"""The tree search of all Tetris players that look further than one piece, written once for any heuristic.
 
 A node is a board and how many own moves are still to come. While pieces are known it is worth the best placement of the
 next one; then it is worth the mean, over the pieces that may come, of the best placement of each. A placement adds its
@@ -15,14 +15,13 @@ from typing import Any, cast
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
-from mergefall.tetris.evaluations import Evaluation, Kernels
-from mergefall.tetris.evaluations.base import plain_leaf
 from mergefall.tetris.field import height_of, place, put
+from mergefall.tetris.heuristics import Heuristic, Kernels
+from mergefall.tetris.heuristics.base import plain_leaf
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 
 from mergefall_baselines.table import WHOLE, forget
-from mergefall_baselines.tetris.chances import IDS, bag_after, chances_of
 from mergefall_baselines.tetris.context import (
     ENTRY,
     board_at,
@@ -34,6 +33,7 @@ from mergefall_baselines.tetris.context import (
     store,
 )
 from mergefall_baselines.tetris.greedy import best_kernel
+from mergefall_baselines.tetris.memory import IDS, bag_after, chances_of
 
 U = np.uint64
 SLACK = 1e-6  # what a bound must fall short by before it prunes: far above what rounding can do, far below a difference
@@ -52,7 +52,7 @@ def sort_down(placements, keys, count):
 
 
 class Nothing:
-    """In place of an evaluation: every board is worth 0, so that only lines count."""
+    """In place of a heuristic: every board is worth 0, so that only lines count."""
 
     name = "none"
     of_locked = False
@@ -81,9 +81,9 @@ class Nothing:
 
 @cache
 def search_kernel(
-    cls: type[Evaluation] | type[Nothing], slides: bool, clears: bool, scored: bool, state_leaves: bool, bound: Any
+    cls: type[Heuristic] | type[Nothing], slides: bool, clears: bool, scored: bool, state_leaves: bool, bound: Any
 ) -> Any:
-    """``decide`` of the search with one evaluation class.
+    """``decide`` of the search with one heuristic class.
 
     Its settings are (ctx, depth, known pieces, distribution, rows below the ceiling from which it is shallow, whether
     all values must be exact, the actions' ranks in ties, part, parts). Of the root's placements it searches every

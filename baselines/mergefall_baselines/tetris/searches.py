@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import choice, integer
-from mergefall.tetris.evaluations import MEMO
-from mergefall.tetris.evaluations import evaluation as make_evaluation
+from mergefall.tetris.heuristics import MEMO
+from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.placements import action_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 from mergefall.threads import share
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
 from mergefall_baselines.player import Trajectory, check_values, play_in_env
 from mergefall_baselines.table import new_table
-from mergefall_baselines.tetris.base import TetrisPlayer, ranks_of
-from mergefall_baselines.tetris.chances import DISTRIBUTIONS, IDS, OF_RANDOMIZER, distribution_option
 from mergefall_baselines.tetris.context import CONTEXT
+from mergefall_baselines.tetris.memory import DISTRIBUTIONS, IDS, OF_RANDOMIZER, distribution_option
+from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
 from mergefall_baselines.tetris.search import MOST_MOVES, Nothing, search_kernel
 
 SMALL_TABLE, LARGE_TABLE = 14, 18  # bits: entries for the chance nodes of a search of three moves, and of more
 
 
 class TetrisSearch(TetrisPlayer):
-    """A search to a depth with an evaluation; see `search.py` for the value it denotes, and subclasses for options."""
+    """A search to a depth with a heuristic; see `search.py` for the value it denotes, and subclasses for options."""
 
     clears = True  # whether full rows are cleared within the search
     bound: Any = None  # see `search_kernel`
@@ -36,7 +36,7 @@ class TetrisSearch(TetrisPlayer):
 
     def __init__(
         self,
-        evaluation: Any,
+        heuristic: Any,
         depth: int,
         distribution: str | None = None,
         beam: int | None = None,
@@ -55,7 +55,7 @@ class TetrisSearch(TetrisPlayer):
         self._held: list[NDArray[Any]] = []  # what kernels know by address
         self._records: dict[int, NDArray[np.void]] = {}
         self._contexts: dict[int, list[np.uint64]] = {}  # those of all threads, by the first's
-        self.evaluation = None if evaluation is None else make_evaluation(evaluation)
+        self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
         self.distribution = distribution_option(distribution)
         self.beam = 0 if beam is None else integer("beam", beam, 1)
@@ -72,7 +72,7 @@ class TetrisSearch(TetrisPlayer):
         self.lost = -math.inf if lost is None else lost
         if rewards is not None and not isinstance(rewards, bool):
             raise ValueError(f"rewards={rewards!r}; expected True, False or None")
-        self.rewards = self.evaluation is None if rewards is None else rewards
+        self.rewards = self.heuristic is None if rewards is None else rewards
         self.order = order
         self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
         self.time_limit, self.threads = seconds_option(time_limit), integer("threads", threads, 1)
@@ -88,7 +88,7 @@ class TetrisSearch(TetrisPlayer):
         player = self.with_rules(asdict(self.rules_of(env_id, env_kwargs)))
         return play_in_env(player, env_id, seed, env_kwargs, max_episode_steps)
 
-    def _decide(self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+    def _decide(self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
         if self.threads > 1:
             return self._decide_together(rules, exact, columns, queue, memory, values)
         if self.time_limit is None:
@@ -101,7 +101,7 @@ class TetrisSearch(TetrisPlayer):
         return deepen(search, deepest, self.time_limit, self._records[int(ctx)], values)
 
     def _decide_together(
-        self, rules: Settings, exact: bool, columns: Any, queue: Any, memory: Any, values: NDArray[np.float64]
+        self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: NDArray[np.float64]
     ) -> int:
         """The same decision, the root's placements being dealt to the threads; each has a context of its own."""
         decide, (ctx, *others, ranks, _, _) = self.decider(rules, exact)
@@ -120,8 +120,8 @@ class TetrisSearch(TetrisPlayer):
         first = best[ranks[best].argmin()]
         return next(placement for placement in chosen if action_of.py_func(placement) == first)
 
-    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
-        cls = type(self.evaluation) if self.evaluation else Nothing
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
+        cls = type(self.heuristic) if self.heuristic else Nothing
         slides = rules.placements == "slide"
         decide = search_kernel(cls, slides, self.clears, self.rewards, self.state_leaves, self.bound)
         known = 1 + rules.preview
@@ -132,7 +132,7 @@ class TetrisSearch(TetrisPlayer):
         ranks = ranks_of(self.order, rules.n_actions)
         return decide, (contexts[0], depth, known, distribution, self.near_top, exact, ranks, 0, 1)
 
-    def _context(self, rules: Settings, depth: int) -> np.uint64:
+    def _context(self, rules: Rules, depth: int) -> np.uint64:
         """The address of a search's context, which this player keeps alive."""
         record = np.zeros(1, dtype=CONTEXT)
 
@@ -141,7 +141,7 @@ class TetrisSearch(TetrisPlayer):
             return array.ctypes.data
 
         cols, levels = rules.cols, depth + 1 + self.state_leaves
-        weights = self.evaluation.weight_vector() if self.evaluation else np.zeros(1)
+        weights = self.heuristic.weight_vector() if self.heuristic else np.zeros(1)
         entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
         record["cols"], record["rows"] = cols, rules.rows
         record["first"], record["drawn"] = rules.piece_set.first, sum(1 << id for id in rules.piece_set.drawn)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer
 from mergefall.kernels import kernel
-from mergefall.tetris.evaluations import evaluation as make_evaluation
 from mergefall.tetris.field import place
+from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 from mergefall.words import below, next_bits
 
-from mergefall_baselines.tetris.base import TetrisPlayer
-from mergefall_baselines.tetris.chances import (
+from mergefall_baselines.tetris.greedy import greedy_kernels, search_settings
+from mergefall_baselines.tetris.memory import (
     DISTRIBUTIONS,
     IDS,
     OF_RANDOMIZER,
@@ -25,7 +25,7 @@ from mergefall_baselines.tetris.chances import (
     distribution_option,
     draw_from,
 )
-from mergefall_baselines.tetris.greedy import greedy_kernels, search_settings
+from mergefall_baselines.tetris.player import TetrisPlayer
 
 U = np.uint64
 
@@ -67,14 +67,14 @@ class Random(TetrisPlayer):
 
     remembers = True
 
-    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         slides = rules.placements == "slide"
         return choose_any, (rules.piece_set.first, slides, np.empty(rules.n_actions, dtype=np.int64))
 
 
 @cache
 def rollout_kernel(cls: Any, slides: bool) -> Any:
-    """``decide`` by games played on, greedily by an evaluation class or at random (None)."""
+    """``decide`` by games played on, greedily by a heuristic class or at random (None)."""
     best = greedy_kernels(cls, slides)[0] if cls else None
 
     @kernel(variant=f"{cls.name if cls else 'random'}-{slides}")
@@ -138,7 +138,7 @@ class Rollout(TetrisPlayer):
     Options:
         games: for each placement.
         length: of a game, in pieces.
-        evaluation: games are played greedily by it; None: at random.
+        heuristic: games are played greedily by it; None: at random.
         distribution: of the pieces drawn: ``uniform``, ``bag`` (what is left of a bag) or ``counted`` (as frequent as
             seen in this game); None follows the environment's randomizer.
         rules: see `TetrisPlayer`.
@@ -146,7 +146,7 @@ class Rollout(TetrisPlayer):
     Example:
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
-        >>> player = make("tetris/rollout", games=5, length=4, evaluation="bcts")
+        >>> player = make("tetris/rollout", games=5, length=4, heuristic="bcts")
         >>> int(player.act({"board": from_text("..../..../###./###."), "piece": 0}))  # I, upright in the gap
         7
     """
@@ -157,19 +157,19 @@ class Rollout(TetrisPlayer):
         self,
         games: int = 10,
         length: int = 20,
-        evaluation: Any = None,
+        heuristic: Any = None,
         distribution: str | None = None,
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
         self.games, self.length = integer("games", games, 1), integer("length", length, 1)
-        self.evaluation = None if evaluation is None else make_evaluation(evaluation)
+        self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.distribution = distribution_option(distribution)
 
-    def _make_decider(self, rules: Settings, exact: bool) -> tuple[Any, Any]:
-        cls = type(self.evaluation) if self.evaluation else None
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
+        cls = type(self.heuristic) if self.heuristic else None
         clear_first = rules.overflow == "clear_first"
-        search = search_settings(self.evaluation, rules) if self.evaluation else (rules.rows, clear_first)
+        search = search_settings(self.heuristic, rules) if self.heuristic else (rules.rows, clear_first)
         pieces = rules.piece_set
         drawn = sum(1 << id for id in pieces.drawn)
         distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])

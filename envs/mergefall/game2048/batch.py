@@ -49,7 +49,7 @@ class Seen(NamedTuple):
         )
 
 
-class Rules(NamedTuple):
+class EpisodeRules(NamedTuple):
     """What an environment adds to the game: how rewards are told, and when an episode ends early."""
 
     lines: NDArray[np.uint64]  # square.lines_for the boards' size
@@ -115,8 +115,8 @@ def step(
 ):
     """Step games `first` to `end` - 1 of states uint64[n, words]; those marked in `fresh` bool[n] begin anew instead.
 
-    After actions int64[n], the marks and the pool of starts come the fields of `Rules` and of `Seen`, one by one: from
-    a tuple in a loop, Numba takes arrays with a count of references each, which takes longer than the step.
+    After actions int64[n], the marks and the pool of starts come the fields of `EpisodeRules` and of `Seen`, one by
+    one: from a tuple in a loop, Numba takes arrays with a count of references each, which takes longer than the step.
     """
     states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
     cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.checks import integer
-from mergefall.drawing import Window
+from mergefall.draw import Window
 from mergefall.game2048 import board as core
 from mergefall.game2048 import square
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
 from mergefall.game2048.render import board_surface, frame
-from mergefall.game2048.settings import ACTION_MASKS, Settings, action_index
+from mergefall.game2048.rules import ACTION_MASKS, Rules, action_index
+from mergefall.game2048.shaping import Shaping2048
 from mergefall.kernels import direct
 from mergefall.words import stream_from_seed
 
@@ -109,6 +110,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
+    shaping_type: ClassVar[type[Shaping2048]] = Shaping2048
 
     def __init__(
         self,
@@ -120,25 +122,25 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self.settings = Settings(rows, cols, goal, reward, illegal_limit)
+        self.rules = Rules(rows, cols, goal, reward, illegal_limit)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
-        self.shaping = self.settings.shaping(shaping)
-        self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
+        self.shaping = self.shaping_type.read(shaping, self.rules.rows, self.rules.cols)
+        self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = gym.spaces.Discrete(4)  # pyright: ignore[reportAttributeAccessIssue]
         self._log2 = reward == "log2"
-        self._limit = self.settings.illegal_limit
-        self._pool = self.settings.pool(None)
+        self._limit = self.rules.illegal_limit
+        self._pool = self.rules.pool(None)
         self._window: Any = None
-        self._lines = square.lines_for(self.settings.rows, self.settings.cols)
-        self._hold(self.settings.new_states(1)[0])
+        self._lines = square.lines_for(self.rules.rows, self.rules.cols)
+        self._hold(self.rules.new_states(1)[0])
 
     def _hold(self, words: NDArray[np.uint64]) -> None:
         """Take over a game's state, with the views and the compiled step through which it is reached fastest."""
         self._words = words
         self._states = words[None]
-        self._cells = core.cells_of(words, self.settings.rows, self.settings.cols)
+        self._cells = core.cells_of(words, self.rules.rows, self.rules.cols)
         self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
         self._advance = direct(square.step, self._states, 0, 0, self._lines)
         if self.shaping is not None:  # around `step`, which takes no longer without
@@ -148,7 +150,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         """Begin an episode. A seed fixes every draw from here on; without one the random stream goes on."""
-        start = self.settings.start(options)
+        start = self.rules.start(options)
         seed = None if seed is None else integer("seed", seed, 0)
         super().reset(seed=seed)
         if seed is not None:
@@ -193,7 +195,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
         An entry `{}` is an ordinary start; None or an empty list ends it. Options given to `reset` go first.
         """
-        self._pool = self.settings.pool(pool)
+        self._pool = self.rules.pool(pool)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions as bool[4] (all True in a terminal state), as sb3-contrib's MaskablePPO asks for them."""
@@ -205,7 +207,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Go back to what `clone_state` returned; a ValueError for a state that no such game comes to."""
-        self._words[:] = self.settings.restored(state, self._words)
+        self._words[:] = self.rules.restored(state, self._words)
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
         """What each action leads to before the new tile, in one batch.
@@ -216,7 +218,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         boards = np.empty((4, self._cells.size), dtype=np.uint8)
         gains = np.empty(4, dtype=np.int64)
         core.afterstates(self._words, boards, gains)
-        return boards.reshape(4, *self._cells.shape), self.settings.rewards(gains), gains >= 0
+        return boards.reshape(4, *self._cells.shape), self.rules.rewards(gains), gains >= 0
 
     def render(self) -> Any:
         """The board as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); shown in a window for `"human"`."""

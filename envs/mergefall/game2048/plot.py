@@ -13,7 +13,7 @@ from mergefall.game2048.clusters import Cluster, clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.render import BOARD, DARK, EMPTY, LIGHT, tile_colours
-from mergefall.plotting import BAD, GOOD, INK, NEW, Colour, draw_bars, new_figure, number, shade
+from mergefall.plot import BAD, GOOD, INK, NEW, Colour, draw_bars, new_figure, number, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

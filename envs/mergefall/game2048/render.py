@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.drawing import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
-from mergefall.game2048.settings import board_array
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
+from mergefall.game2048.rules import board_array
 
 SIDE, GAP, ROUND = 100, 12, 10  # pixels of a tile, between tiles, and of a tile's rounded corners
 PANEL = 64  # pixels of the score panel's height

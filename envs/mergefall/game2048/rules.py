@@ -1,18 +1,171 @@
-"""The rules of 2048 as functions of one board: checked, without side effects, for boards from 2×2 to 6×6.
+"""The rules of 2048: what makes a game (`Rules`), and its moves as checked functions of one board.
 
 A board is an integer array or nested lists of ranks (log2 of the tile, 0 for empty), or its text form.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall import checks
+from mergefall.chance import Outcomes
+from mergefall.checks import integer
 from mergefall.game2048 import board as core
-from mergefall.game2048 import reference
-from mergefall.game2048.settings import action_index, board_array
+from mergefall.game2048 import chance, reference
+from mergefall.game2048.reference import ACTIONS
+
+SMALLEST, LARGEST = 2, 6  # rows and columns of a board
+
+ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
+
+
+def action_index(action: Any) -> int:
+    """`action` (an int, a NumPy integer, a 0-d array) as an int; a ValueError for anything but 0 to 3."""
+    try:
+        number = operator.index(action)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 4:
+        names = ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
+        raise ValueError(f"action is {action!r}; expected one of {names}")
+    return number
+
+
+def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) -> NDArray[np.uint8]:
+    """One board as uint8[rows, cols]: an integer array or nested lists of ranks, or the text form of a board.
+
+    A ValueError names the first thing that is wrong: the shape, the type, a rank beyond rows·cols + 1. The shape may
+    be any from 2×2 to 6×6 where `rows` and `cols` are left out.
+    """
+    if isinstance(ranks, str):
+        ranks = reference.from_text(ranks)
+    array = checks.array("board", ranks, "rows × cols ranks")
+    expected = f"({rows}, {cols})" if rows else f"rows × cols with {SMALLEST} to {LARGEST} each"
+    fitting = array.shape == (rows, cols) if rows else array.ndim == 2 and all(2 <= n <= 6 for n in array.shape)
+    if not fitting:
+        raise ValueError(f"board has shape {array.shape}; expected {expected}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"board has dtype {array.dtype}; expected integer ranks (log2 of the tile, 0 for empty)")
+    highest = array.size + 1
+    wrong = (array < 0) | (array > highest)
+    if wrong.any():
+        raise ValueError(f"board holds the rank {array[wrong][0]}; expected ranks (log2 of the tile) 0 to {highest}")
+    return array.astype(np.uint8, order="C")  # a copy, flat in memory even if `ranks` is turned
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The arguments that the single and the batched environment share; see `Game2048Env` for their meaning."""
+
+    rows: int
+    cols: int
+    goal: int | None
+    reward: Literal["score", "log2"]
+    illegal_limit: int
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "cols"):
+            object.__setattr__(self, name, integer(name, getattr(self, name), SMALLEST, LARGEST))
+        object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1))
+        if self.reward not in ("score", "log2"):
+            raise ValueError(f"reward is {self.reward!r}; expected 'score' or 'log2'")
+        if self.goal is not None:
+            highest = 1 << self.max_rank
+            goal = integer("goal", self.goal, 8, highest)
+            if goal & (goal - 1):
+                raise ValueError(f"goal is {goal}; expected a tile, a power of two from 8 to {highest}")
+            object.__setattr__(self, "goal", goal)
+
+    @property
+    def max_rank(self) -> int:
+        """The highest rank that a game can reach: one above it would take two of them on rows·cols cells."""
+        return self.rows * self.cols + 1
+
+    @property
+    def goal_rank(self) -> int:
+        """The rank that ends the game, 0 for none."""
+        return 0 if self.goal is None else self.goal.bit_length() - 1
+
+    def observation_space(self) -> gym.spaces.Box:
+        return gym.spaces.Box(0, self.max_rank, (self.rows, self.cols), np.uint8)
+
+    def action_space(self) -> gym.spaces.Discrete:
+        return gym.spaces.Discrete(4)
+
+    def actions_text(self) -> str:
+        """What actions are, for messages."""
+        return "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
+
+    def new_states(self, count: int) -> NDArray[np.uint64]:
+        """`count` states on empty boards, with random streams from fresh entropy."""
+        states = core.new_states(count, self.rows, self.cols, self.goal_rank)
+        states[:, core.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
+        return states
+
+    def rewards(self, gains: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What moves of the given scores pay, -1 standing for an illegal one."""
+        scores = np.maximum(gains, 0)
+        return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
+
+    def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint8] | None:
+        """The cells uint8[rows·cols] that `reset` options ask to start from; None for two random tiles."""
+        unknown = sorted(set(options or ()) - {"board"})
+        if unknown:
+            raise ValueError(f"reset options hold {unknown[0]!r}; expected 'board' or nothing")
+        ranks = (options or {}).get("board")
+        if ranks is None:
+            return None
+        cells = board_array(ranks, self.rows, self.cols).ravel()
+        if core.status(cells, self.rows, self.cols, self.goal_rank) >> core.OVER_BIT & 1:
+            why = f"a tile reaches the goal {self.goal}" if core.legal_mask(cells, self.rows, self.cols) else "no move"
+            raise ValueError(f"board {cells.reshape(self.rows, self.cols).tolist()} is terminal ({why}); expected not")
+        return cells
+
+    def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint8]:
+        """A list of `reset` options as uint8[n, rows·cols] for `board.begin`; an empty board is an ordinary start."""
+        pool = np.zeros((len(starts or ()), self.rows * self.cols), dtype=np.uint8)
+        for cells, options in zip(pool, starts or (), strict=True):
+            start = self.start(options)
+            if start is not None:
+                cells[:] = start
+        return pool
+
+    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
+        """What the game may draw after a move from `state` uint64[words] that leaves `board` uint8[rows, cols]."""
+        return chance.outcomes(board)
+
+    def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """A copy of what `clone_state` returned, of the shape and game of `like`; a ValueError for any other state."""
+        copy = checks.states_like(state, like)
+        i, word = core.first_wrong(copy.reshape(-1, copy.shape[-1]), like.item(core.SHAPE))
+        if word >= 0:
+            whose = "state" if copy.ndim == 1 else f"state of game {i}"
+            raise ValueError(self._what_is_wrong(whose, copy.reshape(-1, copy.shape[-1])[i], word))
+        return copy
+
+    def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
+        """What to say of a state with this `board.wrong_word`."""
+        found, cells = int(state[word]), state[core.CELLS :].view(np.uint8).tolist()
+        if word == core.SHAPE:
+            return (
+                f"{whose} is of a {found & 255}×{found >> 8 & 255} game with goal rank {found >> 16}; "
+                f"expected {self.rows}×{self.cols} with goal rank {self.goal_rank}"
+            )
+        if word == core.CELLS:
+            return f"{whose} has the ranks {cells}; expected 0 to {self.max_rank}, or what {self.max_rank} merge to"
+        name, expected = {
+            core.SCORE: ("score", f"a multiple of 4 that the tiles of ranks {cells} can have scored"),
+            core.ILLEGAL: ("illegal actions", f"at most its {int(state[core.STEPS])} steps"),
+            core.STEPS: ("steps", "a number below 2⁵³"),
+        }[word]
+        return f"{whose} has the {name} {found}; expected {expected}"
 
 
 def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:

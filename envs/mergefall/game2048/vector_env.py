@@ -14,7 +14,8 @@ from mergefall.game2048 import batch, square
 from mergefall.game2048 import board as core
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
-from mergefall.game2048.settings import Settings
+from mergefall.game2048.rules import Rules
+from mergefall.game2048.shaping import Shaping2048
 from mergefall.vector import GameVectorEnv
 
 FEWEST = 2048  # games for a thread: with fewer, waking it takes longer than the work
@@ -44,6 +45,8 @@ class Game2048VectorEnv(GameVectorEnv):
     (dtype('float64'), dtype('int64'))
     """
 
+    shaping_type = Shaping2048
+
     def __init__(
         self,
         num_envs: int = 1,
@@ -58,9 +61,9 @@ class Game2048VectorEnv(GameVectorEnv):
         max_episode_steps: int | None = None,
         threads: int | None = None,
     ) -> None:
-        settings = Settings(rows, cols, goal, reward, illegal_limit)
+        rules = Rules(rows, cols, goal, reward, illegal_limit)
         self._set_up(
-            settings,
+            rules,
             shaping,
             Game2048Env.metadata,
             num_envs,
@@ -70,10 +73,10 @@ class Game2048VectorEnv(GameVectorEnv):
             threads,
             FEWEST,
         )
-        self._rules = batch.Rules(
-            square.lines_for(settings.rows, settings.cols),
-            settings.reward == "log2",
-            settings.illegal_limit,
+        self._episode_rules = batch.EpisodeRules(
+            square.lines_for(rules.rows, rules.cols),
+            rules.reward == "log2",
+            rules.illegal_limit,
             self.max_episode_steps or 0,
         )
 
@@ -92,7 +95,7 @@ class Game2048VectorEnv(GameVectorEnv):
     def _step_part(
         self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
     ) -> None:
-        batch.step(*part, self._states, actions, fresh, self._pool, *self._rules, *seen)
+        batch.step(*part, self._states, actions, fresh, self._pool, *self._episode_rules, *seen)
 
     def _observations(self, seen: batch.Seen) -> NDArray[np.uint8]:
         return self._ranks(seen.cells)
@@ -107,7 +110,7 @@ class Game2048VectorEnv(GameVectorEnv):
 
     def _ranks(self, cells: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """The ranks in the cell words uint64[k, words] of k games, contiguous."""
-        rows, cols = self.settings.rows, self.settings.cols
+        rows, cols = self.rules.rows, self.rules.cols
         ranks = cells.view(np.uint8)[:, : rows * cols]
         return np.ascontiguousarray(ranks).reshape(-1, rows, cols)
 
@@ -123,8 +126,8 @@ class Game2048VectorEnv(GameVectorEnv):
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
-        self._states = self.settings.restored(state, self._states)
-        self._ended = self._observed()[1] | (self._states[:, core.ILLEGAL] >= self.settings.illegal_limit)
+        self._states = self.rules.restored(state, self._states)
+        self._ended = self._observed()[1] | (self._states[:, core.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:
             self._ended |= self._states[:, core.STEPS] >= self.max_episode_steps
         self._started = True
@@ -135,17 +138,17 @@ class Game2048VectorEnv(GameVectorEnv):
         Returns boards uint8[n, 4, rows, cols], rewards float64[n, 4], legal bool[n, 4]. An illegal action's board is
         the present one and its reward 0.
         """
-        rows, cols = self.settings.rows, self.settings.cols
+        rows, cols = self.rules.rows, self.rules.cols
         boards = np.empty((self.num_envs, 4, rows * cols), dtype=np.uint8)
         gains = np.empty((self.num_envs, 4), dtype=np.int64)
         batch.afterstates(self._states, boards, gains)
-        return boards.reshape(-1, 4, rows, cols), self.settings.rewards(gains), gains >= 0
+        return boards.reshape(-1, 4, rows, cols), self.rules.rewards(gains), gains >= 0
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
             return None
-        boards = core.cells_of(self._states, self.settings.rows, self.settings.cols)
+        boards = core.cells_of(self._states, self.rules.rows, self.rules.cols)
         scores = self._states[:, core.SCORE].tolist()
         return tuple(frame(board, score, self.render_mode) for board, score in zip(boards, scores, strict=True))

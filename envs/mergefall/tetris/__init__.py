@@ -1,7 +1,7 @@
-"""Tetris as placements of whole pieces: rules, environments, evaluations."""
+"""Tetris as placements of whole pieces: rules, environments, heuristics."""
 
 from mergefall.tetris.env import TetrisEnv
-from mergefall.tetris.evaluations import EVALUATIONS, Evaluation, evaluation
+from mergefall.tetris.heuristics import HEURISTICS, Heuristic, heuristic
 from mergefall.tetris.pieces import PIECE_SETS, identify, rotations
 from mergefall.tetris.plot import draw_board, plot_terms
 from mergefall.tetris.render import draw
@@ -9,16 +9,16 @@ from mergefall.tetris.rules import Placement, from_text, place, to_text
 from mergefall.tetris.vector_env import TetrisVectorEnv
 
 __all__ = [
-    "EVALUATIONS",
+    "HEURISTICS",
     "PIECE_SETS",
-    "Evaluation",
+    "Heuristic",
     "Placement",
     "TetrisEnv",
     "TetrisVectorEnv",
     "draw",
     "draw_board",
-    "evaluation",
     "from_text",
+    "heuristic",
     "identify",
     "place",
     "plot_terms",

@@ -17,7 +17,7 @@ from mergefall.tetris.field import landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_at_rest, row_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 
 U = np.uint64
 
@@ -39,21 +39,21 @@ class Seen(NamedTuple):
     multisets: NDArray[np.int64]  # [n, piece ids], or [n, 0] without a hidden one
 
     @classmethod
-    def empty(cls, n: int, settings: Settings) -> Seen:
+    def empty(cls, n: int, rules: Rules) -> Seen:
         """Room for what n games show."""
         return cls(
-            np.empty((n, settings.rows * settings.cols), np.uint8),
+            np.empty((n, rules.rows * rules.cols), np.uint8),
             np.empty(n, np.int64),
-            np.empty((n, settings.preview), np.int64),
+            np.empty((n, rules.preview), np.int64),
             np.empty(n, np.float64),
             np.empty(n, np.bool_),
             np.empty(n, np.bool_),
-            np.empty((n, settings.n_actions), np.int8),
+            np.empty((n, rules.n_actions), np.int8),
             np.empty(n, np.int64),
             np.empty(n, np.int64),
             np.empty(n, np.int64),
             np.empty(n, np.bool_),
-            np.empty((n, settings.n_pieces if settings.randomizer == "hidden" else 0), np.int64),
+            np.empty((n, rules.n_pieces if rules.randomizer == "hidden" else 0), np.int64),
         )
 
 
@@ -125,7 +125,7 @@ def begin(states, which, pool):
 
 @kernel
 def begin_from(states, which, given):
-    """Begin the games with the indices `which` int64[k] from a start as `Settings.start` returns it."""
+    """Begin the games with the indices `which` int64[k] from a start as `Rules.start` returns it."""
     for i in which:
         game.start_from(states[i], given)
 
@@ -246,10 +246,10 @@ def over(states: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def afterstates(
-    states: NDArray[np.uint64], settings: Settings
+    states: NDArray[np.uint64], rules: Rules
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
     """The environments' `afterstates`: boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal."""
-    n, actions, rows, cols = len(states), settings.n_actions, settings.rows, settings.cols
+    n, actions, rows, cols = len(states), rules.n_actions, rules.rows, rules.cols
     boards, lines = np.empty((n, actions, rows * cols), np.uint8), np.empty((n, actions), np.int64)
-    kernels_for(settings.placements == "slide").afterstates(states, boards, lines)
-    return boards.reshape(n, actions, rows, cols), settings.rewards(lines), lines >= 0
+    kernels_for(rules.placements == "slide").afterstates(states, boards, lines)
+    return boards.reshape(n, actions, rows, cols), rules.rewards(lines), lines >= 0

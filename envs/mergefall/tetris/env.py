@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.checks import integer
-from mergefall.drawing import Window
+from mergefall.draw import Window
 from mergefall.kernels import direct
 from mergefall.tetris import batch
 from mergefall.tetris.game import ILLEGAL, LINES, LINES_SHIFT, PIECES, QUEUE, SCORE, STREAM
 from mergefall.tetris.render import Canvas, draw, frame
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
+from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
 from mergefall.words import stream_from_seed
 
@@ -88,7 +89,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - `shaping`, with that argument only: F, 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `afterstate_terms(evaluation)`, `set_starts(pool)`.
+    `afterstate_terms(heuristic)`, `set_starts(pool)`.
 
     ## Arguments
 
@@ -102,7 +103,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - `reward`: `"lines"` or `"score"`.
     - `illegal_limit`: illegal actions in a row after which the episode is truncated.
     - `shaping`: a mapping for potential-based shaping that leaves the optimal policy as it is: `potential`, the name of
-      an evaluation, of which the terms of the board count (or a mapping of `name` and weights), and perhaps `gamma`
+      a heuristic, of which the terms of the board count (or a mapping of `name` and weights), and perhaps `gamma`
       (0.99; it must be the learner's), `scale`, `squash`, `offset`, for which `mergefall.shaping` has a value for each
       potential.
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`. Pieces have their colours; cells of unknown origin are grey.
@@ -129,6 +130,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
+    shaping_type: ClassVar[type[ShapingTetris]] = ShapingTetris
 
     def __init__(
         self,
@@ -144,31 +146,31 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         shaping: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self.settings = Settings(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
+        self.rules = Rules(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
-        self.shaping = self.settings.shaping(shaping)
-        self.observation_space = self.settings.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
-        self.action_space = self.settings.action_space()  # pyright: ignore[reportAttributeAccessIssue]
-        self._actions = self.settings.n_actions
-        self._limit = self.settings.illegal_limit
+        self.shaping = self.shaping_type.read(shaping, self.rules.rows, self.rules.cols)
+        self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
+        self.action_space = self.rules.action_space()  # pyright: ignore[reportAttributeAccessIssue]
+        self._actions = self.rules.n_actions
+        self._limit = self.rules.illegal_limit
         self._hidden = randomizer == "hidden"
-        self._payments = self.settings.payments().tolist()
-        self._pool = self.settings.pool(None)
-        self._canvas = Canvas(self.settings) if render_mode else None
+        self._payments = self.rules.payments().tolist()
+        self._pool = self.rules.pool(None)
+        self._canvas = Canvas(self.rules) if render_mode else None
         self._window: Any = None
-        self._hold(self.settings.new_states(1))
+        self._hold(self.rules.new_states(1))
 
     def _hold(self, states: NDArray[np.uint64]) -> None:
         """Take over a game's state uint64[1, words], with views and the compiled step, to reach them fastest."""
         self._states = states
-        self._seen = seen = batch.Seen.empty(1, self.settings)
-        self._board = seen.boards.reshape(self.settings.rows, self.settings.cols)
-        self._next = seen.nexts[0] if self.settings.preview else None
+        self._seen = seen = batch.Seen.empty(1, self.rules)
+        self._board = seen.boards.reshape(self.rules.rows, self.rules.cols)
+        self._next = seen.nexts[0] if self.rules.preview else None
         self._mask = seen.masks[0]
         self._numbers = memoryview(states[0])  # pyright: ignore[reportArgumentType]
-        self._kernels = batch.kernels_for(self.settings.placements == "slide")
+        self._kernels = batch.kernels_for(self.rules.placements == "slide")
         self._arrays = seen.boards, seen.nexts, seen.masks
         self._advance = direct(self._kernels.step_one, states, 0, *self._arrays)
         if self.shaping is not None:  # around `step`, which takes no longer without
@@ -178,7 +180,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. A seed fixes every draw from here on; without one the random stream goes on."""
-        start = self.settings.start(options)
+        start = self.rules.start(options)
         seed = None if seed is None else integer("seed", seed, 0)
         super().reset(seed=seed)
         if seed is not None:
@@ -202,9 +204,9 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         try:
             action = index(action)
         except TypeError:
-            action = self.settings.action_index(action)  # raises, with the reason
+            action = self.rules.action_index(action)  # raises, with the reason
         if not 0 <= action < self._actions:
-            self.settings.action_index(action)
+            self.rules.action_index(action)
         if self._canvas:
             self._canvas.paint(self._states[0], action)
         seen = self._advance(self._states, action, *self._arrays)
@@ -234,7 +236,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             "legal": legal,
         }
         if self._hidden:
-            info["multiset"] = self.settings.multiset(self._states[0])
+            info["multiset"] = self.rules.multiset(self._states[0])
         return info
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
@@ -242,7 +244,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
         An entry `{}` is an ordinary start; None or an empty list ends it. Options given to `reset` go first.
         """
-        self._pool = self.settings.pool(pool)
+        self._pool = self.rules.pool(pool)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions as bool[actions] (all True in a terminal state), as MaskablePPO asks for them."""
@@ -258,7 +260,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
         Colours are not part of a state: a picture shows the restored cells in grey.
         """
-        self._states[0] = self.settings.restored(state, self._states[0])
+        self._states[0] = self.rules.restored(state, self._states[0])
         if self._canvas:
             self._canvas.clear()
 
@@ -268,16 +270,16 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         Returns boards uint8[actions, rows, cols], rewards float64[actions], legal bool[actions]. An illegal action's
         board is the present one and its reward 0.
         """
-        boards, rewards, legal = batch.afterstates(self._states, self.settings)
+        boards, rewards, legal = batch.afterstates(self._states, self.rules)
         return boards[0], rewards[0], legal[0]
 
-    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """An evaluation's terms for each action, in the order of its `term_names`; which are legal, and end the game.
+    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """A heuristic's terms for each action, in the order of its `term_names`; which are legal, and end the game.
 
-        `evaluation` is a name, a mapping with weights, or an `Evaluation`. Returns terms float64[actions, k], legal
+        `heuristic` is a name, a mapping with weights, or an `Heuristic`. Returns terms float64[actions, k], legal
         bool[actions], over bool[actions]; for an illegal action terms are 0 and over is False.
         """
-        terms, legal, over = afterstate_terms(self._states, self.settings, evaluation)
+        terms, legal, over = afterstate_terms(self._states, self.rules, heuristic)
         return terms[0], legal[0], over[0]
 
     def render(self) -> Any:

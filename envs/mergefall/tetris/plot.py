@@ -1,4 +1,4 @@
-"""Tetris to look at: boards, placements, and what an evaluation sees in them. Needs matplotlib."""
+"""Tetris to look at: boards, placements, and what a heuristic sees in them. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mergefall.plotting import INK, NEW, draw_bars, new_figure, number
-from mergefall.tetris.evaluations.base import Evaluation
+from mergefall.plot import INK, NEW, draw_bars, new_figure, number
+from mergefall.tetris.heuristics.base import Heuristic
 from mergefall.tetris.rules import Placement, board_array
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 FILLED, EMPTY, HOLE = "#8a93a0", "#eceef1", "#f3c9bf"
 
 
-def plot_terms(e: Evaluation, states: Any, titles: Sequence[str] | None = None) -> Figure:
+def plot_terms(e: Heuristic, states: Any, titles: Sequence[str] | None = None) -> Figure:
     """Draw boards or placements, and beside each a bar for weight·term of each term.
 
     The terms of a board are drawn as the difference to an empty board, whose value the title names: the bars and that
     make up the value. All bars share one linear axis, so that a term which hardly counts looks it.
 
     Args:
-        e: the evaluation.
+        e: the heuristic.
         states: boards as `board_array` takes them, of which only the board terms are drawn, or placements, drawn before
             clearing with all terms; a list of them, or a single one.
         titles: one for each.
@@ -77,7 +77,7 @@ def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) ->
     axes.axis("off")
 
 
-def _weighted(e: Evaluation, state: Any) -> dict[str, float]:
+def _weighted(e: Heuristic, state: Any) -> dict[str, float]:
     """weight·term of a placement or a board, board terms less those of an empty board."""
     of_placement = isinstance(state, Placement)
     terms = e.terms(state) if of_placement else e.board_terms(state)

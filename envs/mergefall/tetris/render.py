@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.drawing import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
 from mergefall.tetris.placements import column_of, drop_of, rest_of, rotation_of, row_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
@@ -41,24 +41,24 @@ class Scene(NamedTuple):
 class Canvas:
     """The colours of one game's cells, remembered from the placements played; no rule depends on them."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._first = NAMES.index(settings.piece_set.names[0])
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._first = NAMES.index(rules.piece_set.names[0])
         self.clear()
 
     def clear(self) -> None:
         """Forget all colours, as for a new game."""
-        height = self._settings.rows + self._settings.piece_set.storage
-        self._fills = np.zeros((height, self._settings.cols), dtype=np.uint8)  # row 0 on top, storage rows included
+        height = self._rules.rows + self._rules.piece_set.storage
+        self._fills = np.zeros((height, self._rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
 
     def paint(self, state: NDArray[np.uint64], action: int) -> None:
         """Follow an action that is about to be played in `state`; what is illegal leaves no trace."""
         columns, height = state[game.COLUMNS :].copy(), len(self._fills)
         piece = self._first + (int(state[game.QUEUE]) & 15)
-        slides = self._settings.placements == "slide"
+        slides = self._rules.placements == "slide"
         placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
         filled = boards_of(columns, height)
-        if placement < 0 or filled[: height - self._settings.rows].any():
+        if placement < 0 or filled[: height - self._rules.rows].any():
             return
         rotation, y, column = rotation_of.py_func(placement), row_of.py_func(placement), column_of.py_func(placement)
         tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
@@ -66,18 +66,18 @@ class Canvas:
         where = slice(height - y - tall, height - y), slice(column, column + wide)
         self._fills[where][own] = 2 + piece
         filled[where][own] = 1
-        if self._settings.overflow == "clear_first" or y + tall <= self._settings.rows:
+        if self._rules.overflow == "clear_first" or y + tall <= self._rules.rows:
             kept = self._fills[~filled.all(axis=1)]
             self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
 
     def scene(self, state: NDArray[np.uint64]) -> Scene:
         """The game as it is now; cells without a known colour are grey."""
         filled = boards_of(state[game.COLUMNS :], len(self._fills))
-        top = len(self._fills) - self._settings.rows
+        top = len(self._fills) - self._rules.rows
         queue = int(state[game.QUEUE])
         return Scene(
             cells=np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)[top:],
-            pieces=tuple(self._first + (queue >> 4 * i & 15) for i in range(1 + self._settings.preview)),
+            pieces=tuple(self._first + (queue >> 4 * i & 15) for i in range(1 + self._rules.preview)),
             lines=int(state[game.LINES]),
             score=int(state[game.SCORE]),
             placed=int(state[game.PIECES]),

@@ -1,4 +1,4 @@
-"""The evaluations of Tetris as potentials of states: the terms of the board alone."""
+"""The heuristics of Tetris as potentials of states: the terms of the board alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
 from mergefall.tetris import game
-from mergefall.tetris.evaluations import Evaluation, evaluation
 from mergefall.tetris.field import columns_of
+from mergefall.tetris.heuristics import Heuristic, heuristic
 
 
 @cache
-def _kernel(cls: type[Evaluation]) -> Any:
+def _kernel(cls: type[Heuristic]) -> Any:
     of_board = cls.kernels().board
 
     @kernel(variant=cls.name)
@@ -37,14 +37,14 @@ def _kernel(cls: type[Evaluation]) -> Any:
 
 @dataclass(frozen=True)
 class ShapingTetris(Shaping):
-    """Shaping by the terms of the board of an evaluation."""
+    """Shaping by the terms of the board of a heuristic."""
 
     @staticmethod
-    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Evaluation:
-        return evaluation(spec)
+    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:
+        return heuristic(spec)
 
     @staticmethod
-    def of_empty(potential: Evaluation, rows: int, cols: int) -> float:
+    def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
         return potential.board(np.zeros((rows, cols), np.uint8))
 
     @staticmethod

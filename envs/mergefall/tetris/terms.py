@@ -1,4 +1,4 @@
-"""The terms of an evaluation for all actions of many games in one batch: features of moves, for learners."""
+"""The terms of a heuristic for all actions of many games in one batch: features of moves, for learners."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris import game
-from mergefall.tetris.evaluations import Evaluation, evaluation
 from mergefall.tetris.field import place, put
+from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
 
 
 @cache
-def _kernel(cls: type[Evaluation]) -> Any:
+def _kernel(cls: type[Heuristic]) -> Any:
     of_move, of_board = cls.term_kernels()
     of_locked = cls.of_locked
 
@@ -45,7 +45,7 @@ def _kernel(cls: type[Evaluation]) -> Any:
                         after[c] = columns[c]
                     put(after, piece, rotation, column, y)
                 for c in range(columns.size):
-                    after[c] &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)  # the field, as evaluations look at it
+                    after[c] &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)  # the field, as heuristics look at it
                 of_board(after, rows, weights, terms[i, action])
                 of_move(piece, rotation, column, y, lines, own, rows, weights, terms[i, action])
 
@@ -53,11 +53,11 @@ def _kernel(cls: type[Evaluation]) -> Any:
 
 
 def afterstate_terms(
-    states: NDArray[np.uint64], settings: Settings, spec: str | Mapping[str, Any] | Evaluation
+    states: NDArray[np.uint64], rules: Rules, spec: str | Mapping[str, Any] | Heuristic
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
     """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
-    chosen = evaluation(spec)
-    terms = np.zeros((len(states), settings.n_actions, len(chosen.slots)))
+    chosen = heuristic(spec)
+    terms = np.zeros((len(states), rules.n_actions, len(chosen.slots)))
     legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
     _kernel(type(chosen))(states, chosen.weight_vector(), terms, legal, over)
     return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], legal, over

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mergefall.tetris import batch, game
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.render import Canvas, frame
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.rules import Rules
+from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
 from mergefall.vector import GameVectorEnv
 
@@ -44,6 +45,8 @@ class TetrisVectorEnv(GameVectorEnv):
     (dtype('float64'), array([1, 1, 1]))
     """
 
+    shaping_type = ShapingTetris
+
     def __init__(
         self,
         num_envs: int = 1,
@@ -62,9 +65,9 @@ class TetrisVectorEnv(GameVectorEnv):
         max_episode_steps: int | None = None,
         threads: int | None = None,
     ) -> None:
-        settings = Settings(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
+        rules = Rules(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
         self._set_up(
-            settings,
+            rules,
             shaping,
             TetrisEnv.metadata,
             num_envs,
@@ -74,15 +77,15 @@ class TetrisVectorEnv(GameVectorEnv):
             threads,
             FEWEST,
         )
-        self._rules = settings.payments(), settings.illegal_limit, self.max_episode_steps or 0
-        self._canvases = [Canvas(settings) for _ in range(self.num_envs)] if render_mode else []
+        self._rules = rules.payments(), rules.illegal_limit, self.max_episode_steps or 0
+        self._canvases = [Canvas(rules) for _ in range(self.num_envs)] if render_mode else []
 
     @property
     def _kernels(self) -> batch.Kernels:
-        return batch.kernels_for(self.settings.placements == "slide")
+        return batch.kernels_for(self.rules.placements == "slide")
 
     def _empty(self) -> batch.Seen:
-        return batch.Seen.empty(self.num_envs, self.settings)
+        return batch.Seen.empty(self.num_envs, self.rules)
 
     def _begin(self, which: NDArray[np.int64], start: Any) -> None:
         if start is None:
@@ -107,9 +110,9 @@ class TetrisVectorEnv(GameVectorEnv):
         self._kernels.step(*part, self._states, actions, fresh, self._pool, *self._rules, *seen)
 
     def _observations(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
-        board = seen.boards.reshape(-1, self.settings.rows, self.settings.cols)
+        board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
         observations: dict[str, NDArray[Any]] = {"board": board, "piece": seen.pieces}
-        return observations | {"next": seen.nexts} if self.settings.preview else observations
+        return observations | {"next": seen.nexts} if self.rules.preview else observations
 
     def _columns(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
         columns = {
@@ -119,7 +122,7 @@ class TetrisVectorEnv(GameVectorEnv):
             "pieces": seen.placed,
             "legal": seen.legal,
         }
-        return columns | {"multiset": seen.multisets} if self.settings.randomizer == "hidden" else columns
+        return columns | {"multiset": seen.multisets} if self.rules.randomizer == "hidden" else columns
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions as bool[n, actions] (all True where a game is over)."""
@@ -129,8 +132,8 @@ class TetrisVectorEnv(GameVectorEnv):
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
-        self._states = self.settings.restored(state, self._states)
-        self._ended = batch.over(self._states) | (self._states[:, game.ILLEGAL] >= self.settings.illegal_limit)
+        self._states = self.rules.restored(state, self._states)
+        self._ended = batch.over(self._states) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:
             self._ended |= self._states[:, game.STEPS] >= self.max_episode_steps
         self._started = True
@@ -143,11 +146,11 @@ class TetrisVectorEnv(GameVectorEnv):
         Returns boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal bool[n, actions]. An illegal
         action's board is the present one and its reward 0.
         """
-        return batch.afterstates(self._states, self.settings)
+        return batch.afterstates(self._states, self.rules)
 
-    def afterstate_terms(self, evaluation: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """As the single environment's: terms float64[n, actions, k], legal and over bool[n, actions]."""
-        return afterstate_terms(self._states, self.settings, evaluation)
+        return afterstate_terms(self._states, self.rules, heuristic)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""

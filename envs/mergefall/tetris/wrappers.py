@@ -6,7 +6,7 @@ a row for each game. (For Gymnasium's own vector environments, wrap each environ
     planes(env)          float32[1 + n · (1 + preview), rows, cols]   for convolutions
     flat(env)            float32[rows · cols + n · (1 + preview)]     for multilayer perceptrons
     heights(env)         float32[cols + n · (1 + preview)]            the surface only
-    features(env, name)  float32[k + n · (1 + preview)]               an evaluation's terms of the board
+    features(env, name)  float32[k + n · (1 + preview)]               a heuristic's terms of the board
     afterstates(env)     a dict of boards, rewards, legal             to choose the best of
 """
 
@@ -21,8 +21,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from mergefall.tetris.evaluations import evaluation as chosen_evaluation
-from mergefall.tetris.settings import Settings
+from mergefall.tetris.heuristics import heuristic as chosen_heuristic
+from mergefall.tetris.rules import Rules
 
 Observe = Callable[[dict[str, Any]], Any]  # a batch of observations to what the learner sees of each game
 
@@ -57,14 +57,14 @@ def planes(env: Any) -> Any:
     >>> planes(gym.make("mergefall/Tetris-v0")).reset()[0].shape
     (15, 20, 10)
     """
-    settings = _settings_of(env)
+    rules = _rules_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         board = observations["board"][:, None].astype(np.float32)
-        hot = one_hot(observations, settings.n_pieces)[:, :, None, None]
+        hot = one_hot(observations, rules.n_pieces)[:, :, None, None]
         return np.concatenate([board, np.broadcast_to(hot, (*hot.shape[:2], *board.shape[2:]))], axis=1)
 
-    shape = (1 + settings.n_pieces * (1 + settings.preview), settings.rows, settings.cols)
+    shape = (1 + rules.n_pieces * (1 + rules.preview), rules.rows, rules.cols)
     return _wrapped(env, observe, gym.spaces.Box(0, 1, shape, np.float32))
 
 
@@ -75,13 +75,13 @@ def flat(env: Any) -> Any:
     >>> flat(gym.make_vec("mergefall/Tetris-v0", num_envs=3)).reset()[0].shape
     (3, 214)
     """
-    settings = _settings_of(env)
+    rules = _rules_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         board = observations["board"]
-        return np.concatenate([board.reshape(len(board), -1), one_hot(observations, settings.n_pieces)], axis=1)
+        return np.concatenate([board.reshape(len(board), -1), one_hot(observations, rules.n_pieces)], axis=1)
 
-    size = settings.rows * settings.cols + settings.n_pieces * (1 + settings.preview)
+    size = rules.rows * rules.cols + rules.n_pieces * (1 + rules.preview)
     return _wrapped(env, observe, gym.spaces.Box(0, 1, (size,), np.float32))
 
 
@@ -94,35 +94,35 @@ def heights(env: Any) -> Any:
     >>> heights(gym.make("mergefall/Tetris-v0", cols=6, preview=0)).reset()[0].shape
     (13,)
     """
-    settings = _settings_of(env)
+    rules = _rules_of(env)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
-        parts = (column_heights(observations["board"]) / settings.rows).astype(np.float32)
-        return np.concatenate([parts, one_hot(observations, settings.n_pieces)], axis=1)
+        parts = (column_heights(observations["board"]) / rules.rows).astype(np.float32)
+        return np.concatenate([parts, one_hot(observations, rules.n_pieces)], axis=1)
 
-    size = settings.cols + settings.n_pieces * (1 + settings.preview)
+    size = rules.cols + rules.n_pieces * (1 + rules.preview)
     return _wrapped(env, observe, gym.spaces.Box(0, 1, (size,), np.float32))
 
 
-def features(env: Any, evaluation: Any) -> Any:
-    """Vectors float32[k + n · (1 + preview)]: an evaluation's k terms of the board, unscaled, then the pieces one-hot.
+def features(env: Any, heuristic: Any) -> Any:
+    """Vectors float32[k + n · (1 + preview)]: a heuristic's k terms of the board, unscaled, then the pieces one-hot.
 
-    The terms are those of `evaluation(…).board_terms`, in that order; those of a placement are `afterstate_terms` of
+    The terms are those of `heuristic(…).board_terms`, in that order; those of a placement are `afterstate_terms` of
     the environment.
 
     >>> import mergefall
     >>> features(gym.make("mergefall/Tetris-v0"), "bcts").reset()[0].shape
     (20,)
     """
-    settings, chosen = _settings_of(env), chosen_evaluation(evaluation)
+    rules, chosen = _rules_of(env), chosen_heuristic(heuristic)
 
     def observe(observations: dict[str, Any]) -> NDArray[np.float32]:
         terms = np.stack(list(chosen.board_terms(observations["board"]).values()), axis=1, dtype=np.float32)
-        return np.concatenate([terms, one_hot(observations, settings.n_pieces)], axis=1)
+        return np.concatenate([terms, one_hot(observations, rules.n_pieces)], axis=1)
 
-    count = len(chosen.board_terms(np.zeros((settings.rows, settings.cols), np.uint8)))
-    size = count + settings.n_pieces * (1 + settings.preview)
-    most = settings.cols * settings.rows * (settings.rows + 1)  # beyond any sum over cells of depths or heights
+    count = len(chosen.board_terms(np.zeros((rules.rows, rules.cols), np.uint8)))
+    size = count + rules.n_pieces * (1 + rules.preview)
+    most = rules.cols * rules.rows * (rules.rows + 1)  # beyond any sum over cells of depths or heights
     high = np.array([most] * count + [1] * (size - count), np.float32)
     low = np.array([-most] * count + [0] * (size - count), np.float32)
     return _wrapped(env, observe, gym.spaces.Box(low, high, dtype=np.float32))
@@ -140,10 +140,10 @@ def afterstates(env: Any) -> Any:
     >>> observation["boards"].shape, observation["legal"].sum()
     ((40, 20, 10), np.int64(9))
     """
-    settings = _settings_of(env)
-    n, highest = settings.n_actions, float(settings.payments().max())
+    rules = _rules_of(env)
+    n, highest = rules.n_actions, float(rules.payments().max())
     space = gym.spaces.Dict(
-        boards=gym.spaces.Box(0, 1, (n, settings.rows, settings.cols), np.uint8),
+        boards=gym.spaces.Box(0, 1, (n, rules.rows, rules.cols), np.uint8),
         rewards=gym.spaces.Box(0, highest, (n,), np.float64),
         legal=gym.spaces.MultiBinary(n),
     )
@@ -159,11 +159,11 @@ def afterstates(env: Any) -> Any:
     return _wrapped(env, observe, space)
 
 
-def _settings_of(env: Any) -> Settings:
-    settings = getattr(env.unwrapped, "settings", None)
-    if not isinstance(settings, Settings):
+def _rules_of(env: Any) -> Rules:
+    rules = getattr(env.unwrapped, "rules", None)
+    if not isinstance(rules, Rules):
         raise ValueError(f"env is {env}; expected a Tetris environment, single or natively batched")
-    return settings
+    return rules
 
 
 def _wrapped(env: Any, observe: Observe, space: gym.Space[Any]) -> Any:

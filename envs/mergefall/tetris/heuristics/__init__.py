@@ -1,0 +1,47 @@
+"""Heuristics of Tetris: what a search maximises, what a shaping potential follows, something to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels
+from mergefall.tetris.heuristics.controllers import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
+from mergefall.tetris.heuristics.open_enclosed import OpenEnclosed
+from mergefall.tetris.heuristics.two_tetrad import TwoTetrad
+from mergefall.weighted import from_spec
+
+HEURISTICS: dict[str, Heuristic] = {
+    e.name: e for e in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())
+}
+
+__all__ = [
+    "HEURISTICS",
+    "MEMO",
+    "Bcts",
+    "Dellacherie",
+    "Dt10",
+    "Dt20",
+    "ElTetris",
+    "Heuristic",
+    "Kernels",
+    "OpenEnclosed",
+    "TwoTetrad",
+    "heuristic",
+    "priority",
+]
+
+
+def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
+    """A heuristic from its name, or from a mapping of `name` and the weights that are not the published ones.
+
+    Raises ValueError for an unknown name or weight.
+
+    Example:
+        >>> heuristic({"name": "bcts", "holes": -14}).to_json()["holes"]
+        -14
+        >>> heuristic("low")
+        Traceback (most recent call last):
+        ValueError: no heuristic 'low'; there are two-tetrad, open-enclosed, dellacherie, bcts, dt-10, dt-20, el-tetris
+    """
+    return from_spec(Heuristic, HEURISTICS, spec)

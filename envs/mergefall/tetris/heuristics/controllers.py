@@ -1,0 +1,154 @@
+"""The one-piece controllers of the literature, each some features of `linear.py` with its published weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mergefall.kernels import kernel
+from mergefall.tetris.heuristics.linear import Linear
+from mergefall.tetris.pieces import WIDTHS
+
+
+@kernel
+def priority(piece, rotation, column, cols):
+    """Dellacherie's tie-break, an integer, higher first: far from the spawn column, then on its left, then unturned.
+
+    100·|column − spawn|, and 10 on the left of it, less the rotation, the quarter turns clockwise from the spawn
+    orientation, 0 to 3; spawn = (cols − width) // 2 of the piece as it is turned.
+    """
+    spawn = (cols - WIDTHS[piece, rotation]) // 2
+    return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation
+
+
+@dataclass(frozen=True)
+class Dellacherie(Linear):
+    """Pierre Dellacherie's one-piece controller, its weights found by hand; ties go to the higher `priority`.
+
+    Source: C. Fahey, Tetris (2003).
+    """
+
+    name: ClassVar[str] = "dellacherie"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+    )
+
+    landing_height: float = -1.0
+    eroded_cells: float = 1.0
+    row_transitions: float = -1.0
+    column_transitions: float = -1.0
+    holes: float = -4.0
+    wells: float = -1.0
+
+
+@dataclass(frozen=True)
+class Bcts(Linear):
+    """Building Controllers for Tetris: Dellacherie's features and two more, weights by noisy cross-entropy.
+
+    Source: C. Thiery & B. Scherrer (2009).
+    """
+
+    name: ClassVar[str] = "bcts"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+        "hole_depth",
+        "rows_with_holes",
+    )
+
+    landing_height: float = -12.629
+    eroded_cells: float = 6.601974
+    row_transitions: float = -9.215815
+    column_transitions: float = -19.77356
+    holes: float = -13.08335
+    wells: float = -10.48747
+    hole_depth: float = -1.611863
+    rows_with_holes: float = -24.04087
+
+
+@dataclass(frozen=True)
+class Dt10(Linear):
+    """Classification-based modified policy iteration, its controller of 10×10; holes count in favour, and rightly so.
+
+    Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
+    of Tetris (2013).
+    """
+
+    name: ClassVar[str] = "dt-10"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "eroded_cells",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+        "hole_depth",
+        "rows_with_holes",
+        "diversity",
+    )
+
+    landing_height: float = -2.18
+    eroded_cells: float = 2.42
+    row_transitions: float = -2.17
+    column_transitions: float = -3.31
+    holes: float = 0.95
+    wells: float = -2.22
+    hole_depth: float = -0.81
+    rows_with_holes: float = -9.65
+    diversity: float = 1.27
+
+
+@dataclass(frozen=True)
+class Dt20(Linear):
+    """Classification-based modified policy iteration, its controller of 10×20; holes count in favour, and rightly so.
+
+    Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
+    of Tetris (2013).
+    """
+
+    name: ClassVar[str] = "dt-20"
+    term_names: ClassVar[tuple[str, ...]] = Dt10.term_names
+
+    landing_height: float = -2.68
+    eroded_cells: float = 1.38
+    row_transitions: float = -2.41
+    column_transitions: float = -6.32
+    holes: float = 2.03
+    wells: float = -2.71
+    hole_depth: float = -0.43
+    rows_with_holes: float = -9.48
+    diversity: float = 0.89
+
+
+@dataclass(frozen=True)
+class ElTetris(Linear):
+    """Dellacherie's features with lines in place of eroded cells, weights by particle swarm optimization.
+
+    Source: I. El-Ashi, El-Tetris (2011).
+    """
+
+    name: ClassVar[str] = "el-tetris"
+    term_names: ClassVar[tuple[str, ...]] = (
+        "landing_height",
+        "lines",
+        "row_transitions",
+        "column_transitions",
+        "holes",
+        "wells",
+    )
+
+    landing_height: float = -4.500158825082766
+    lines: float = 3.4181268101392694
+    row_transitions: float = -3.2178882868487753
+    column_transitions: float = -9.348695305445199
+    holes: float = -7.899265427351652
+    wells: float = -3.3855972247263626

@@ -1,0 +1,180 @@
+"""`open-enclosed`: full rows against empty cells, those beneath others costing more (the expectimax document).
+
+Both costs follow from heights and filled cells: with the depth of a cell its row number, 0 at the top, the open cells
+below the highest column's height are those above each column's height, and the enclosed ones are those below it that
+are not filled. So a placement on columns of known heights needs no look at the cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mergefall.kernels import kernel
+from mergefall.tetris.field import field_mask, height_of
+from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
+from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
+from mergefall.words import popcount, trailing_zeros
+
+U = np.uint64
+FULL, OPEN, ENCLOSED = range(3)
+
+# Σ over a piece's cells of their height above the lowest one, by piece and rotation.
+OFFSETS = np.zeros(HEIGHTS.shape, dtype=np.int64)
+for _piece, _name in enumerate(NAMES):
+    for _rotation, _cells in enumerate(rotations(_name)):
+        OFFSETS[_piece, _rotation] = sum(HEIGHTS[_piece, _rotation] - 1 - row for row, _ in _cells)
+
+
+@kernel
+def above(height, rows):
+    """Σ of the depths of a column's cells above a height."""
+    return (rows - 1 - height) * (rows - height) // 2
+
+
+@kernel
+def counts(columns, rows):
+    """(full rows as bits, Σ above each height, the largest height, Σ depth of the filled cells) of a board's field."""
+    wall = field_mask(rows)
+    full, empty, top, filled = wall, 0, 0, 0
+    for i in range(columns.size):
+        column = columns[i] & wall
+        full &= column
+        empty += above(height_of(column), rows)
+        top = max(top, height_of(column))
+        while column:
+            filled += rows - 1 - trailing_zeros(column)
+            column &= column - U(1)
+    return full, empty, top, filled
+
+
+@kernel
+def costs(empty, top, filled, rows, cols):
+    """(open, enclosed): Σ depth / rows of the empty cells from the first row that is not; from the last, if all are."""
+    of_open = empty - cols * above(max(top, 1), rows)
+    enclosed = cols * above(0, rows) - empty - filled
+    return np.float64(of_open) / rows, np.float64(enclosed) / rows
+
+
+@kernel
+def weighted(full, empty, top, filled, rows, cols, weights):
+    of_open, enclosed = costs(empty, top, filled, rows, cols)
+    return weights[FULL] * np.float64(popcount(full)) + weights[OPEN] * of_open + weights[ENCLOSED] * enclosed
+
+
+@kernel
+def move(piece, rotation, column, y, lines, own, rows, weights):
+    return 0.0
+
+
+@kernel
+def last(piece, rotation, column, y, rows, weights):
+    return 0.0
+
+
+@kernel
+def board(columns, rows, weights):
+    full, empty, top, filled = counts(columns, rows)
+    return weighted(full, empty, top, filled, rows, columns.size, weights)
+
+
+@kernel
+def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
+    pass
+
+
+@kernel
+def terms_of_board(columns, rows, weights, terms):
+    full, empty, top, filled = counts(columns, rows)
+    terms[FULL] = popcount(full)
+    terms[OPEN], terms[ENCLOSED] = costs(empty, top, filled, rows, columns.size)
+
+
+# What `prepare` remembers of a board: its largest height and the depth of its filled cells; then for each border
+# between columns, of what lies on its left and on its right: the rows full there, and the empty cells above columns.
+TOP, FILLED = U(0), U(1)
+BORDERS, BORDER = U(2), U(4)
+FULL_LEFT, FULL_RIGHT, EMPTY_LEFT, EMPTY_RIGHT = (U(i) for i in range(4))
+
+
+@kernel
+def prepare(columns, rows, weights, memo):
+    full, empty, top, filled = counts(columns, rows)
+    memo[TOP], memo[FILLED] = U(top), U(filled)
+    full, empty, cols = field_mask(rows), 0, U(columns.size)
+    for i in range(cols + U(1)):
+        at = BORDERS + BORDER * i
+        memo[at + FULL_LEFT], memo[at + EMPTY_LEFT] = full, U(empty)
+        if i < cols:
+            full &= columns[i]
+            empty += above(height_of(columns[i]), rows)
+    full, empty = field_mask(rows), 0
+    for k in range(cols + U(1)):
+        i = cols - k
+        at = BORDERS + BORDER * i
+        memo[at + FULL_RIGHT], memo[at + EMPTY_RIGHT] = full, U(empty)
+        if i:
+            full &= columns[i - U(1)]
+            empty += above(height_of(columns[i - U(1)]), rows)
+
+
+@cache
+def _kernels(clears: bool) -> Kernels:
+    plain = plain_leaf(OpenEnclosed, clears, move, last, board)
+
+    @kernel(variant=str(clears), forceinline=True)
+    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+        shape, turn = U(piece), U(rotation)
+        above_y = y + HEIGHTS[shape, turn]
+        if above_y > rows:
+            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        width, first = U(WIDTHS[shape, turn]), U(column)
+        left, right = BORDERS + BORDER * first, BORDERS + BORDER * (first + width)
+        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+        empty = np.int64(memo[left + EMPTY_LEFT] + memo[right + EMPTY_RIGHT])
+        for i in range(width):
+            new = columns[first + i] | MASKS[shape, turn, i] << U(y)
+            full &= new
+            empty += above(height_of(new), rows)
+        top = max(np.int64(memo[TOP]), above_y)
+        filled = np.int64(memo[FILLED]) + SIZES[shape] * (rows - 1 - y) - OFFSETS[shape, turn]
+        return weighted(full, empty, top, filled, rows, columns.size, weights)
+
+    return Kernels(move, last, board, prepare, leaf)
+
+
+@dataclass(frozen=True)
+class OpenEnclosed(Heuristic):
+    """Count full rows, and empty cells by how deep they lie and whether a filled one lies above them.
+
+    Terms of the board before clearing: `full_rows`; `open` and `enclosed`, Σ y/rows over the empty cells without and
+    with a filled cell above them in their column, y their row number, 0 at the top; rows above the first that is not
+    empty do not count, and of an empty board only the last does.
+
+    Source: the expectimax document of a pentomino player (25 rows × 15 columns) and its program's constants.
+
+    Example:
+        >>> OpenEnclosed().board_terms([[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 1, 1]])
+        {'full_rows': 1.0, 'open': 1.75, 'enclosed': 0.5}
+    """
+
+    name: ClassVar[str] = "open-enclosed"
+    term_names: ClassVar[tuple[str, ...]] = ("full_rows", "open", "enclosed")
+    slots: ClassVar[tuple[str, ...]] = term_names
+    board_slots: ClassVar[tuple[str, ...]] = term_names
+    of_locked: ClassVar[bool] = True
+
+    full_rows: float = 1000.0
+    open: float = -1.0
+    enclosed: float = -20.0
+
+    @classmethod
+    def kernels(cls, clears: bool = True) -> Kernels:
+        return _kernels(clears)
+
+    @classmethod
+    def term_kernels(cls) -> tuple[Any, Any]:
+        return terms_of_move, terms_of_board

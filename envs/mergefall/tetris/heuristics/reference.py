@@ -1,0 +1,132 @@
+"""Every term of every heuristic in plain Python: slow, obvious. The compiled ones are tested against this.
+
+A board is a tuple of rows of 0 and 1, row 0 on top, as in `mergefall.tetris.reference`, but of the field alone.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from mergefall.tetris.reference import Board
+from mergefall.tetris.rules import Placement
+
+
+def columns_of(board: Board) -> Board:
+    """The columns from left to right, each from the top down."""
+    return tuple(zip(*board, strict=True))
+
+
+def height(column: tuple[int, ...]) -> int:
+    """Rows from the floor to the highest filled cell."""
+    return len(column) - column.index(1) if 1 in column else 0
+
+
+def holes(board: Board) -> set[tuple[int, int]]:
+    """(row, column) of the empty cells that have a filled one above."""
+    return {
+        (r, c)
+        for r, row in enumerate(board)
+        for c, cell in enumerate(row)
+        if not cell and any(board[above][c] for above in range(r))
+    }
+
+
+def spaces(board: Board) -> set[tuple[int, int]]:
+    """(row, column) of the empty cells that are no holes."""
+    return {(r, c) for r, row in enumerate(board) for c, cell in enumerate(row) if not cell} - holes(board)
+
+
+def changes(line: tuple[int, ...]) -> int:
+    """How often a line changes between filled and empty."""
+    return sum(a != b for a, b in pairwise(line))
+
+
+def wells(board: Board) -> int:
+    """Σ over empty cells between two filled ones, or walls, of the empty cells from there downwards in a row."""
+    total = 0
+    for c, column in enumerate(columns_of(board)):
+        for r in range(len(column)):
+            left = c == 0 or board[r][c - 1]
+            right = c == len(board[0]) - 1 or board[r][c + 1]
+            if not column[r] and left and right:
+                total += (*column[r:], 1).index(1)
+    return total
+
+
+def hole_depth(board: Board) -> int:
+    """Σ over holes of the filled cells directly above."""
+    return sum((*(board[above][c] for above in range(r - 1, -1, -1)), 0).index(0) for r, c in holes(board))
+
+
+def features(board: Board) -> dict[str, float]:
+    """The board terms of the one-piece controllers."""
+    heights = [height(column) for column in columns_of(board)]
+    return {
+        "row_transitions": sum(changes((1, *row, 1)) for row in board),
+        "column_transitions": sum(changes((0, *column, 1)) for column in columns_of(board)),
+        "holes": len(holes(board)),
+        "hole_depth": hole_depth(board),
+        "wells": wells(board),
+        "rows_with_holes": len({r for r, _ in holes(board)}),
+        "diversity": len({b - a for a, b in pairwise(heights)} & {-2, -1, 0, 1, 2}),
+    }
+
+
+def cover(board: Board) -> int:
+    """Σ over columns with a hole of the row of the topmost one less the row of the lowest space, 0 without any."""
+    total = 0
+    for c in range(len(board[0])):
+        rows_of_holes = [r + 1 for r, column in holes(board) if column == c]
+        rows_of_spaces = [r + 1 for r, column in spaces(board) if column == c]
+        if rows_of_holes:
+            total += min(rows_of_holes) - max(rows_of_spaces, default=0)
+    return total
+
+
+def beside_holes(board: Board) -> int:
+    """Σ over holes of the consecutive spaces on their left and on their right."""
+    free, total = spaces(board), 0
+    for r, c in holes(board):
+        for step in (-1, 1):
+            at = c + step
+            while (r, at) in free:
+                total += 1
+                at += step
+    return total
+
+
+def two_tetrad(board: Board, reading: str = "chosen") -> dict[str, float]:
+    """The board terms of `two-tetrad`."""
+    area, up = len(board) * len(board[0]), reading == "chosen"
+    heights = [height(column) if up else len(column) + 1 - height(column) for column in columns_of(board)]
+    between = sum(abs(a - b) for a, b in pairwise(heights[1:-1]))
+    return {
+        "f4": area - len(holes(board)),
+        "f6": area - (heights[1] - heights[0] + between + heights[-2] - heights[-1]),
+        "f7": area - cover(board) if up else area + cover(board),
+        "f8": beside_holes(board),
+    }
+
+
+def open_enclosed(board: Board) -> dict[str, float]:
+    """The board terms of `open-enclosed`."""
+    first = next((r for r, row in enumerate(board) if any(row)), len(board) - 1)
+    return {
+        "full_rows": sum(map(all, board)),
+        "open": sum(r for r, _ in spaces(board) if r >= first) / len(board),
+        "enclosed": sum(r for r, _ in holes(board)) / len(board),
+    }
+
+
+def of_move(placement: Placement) -> dict[str, float]:
+    """The terms of a placement that are not of a board, for all heuristics."""
+    rows = [row + 1 for row, _ in placement.cells]
+    return {
+        "landing_height": placement.landing_height,
+        "eroded_cells": placement.lines * placement.removed_cells,
+        "lines": placement.lines,
+        "f1": max(rows),
+        "f2": min(rows),
+        "f3": sum(rows) / len(rows),
+        "f5": placement.lines,
+    }

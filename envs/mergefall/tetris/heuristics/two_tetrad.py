@@ -1,0 +1,310 @@
+"""`two-tetrad`: where the tetrad lies, holes and what they are under, the surface (the Cornell heuristic document).
+
+As in `linear.py`, one word for each column, and what a placement changes is found in its columns. Only what holes see
+along their rows reaches further: a row is followed from the piece's columns outwards as far as it is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.checks import choice
+from mergefall.kernels import kernel
+from mergefall.tetris.field import field_mask, height_of, holes_in
+from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
+from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
+from mergefall.tetris.rules import MOST_COLS
+from mergefall.words import popcount
+
+U = np.uint64
+F1, F2, F3, F4, F5, F6, F7, F8, SIGN = range(9)
+READINGS = ("chosen", "printed")
+
+# Mean height of a piece's cells above the row of its lowest one, by piece and rotation.
+MIDDLES = np.zeros(HEIGHTS.shape)
+for _piece, _name in enumerate(NAMES):
+    for _rotation, _cells in enumerate(rotations(_name)):
+        MIDDLES[_piece, _rotation] = HEIGHTS[_piece, _rotation] - 1 - np.mean([row for row, _ in _cells])
+
+# Four counts in one word that can be added up: bits 0-15 heights, 16-31 depth of the topmost holes, 32-47 spaces beside
+# holes, 48-63 roughness, which may be negative.
+FIELD = U(0xFFFF)
+COVER, SPACES, ROUGH = U(16), U(32), U(48)
+
+
+@kernel
+def of_column(column):
+    """Its height, and how far its topmost hole lies beneath its lowest space."""
+    height, holes = height_of(column), holes_in(column)
+    cover = height - height_of(holes) + 1 if holes else 0
+    return U(height) | U(cover) << COVER
+
+
+@kernel
+def of_pair(left, right, index, cols, sign):
+    """The roughness of two neighbouring columns, the right one being column `index`; at the walls with a sign."""
+    step = height_of(right) - height_of(left)
+    if index == 1:
+        return U(sign * step) << ROUGH
+    if index == cols - 1:
+        return U(-sign * step) << ROUGH
+    return U(abs(step)) << ROUGH
+
+
+@kernel
+def sign_of(weights):
+    """1 as the heuristic reads heights, −1 as the document prints them."""
+    return np.int64(weights[SIGN])
+
+
+@kernel
+def counts(columns, rows, weights):
+    """(the four counts, filled cells) of a board that is empty above the field."""
+    wall, cols, sign = field_mask(rows), columns.size, sign_of(weights)
+    packed, filled, seen = U(0), 0, U(0)
+    for i in range(cols):
+        column = columns[i]
+        packed += of_column(column)
+        if i:
+            packed += of_pair(columns[i - 1], column, i, cols, sign)
+        filled += popcount(column)
+        holes, spaces = holes_in(column), ~field_mask(height_of(column)) & wall
+        packed += U(popcount(spaces & seen)) << SPACES  # seen: rows in which the nearest thing on the left is a hole
+        seen = holes | (spaces & seen)
+    seen = U(0)
+    for k in range(cols):
+        column = columns[cols - 1 - k]
+        spaces = ~field_mask(height_of(column)) & wall
+        packed += U(popcount(spaces & seen)) << SPACES
+        seen = holes_in(column) | (spaces & seen)
+    return packed, filled
+
+
+@kernel
+def weighted(packed, filled, area, weights):
+    holes = np.int64(packed & FIELD) - filled
+    cover = np.int64(packed >> COVER & FIELD)
+    value = weights[F4] * np.float64(area - holes) + weights[F6] * np.float64(area - (np.int64(packed) >> 48))
+    value += weights[F7] * (area - weights[SIGN] * np.float64(cover))
+    return value + weights[F8] * np.float64(np.int64(packed >> SPACES & FIELD))
+
+
+@kernel
+def move(piece, rotation, column, y, lines, own, rows, weights):
+    return weights[F5] * np.float64(lines)
+
+
+@kernel
+def last(piece, rotation, column, y, rows, weights):
+    value = weights[F1] * np.float64(rows - y) + weights[F2] * np.float64(rows - y - HEIGHTS[piece, rotation] + 1)
+    return value + weights[F3] * (rows - y - MIDDLES[piece, rotation])
+
+
+@kernel
+def board(columns, rows, weights):
+    packed, filled = counts(columns, rows, weights)
+    return weighted(packed, filled, rows * columns.size, weights)
+
+
+@kernel
+def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
+    terms[F1] = rows - y
+    terms[F2] = rows - y - HEIGHTS[piece, rotation] + 1
+    terms[F3] = rows - y - MIDDLES[piece, rotation]
+    terms[F5] = lines
+
+
+@kernel
+def terms_of_board(columns, rows, weights, terms):
+    packed, filled = counts(columns, rows, weights)
+    area = rows * columns.size
+    terms[F4] = area - (np.int64(packed & FIELD) - filled)
+    terms[F6] = area - (np.int64(packed) >> 48)
+    terms[F7] = area - weights[SIGN] * np.float64(np.int64(packed >> COVER & FIELD))
+    terms[F8] = np.int64(packed >> SPACES & FIELD)
+
+
+# What `prepare` remembers of a board: the number of filled cells; the columns and the spaces above them, with a wall on
+# either side; and for each border between columns, of what lies on its left and on its right: the counts as if the
+# border were a wall, without the pair across it; the rows full there; the rows in which the nearest thing that is no
+# space is a hole.
+LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, SEEN_LEFT, SEEN_RIGHT = (U(i) for i in range(6))
+BORDER = U(6)
+FILLED = BORDER * U(MOST_COLS + 1)
+WALLED = FILLED + U(2)  # the first column
+FREE = WALLED + U(MOST_COLS + 2)  # the first column's spaces
+
+
+@kernel
+def seen_leftwards(seen, memo, border):
+    """The spaces along the rows `seen` from a border to the left, up to the first thing that is none."""
+    count, at = 0, FREE + border - U(1)
+    seen &= memo[at]
+    while seen:
+        count += popcount(seen)
+        at -= U(1)
+        seen &= memo[at]
+    return U(count) << SPACES
+
+
+@kernel
+def seen_rightwards(seen, memo, border):
+    """The same to the right."""
+    count, at = 0, FREE + border
+    seen &= memo[at]
+    while seen:
+        count += popcount(seen)
+        at += U(1)
+        seen &= memo[at]
+    return U(count) << SPACES
+
+
+@kernel
+def prepare(columns, rows, weights, memo):
+    wall, cols, sign = field_mask(rows), columns.size, sign_of(weights)
+    end = U(cols)
+    memo[WALLED - U(1)] = memo[WALLED + end] = wall
+    memo[FREE - U(1)] = memo[FREE + end] = U(0)
+    filled = 0
+    for i in range(end):
+        memo[WALLED + i] = columns[i]
+        memo[FREE + i] = ~field_mask(height_of(columns[i])) & wall
+        filled += popcount(columns[i])
+    memo[FILLED] = U(filled)
+    packed, full, seen = U(0), wall, U(0)
+    for i in range(end + U(1)):
+        at = BORDER * i
+        memo[at + LEFT], memo[at + FULL_LEFT], memo[at + SEEN_LEFT] = packed, full, seen
+        if i < end:
+            column, holes, spaces = memo[WALLED + i], holes_in(memo[WALLED + i]), memo[FREE + i]
+            packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_leftwards(holes, memo, i)
+            if i:
+                packed += of_pair(memo[WALLED + i - U(1)], column, np.int64(i), cols, sign)
+            full &= column
+            seen = holes | (spaces & seen)
+    packed, full, seen = U(0), wall, U(0)
+    for k in range(end + U(1)):
+        i = end - k
+        at = BORDER * i
+        memo[at + RIGHT], memo[at + FULL_RIGHT], memo[at + SEEN_RIGHT] = packed, full, seen
+        if i:
+            column, holes = memo[WALLED + i - U(1)], holes_in(memo[WALLED + i - U(1)])
+            spaces = memo[FREE + i - U(1)]
+            packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_rightwards(holes, memo, i)
+            if i < end:
+                packed += of_pair(column, memo[WALLED + i], np.int64(i), cols, sign)
+            full &= column
+            seen = holes | (spaces & seen)
+
+
+@cache
+def _kernels(clears: bool) -> Kernels:
+    plain = plain_leaf(TwoTetrad, clears, move, last, board)
+
+    @kernel(variant=str(clears), forceinline=True)
+    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+        shape, turn, cols = U(piece), U(rotation), columns.size
+        width, first, sign, wall = U(WIDTHS[shape, turn]), U(column), sign_of(weights), field_mask(rows)
+        left, right = BORDER * first, BORDER * (first + width)
+        packed = memo[left + LEFT] + memo[right + RIGHT]
+        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+        seen, before = memo[left + SEEN_LEFT], memo[WALLED + first - U(1)]
+        for i in range(width):
+            new = memo[WALLED + first + i] | MASKS[shape, turn, i] << U(y)
+            scratch[i] = new
+            full &= new
+            packed += of_column(new)
+            if first + i > 0:
+                packed += of_pair(before, new, column + np.int64(i), cols, sign)
+            spaces = ~field_mask(height_of(new)) & wall
+            packed += U(popcount(spaces & seen)) << SPACES
+            seen = holes_in(new) | (spaces & seen)
+            before = new
+        if first + width < U(cols):
+            packed += of_pair(before, memo[WALLED + first + width], column + np.int64(width), cols, sign)
+        packed += seen_rightwards(seen, memo, first + width)
+        seen = memo[right + SEEN_RIGHT]
+        for k in range(width):
+            new = scratch[width - U(1) - k]
+            spaces = ~field_mask(height_of(new)) & wall
+            packed += U(popcount(spaces & seen)) << SPACES
+            seen = holes_in(new) | (spaces & seen)
+        packed += seen_leftwards(seen, memo, first)
+        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
+            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        value = weighted(packed, np.int64(memo[FILLED]) + SIZES[shape], rows * cols, weights)
+        of_move = move(piece, rotation, column, y, 0, 0, rows, weights)
+        return of_move + last(piece, rotation, column, y, rows, weights) + value
+
+    return Kernels(move, last, board, prepare, leaf)
+
+
+@dataclass(frozen=True)
+class TwoTetrad(Heuristic):
+    """Weigh where the piece lies, holes and what lies above and beside them, and the surface.
+
+    Of the last placement, rows counted from 1 at the top: `f1` the largest, `f2` the smallest, `f3` the mean row of its
+    cells. Of all placements: `f5` lines. Of the board after clearing, A being rows·cols: `f4` A − holes; `f6` A −
+    roughness, (h2−h1) + |h2−h3| + … + (h9−h10) for ten columns of heights h; `f7` A − Σ over columns with a hole of
+    (row of the topmost hole − row of the lowest space); `f8` Σ over holes of the consecutive spaces on their left and
+    right. A space is an empty cell that is no hole.
+
+    The document counts heights from the top too, which contradicts its aims: f6 would punish stacks at the walls and f7
+    reward cover. They count upwards here; `reading="printed"` computes what is printed.
+
+    Weights by name: "start", the document's hand-made ones, and "first-run", the default, after its first tuning run.
+    Its final ones are lost; "tuned" are those that its method finds from the same start: random-restart hill climbing
+    with the shallow search, slides included, on 10×10 (`mergefall tune`; the command and its record are with the suite
+    `tetris`).
+
+    Source: the heuristic-function document of Cornell's BOOM 1999 two-tetrad player.
+
+    Example:
+        >>> from mergefall.tetris import place
+        >>> TwoTetrad().terms(place("..../..../..../##.#", "T", rotation=2, column=1))
+        {'f1': 4.0, 'f2': 3.0, 'f3': 3.25, 'f4': 16.0, 'f5': 1.0, 'f6': 15.0, 'f7': 16.0, 'f8': 0.0}
+    """
+
+    name: ClassVar[str] = "two-tetrad"
+    term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
+    slots: ClassVar[tuple[str, ...]] = term_names
+    board_slots: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
+    vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {
+        "start": dict(zip(term_names, (10, 10, 10, 300, 500, 10, 50, 10), strict=True)),
+        "first-run": dict(zip(term_names, (40, 20, 10, 300, 490, 70, 50, 20), strict=True)),
+        "tuned": dict(
+            zip(term_names, (48.746, 22.6885, 22.5545, 301.884, 89.7822, 42.0039, 18.3569, 2.75875), strict=True)
+        ),
+    }
+
+    f1: float = 40.0
+    f2: float = 20.0
+    f3: float = 10.0
+    f4: float = 300.0
+    f5: float = 490.0
+    f6: float = 70.0
+    f7: float = 50.0
+    f8: float = 20.0
+    reading: str = "chosen"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("reading", self.reading, READINGS)
+
+    def weight_vector(self) -> NDArray[np.float64]:
+        """The eight weights, and 1 or −1 for the reading, float64[9]."""
+        return np.append(super().weight_vector(), 1.0 if self.reading == "chosen" else -1.0)
+
+    @classmethod
+    def kernels(cls, clears: bool = True) -> Kernels:
+        return _kernels(clears)
+
+    @classmethod
+    def term_kernels(cls) -> tuple[Any, Any]:
+        return terms_of_move, terms_of_board

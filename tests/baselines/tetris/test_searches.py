@@ -1,0 +1,258 @@
+"""The compiled Tetris searches against the same searches in plain Python, golden data, and the promises they make."""
+
+import math
+
+import numpy as np
+import pytest
+from mergefall.tetris import place
+from mergefall.tetris.heuristics import HEURISTICS
+from mergefall.tetris.pieces import PIECE_SETS
+from mergefall_baselines import make
+
+from .reference_search import ReferenceSearch
+
+TETROMINOES, FIVE = PIECE_SETS["tetromino"].names, PIECE_SETS["five"].names
+
+
+def positions(rows, cols, count, seed, names=TETROMINOES, known=2):
+    """(board, queue of piece names) that random play comes to, some of them near the top."""
+    rng, found = np.random.default_rng(seed), []
+    board = np.zeros((rows, cols), dtype=np.uint8)
+    while len(found) < count:
+        for _ in range(int(rng.integers(1, 4))):
+            piece = names[rng.integers(len(names))]
+            try:
+                placed = place(board, piece, int(rng.integers(4)), int(rng.integers(cols)))
+            except ValueError:
+                continue
+            board = np.zeros_like(board) if placed.over else placed.board
+        found.append((board, [names[i] for i in rng.integers(len(names), size=known)]))
+    return found
+
+
+def observation(board, queue, names=TETROMINOES):
+    ids = [names.index(piece) for piece in queue]
+    return {"board": board, "piece": np.int64(ids[0])} | ({"next": np.array(ids[1:])} if ids[1:] else {})
+
+
+def seen(queue, names=TETROMINOES):
+    """How often each piece came into view in a game that begins with this queue."""
+    return {piece: queue.count(piece) for piece in names}
+
+
+def assert_same(player, search, board, queue, chances, names=TETROMINOES):
+    ours = player.values(observation(board, queue, names))
+    theirs = np.full(ours.shape, -np.inf)
+    for action, value in search.action_values(board, queue, chances).items():
+        theirs[action] = value
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-8)
+    finite = np.flatnonzero(theirs > -np.inf)
+    if finite.size:  # ties to within rounding: one of the best, by the player's own values
+        chosen = int(player.act(observation(board, queue, names)))
+        assert ours[chosen] == ours.max()
+        assert chosen == np.flatnonzero(ours == ours.max())[0]
+
+
+@pytest.mark.parametrize("overflow", ["strict", "clear_first"])
+@pytest.mark.parametrize("placements", ["drop", "slide"])
+@pytest.mark.parametrize("heuristic", ["two-tetrad", "bcts", "open-enclosed"])
+def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
+    for depth in (1, 2):
+        rules = {"placements": placements, "overflow": overflow}
+        player = make("tetris/two-tetrad", heuristic=heuristic, depth=depth, **rules)
+        search = ReferenceSearch(HEURISTICS[heuristic], depth, slides=placements == "slide", overflow=overflow)
+        for board, queue in positions(6, 5, 2, seed=depth):
+            assert_same(player, search, board, queue, None)
+
+
+def test_two_tetrad_can_count_lines():
+    player = make("tetris/two-tetrad", heuristic="two-tetrad", rewards=True)
+    search = ReferenceSearch(HEURISTICS["two-tetrad"], 2, rewards=True)
+    nearly_full = np.zeros((6, 5), dtype=np.uint8)
+    nearly_full[3:, :4] = 1  # an I clears three lines
+    for board, queue in [(nearly_full, ["I", "O"]), *positions(6, 5, 3, seed=6)]:
+        assert_same(player, search, board, queue, None)
+
+
+def bag_without(queue):
+    """What is left of the bags that a game's first pieces came from."""
+    counts = seen(queue)
+    return frozenset(piece for piece in TETROMINOES if counts[piece] == min(counts.values()))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "bag", "counted"])
+@pytest.mark.parametrize(("depth", "known"), [(2, 1), (3, 1), (3, 2), (3, 3), (2, 3)])
+def test_expectimax_is_the_plain_search(distribution, depth, known):
+    player = make("tetris/expectimax", heuristic="bcts", depth=depth, distribution=distribution)
+    search = ReferenceSearch(HEURISTICS["bcts"], depth)
+    for board, queue in positions(6, 4, 2, seed=10 * depth + known, known=known):
+        chances = {"uniform": dict.fromkeys(TETROMINOES, 1), "bag": bag_without(queue), "counted": seen(queue)}
+        assert_same(player, search, board, queue, chances[distribution])
+
+
+UNIFORM = dict.fromkeys(TETROMINOES, 1)
+
+
+@pytest.mark.parametrize(
+    ("heuristic", "options"),
+    [
+        ("bcts", {"beam": 3}),
+        ("two-tetrad", {"beam": 5, "lost": -1e4}),
+        ("bcts", {"cutoff": 0.1}),
+        ("two-tetrad", {"cutoff": 0.1}),
+        ("open-enclosed", {"cutoff": 0.1}),
+        ("bcts", {"lost": -500.0}),
+        ("bcts", {"rewards": True, "lost": 0.0}),
+        (None, {}),
+        (None, {"lost": -1.0}),
+        ("bcts", {"leaf": "state", "lost": -1e3}),
+        ("two-tetrad", {"leaf": "state", "lost": -1e3, "cutoff": 0.1}),
+        ("open-enclosed", {"leaf": "state"}),
+        (None, {"leaf": "state", "lost": -5.0, "beam": 4}),
+    ],
+)
+def test_options_of_expectimax(heuristic, options):
+    player = make("tetris/expectimax", heuristic=heuristic, depth=3, **options)
+    options = {"rewards": heuristic is None} | options
+    search = ReferenceSearch(None if heuristic is None else HEURISTICS[heuristic], 3, **options)
+    for board, queue in positions(5, 4, 2, seed=5, known=1):
+        assert_same(player, search, board, queue, UNIFORM)
+
+
+def test_a_table_changes_no_value():
+    plain, tabled = (make("tetris/expectimax", depth=4, beam=4, lost=-1e3, table=table) for table in (False, True))
+    for board, queue in positions(8, 5, 6, seed=3):
+        for pair in (queue, [queue[0], queue[0]]):
+            shown = observation(board, pair)
+            assert plain.values(shown).tolist() == tabled.values(shown).tolist()
+
+
+@pytest.mark.parametrize(("depth", "known", "pieces"), [(1, 2, "five"), (2, 2, "five"), (1, 1, "tetromino")])
+def test_quintris_is_the_plain_search(depth, known, pieces):
+    names = PIECE_SETS[pieces].names
+    player = make("quintris/expectimax", depth=depth, pieces=pieces)
+    search = ReferenceSearch(HEURISTICS["open-enclosed"], depth + 1, names, clears=False)
+    for board, queue in positions(8, 6, 3, seed=depth, names=names, known=known):
+        assert_same(player, search, board, queue, seen(queue, names), names)
+
+
+@pytest.mark.parametrize("overflow", ["strict", "clear_first"])
+@pytest.mark.parametrize(("depth", "known"), [(1, 1), (1, 2), (2, 2), (2, 3)])
+def test_leaves_with_one_more_piece(depth, known, overflow):
+    """On low boards nearly full, where some pieces cannot be placed any more."""
+    options = {"leaf": "state", "lost": -1e4, "overflow": overflow}
+    player = make("tetris/expectimax", heuristic="bcts", depth=depth, **options)
+    search, weighed = ReferenceSearch(HEURISTICS["bcts"], depth, **options), 0
+    for board, queue in positions(4, 4, 12, seed=depth, known=known):
+        assert_same(player, search, board, queue, UNIFORM)
+        without = make("tetris/expectimax", heuristic="bcts", depth=depth, lost=-1e4, overflow=overflow)
+        shown = observation(board, queue)
+        weighed += player.values(shown).tolist() != without.values(shown).tolist()
+    assert weighed
+
+
+@pytest.mark.parametrize("options", [{"beam": 3}, {"cutoff": 0.2}, {"beam": 4, "cutoff": 0.1, "lost": -50.0}])
+def test_options_of_quintris(options):
+    player = make("quintris/expectimax", depth=2, **options)
+    search = ReferenceSearch(HEURISTICS["open-enclosed"], 3, FIVE, clears=False, **options)
+    for board, queue in positions(8, 6, 4, seed=2, names=FIVE):
+        assert_same(player, search, board, queue, seen(queue, FIVE), FIVE)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("tetris/two-tetrad", {"heuristic": "bcts"}),
+        ("tetris/expectimax", {"depth": 3, "lost": -1e3, "cutoff": 0.05, "leaf": "state"}),
+        ("tetris/expectimax", {"depth": 3, "beam": 5, "order": list(range(23, -1, -1))}),
+        ("quintris/expectimax", {"depth": 2}),
+    ],
+)
+def test_threads_change_no_value_and_no_move(name, options):
+    names = FIVE if name.startswith("quintris") else TETROMINOES
+    one, three = (make(name, threads=threads, **options) for threads in (1, 3))
+    low, high = (positions(rows, 6, 8, seed=rows, names=names) for rows in (12, 5))
+    for board, queue in low + high:
+        shown = observation(board, queue, names)
+        assert three.values(shown).tolist() == one.values(shown).tolist()
+        assert int(three.act(shown)) == int(one.act(shown))
+
+
+@pytest.mark.parametrize("options", [{}, {"lost": -50.0}, {"lost": 100.0}, {"cutoff": 0.3}])
+def test_what_quintris_leaves_out_changes_nothing(options):
+    """Against the same search without its bound."""
+    player = make("quintris/expectimax", depth=2, **options)
+    plain = make("quintris/expectimax", depth=2, **options)
+    plain.bound = None
+    for board, queue in positions(12, 8, 25, seed=8, names=FIVE):
+        shown = observation(board, queue, FIVE)
+        np.testing.assert_allclose(player.values(shown), plain.values(shown), rtol=1e-12, atol=1e-9)
+        assert int(player.act(shown)) == int(plain.act(shown))
+
+
+def test_without_a_preview_two_tetrad_is_shallow():
+    for board, queue in positions(8, 6, 3, seed=1, known=1):
+        deep, shallow = (make("tetris/two-tetrad", heuristic="bcts", depth=depth) for depth in (2, 1))
+        assert deep.values(observation(board, queue)).tolist() == shallow.values(observation(board, queue)).tolist()
+
+
+def test_near_the_top_the_shallow_search_takes_over():
+    deep, shallow, careful = (
+        make("tetris/two-tetrad", heuristic="bcts", **options) for options in ({}, {"depth": 1}, {"near_top": 4})
+    )
+    low, high = np.zeros((2, 10, 6), dtype=np.uint8)
+    low[4:, 0] = high[3:, 0] = 1
+    for board, twin in ((low, deep), (high, shallow)):
+        shown = observation(board, ["L", "S"])
+        assert careful.values(shown).tolist() == twin.values(shown).tolist()
+    assert deep.values(shown).tolist() != shallow.values(shown).tolist()
+
+
+def test_ties_go_to_the_first_in_order():
+    shown = observation(np.zeros((8, 6), dtype=np.uint8), ["O"])
+    player = make("tetris/expectimax", heuristic="bcts", depth=1)
+    values = player.values(shown)
+    best = np.flatnonzero(values == values.max())
+    assert best.tolist() == [0, 4]  # an O at either wall
+    assert int(player.act(shown)) == 0
+    backwards = list(range(23, -1, -1))
+    for name, options in (
+        ("tetris/expectimax", {"heuristic": "bcts", "depth": 1}),
+        ("tetris/two-tetrad", {"heuristic": "bcts"}),
+        ("tetris/greedy", {"heuristic": "bcts"}),
+        ("tetris/bcts", {}),
+    ):
+        assert int(make(name, order=backwards, **options).act(shown)) == 4
+    assert int(make("tetris/dellacherie").act(shown)) == 0  # on the left of the spawn column
+    assert int(make("tetris/dellacherie", order=backwards).act(shown)) == 4
+    five = observation(np.zeros((8, 6), dtype=np.uint8), ["plus"], FIVE)
+    quintris = make("quintris/expectimax", depth=0, order=backwards)
+    best = np.flatnonzero(quintris.values(five) == quintris.values(five).max())
+    assert int(quintris.act(five)) == best[-1] != best[0]
+
+
+def test_where_all_is_lost_the_first_legal_action():
+    board = np.zeros((4, 4), dtype=np.uint8)
+    board[0, :3] = board[1:, 0] = 1
+    for name in ("tetris/bcts", "tetris/two-tetrad", "tetris/expectimax"):
+        player = make(name, **({"heuristic": "bcts"} if name == "tetris/two-tetrad" else {}))
+        assert (player.values(observation(board, ["O", "O"])) == -math.inf).all()
+        assert int(player.act(observation(board, ["O", "O"]))) == 0
+    full = np.ones((5, 4), dtype=np.uint8)
+    assert int(make("tetris/greedy", pieces="five").act({"board": full, "piece": 1})) == 4  # I5 is too wide lying
+
+
+def test_a_time_limit_ends_a_search_that_would_go_on():
+    board = np.zeros((20, 10), dtype=np.uint8)
+    player = make("tetris/expectimax", depth=16, time_limit=0.2)
+    assert np.isfinite(player.values(observation(board, ["T", "S"]))).any()
+    board = np.zeros((25, 15), dtype=np.uint8)
+    player = make("quintris/expectimax", depth=15, time_limit=0.2)
+    assert np.isfinite(player.values(observation(board, ["U", "N"], FIVE))).any()
+
+
+def test_a_time_limit_that_suffices_changes_nothing():
+    for board, queue in positions(8, 6, 3, seed=4):
+        shown = observation(board, queue)
+        limited, free = (make("tetris/two-tetrad", heuristic="bcts", time_limit=limit) for limit in (60, None))
+        assert limited.values(shown).tolist() == free.values(shown).tolist()

@@ -1,0 +1,337 @@
+"""The 2048 environments: arguments, starts, goals, rewards, and the batch against single environments."""
+
+import multiprocessing
+import os
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+from mergefall.game2048 import ACTIONS, Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
+from mergefall.game2048 import board as core
+from mergefall.threads import share
+
+from ..test_api import equal
+
+NAME = "mergefall/Game2048-v0"
+START = "2 2 4 ./. . . ./. . . ./. . . ."
+
+
+def test_the_spaces():
+    env = Game2048Env(rows=3, cols=5)
+    assert env.observation_space == gym.spaces.Box(0, 16, (3, 5), np.uint8)
+    assert env.action_space == gym.spaces.Discrete(4)
+    assert ACTIONS == ("up", "right", "down", "left")
+    assert env.reset(seed=0)[0] in env.observation_space
+
+
+def test_a_game_starts_with_two_tiles():
+    env = Game2048Env()
+    tiles = [env.reset(seed=seed)[0] for seed in range(200)]
+    assert {int((board > 0).sum()) for board in tiles} == {2}
+    assert {int(board.max()) for board in tiles} == {1, 2}
+
+
+def test_a_scored_move():
+    env = Game2048Env()
+    board, info = env.reset(seed=0, options={"board": START})
+    assert to_text(board) == START
+    assert info == {**info, "score": 0, "max_tile": 4, "legal": True}
+    board, reward, terminated, truncated, info = env.step(3)
+    assert board[0, :2].tolist() == [2, 2]
+    assert (board > 0).sum() == 3
+    assert (reward, terminated, truncated) == (4.0, False, False)
+    assert type(reward) is float
+    assert info["score"] == 4
+    assert env.step(3)[1] == 8.0
+    assert env.step(2)[-1]["score"] == 12
+
+
+def test_log2_rewards():
+    env = Game2048Env(reward="log2")
+    env.reset(options={"board": START})
+    boards, rewards, legal = env.afterstates()
+    np.testing.assert_allclose(rewards, [0, np.log2(5), 0, np.log2(5)])
+    assert legal.tolist() == [False, True, True, True]
+    np.testing.assert_array_equal(boards[3], move(START, 3)[0])
+    *_, info = (result := env.step(1))
+    assert result[1] == pytest.approx(np.log2(5))
+    assert info["score"] == 4
+
+
+def test_the_goal_ends_the_game():
+    env = Game2048Env(goal=8)
+    env.reset(options={"board": "4 4 . ./. . . ./. . . ./. . . ."})
+    _, reward, terminated, _, info = env.step(3)
+    assert (reward, terminated, info["max_tile"]) == (8.0, True, 8)
+    assert info["action_mask"].tolist() == [1, 1, 1, 1]
+    with pytest.raises(ValueError, match="reaches the goal 8"):
+        env.reset(options={"board": "8 . . ./. . . ./. . . ./. . . ."})
+
+
+def test_no_move_ends_the_game():
+    env = Game2048Env(2, 2)
+    lost = set()
+    for seed in range(40):
+        env.reset(seed=seed)
+        terminated = False
+        while not terminated:
+            action = int(np.argmax(env.action_masks()))
+            board, _, terminated, truncated, info = env.step(action)
+        assert not truncated
+        assert info["action_mask"].all()
+        lost.add(to_text(board))
+    assert len(lost) > 1
+    with pytest.raises(ValueError, match=r"terminal \(no move\)"):
+        env.reset(options={"board": "2 4/4 2"})
+
+
+@pytest.mark.parametrize(
+    ("board", "message"),
+    [
+        ([[1, 1], [0, 0]], r"shape \(2, 2\); expected \(4, 4\)"),
+        (np.full((4, 4), 1.0), "dtype float64"),
+        (np.full((4, 4), 18), "rank 18; expected .* 0 to 17"),
+        (-np.ones((4, 4), int), "rank -1"),
+        (np.zeros((4, 4), int), "terminal"),
+        ("2 2 . 3/. . . ./. . . ./. . . .", "'3'"),
+    ],
+)
+def test_bad_starts_are_named_and_change_nothing(board, message):
+    for env in (Game2048Env(), Game2048VectorEnv(2)):
+        env.reset(seed=0)
+        state = env.clone_state()
+        for action in (lambda e: e.reset(seed=3, options={"board": board}), lambda e: e.set_starts([{"board": board}])):
+            with pytest.raises(ValueError, match=message):
+                action(env)
+        np.testing.assert_array_equal(env.clone_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"rows": 1}, "rows is 1; expected an integer from 2 to 6"),
+        ({"cols": 7}, "cols is 7"),
+        ({"rows": 4.0}, r"rows is 4\.0"),
+        ({"rows": True}, "rows is True"),
+        ({"goal": 4}, "goal is 4"),
+        ({"goal": 100}, "goal is 100; expected a tile"),
+        ({"goal": 2**18}, "goal is 262144; expected an integer from 8 to 131072"),
+        ({"reward": "sum"}, "reward is 'sum'"),
+        ({"illegal_limit": 0}, "illegal_limit is 0"),
+        ({"render_mode": "tv"}, "render_mode is 'tv'"),
+    ],
+)
+@pytest.mark.parametrize("cls", [Game2048Env, Game2048VectorEnv])
+def test_bad_arguments_are_named(cls, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        cls(**kwargs)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"threads": 0}, "threads is 0"),
+        ({"num_envs": 0}, "num_envs is 0"),
+        ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
+        ({"max_episode_steps": 0}, "max_episode_steps is 0"),
+        ({"render_mode": "human"}, "render_mode is 'human'"),
+    ],
+)
+def test_bad_batch_arguments_are_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        Game2048VectorEnv(**kwargs)
+
+
+def test_bad_batch_calls_are_named():
+    envs = Game2048VectorEnv(3)
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step([0, 0, 0])
+    some = np.array([True, False, False])
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.reset(options={"reset_mask": some})
+    envs.reset(seed=0)
+    state = envs.clone_state()
+    for actions, message in [
+        ([0, 4, 0], "action of game 1 is 4"),
+        ([0, 0, -1], "action of game 2 is -1"),
+        ([0, 0], r"int64\[2\]; expected integers of shape \(3,\)"),
+        ([0.0, 0.0, 0.0], "float64"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            envs.step(actions)
+    for mask in ([True, False, False], some[:2], some.astype(int), np.zeros(3, bool)):
+        with pytest.raises(ValueError, match="reset_mask"):
+            envs.reset(options={"reset_mask": mask})
+    for seed, message in [([1, 2], "list of 2"), (-1, "seed is -1"), ([0, 1, "a"], "seed is 'a'")]:
+        with pytest.raises(ValueError, match=message):
+            envs.reset(seed=seed)
+    with pytest.raises(ValueError, match="state is"):
+        envs.restore_state(state[:2])
+    np.testing.assert_array_equal(envs.clone_state(), state)
+
+
+def test_a_state_of_another_game_is_refused():
+    for other in (Game2048Env(3, 3), Game2048Env(goal=64), Game2048Env(2, 4)):
+        with pytest.raises(ValueError, match="state is"):
+            Game2048Env().restore_state(other.clone_state())
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("kwargs", [{"rows": 2, "cols": 3, "goal": 32}, {"rows": 5, "cols": 6, "reward": "log2"}])
+def test_batched_is_single_with_drawn_starts(mode, kwargs):
+    n, shape = 4, (kwargs["rows"], kwargs["cols"])
+    rng = np.random.default_rng(0)
+    starts = [{"board": rng.integers(0, 3, shape)} for _ in range(3)] + [{}, {"board": None}]
+    native = gym.make_vec(NAME, num_envs=n, autoreset_mode=mode, max_episode_steps=15, **kwargs)
+    sync = SyncVectorEnv(
+        [lambda: gym.make(NAME, max_episode_steps=15, **kwargs)] * n, autoreset_mode=native.metadata["autoreset_mode"]
+    )
+    native.set_starts(starts)
+    sync.call("set_starts", starts)
+    assert equal(native.reset(seed=0), sync.reset(seed=0))
+    for _ in range(150):
+        actions = rng.integers(0, 4, n)
+        mine, theirs = native.step(actions), sync.step(actions)
+        assert equal(mine, theirs)
+        if mode == "Disabled" and (over := theirs[2] | theirs[3]).any():
+            assert equal(*(envs.reset(options={"reset_mask": over}) for envs in (native, sync)))
+    board = {"board": starts[0]["board"]}
+    assert equal(native.reset(options=board), sync.reset(options=board))
+    for mine, theirs in zip(native.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
+        assert equal(mine, np.stack(theirs))
+
+
+def test_drawn_starts_come_from_the_pool():
+    env = Game2048Env()
+    pool = ["2 . . ./. . . ./. . . ./. . . .", "4 . . ./. . . ./. . . ./. . . ."]
+    env.set_starts([{"board": text} for text in pool])
+    drawn = [to_text(env.reset(seed=seed)[0]) for seed in range(200)]
+    assert set(drawn) == set(pool)
+    assert 60 < drawn.count(pool[0]) < 140
+    assert to_text(env.reset(options={"board": START})[0]) == START
+    env.set_starts(None)
+    assert (env.reset(seed=0)[0] > 0).sum() == 2
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (3, 5)])
+def test_all_threads_play_as_one(rows, cols):
+    games = 2100
+    one, four = (Game2048VectorEnv(games, rows, cols, threads=threads) for threads in (1, 4))
+    assert (one.threads, four.threads) == (1, 4)
+    assert equal(one.reset(seed=3), four.reset(seed=3))
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.integers(0, 4, games)
+        assert equal(one.step(actions), four.step(actions))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_threads_survive_a_fork():
+    envs = Game2048VectorEnv(2100, threads=2)
+    envs.reset(seed=3)
+    envs.step(np.zeros(2100, int))
+    state = envs.clone_state()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        mine = envs.step(np.ones(2100, int))
+        theirs = pool.apply_async(_stepped, [state]).get(timeout=600)
+    assert equal(mine, theirs)
+
+
+def _stepped(state):
+    envs = Game2048VectorEnv(2100, threads=2)
+    envs.restore_state(state)
+    return envs.step(np.ones(2100, int))
+
+
+def test_an_error_in_any_thread_is_raised():
+    def work(piece):
+        time.sleep(0.001)
+        if piece == 3:
+            raise KeyError(piece)
+
+    for _ in range(5):
+        with pytest.raises(KeyError):
+            share(work, range(20), threads=3)
+
+
+def test_clones_of_a_batch_play_on_alike():
+    kwargs = {"max_episode_steps": 9, "illegal_limit": 2}
+    for mode in ("NextStep", "SameStep"):
+        envs = Game2048VectorEnv(6, autoreset_mode=mode, **kwargs)
+        envs.reset(seed=1)
+        rng = np.random.default_rng(0)
+        for _ in range(9):
+            envs.step(rng.integers(0, 4, 6))
+        other = Game2048VectorEnv(6, autoreset_mode=mode, **kwargs)
+        other.restore_state(envs.clone_state())
+        for _ in range(30):
+            actions = rng.integers(0, 4, 6)
+            assert equal(envs.step(actions), other.step(actions))
+
+
+def test_a_row_of_a_batch_is_a_single_game():
+    envs, env = Game2048VectorEnv(3), Game2048Env()
+    envs.reset(seed=5)
+    env.reset(seed=0)
+    env.restore_state(envs.clone_state()[1])
+    obs, *_ = envs.step([2, 2, 2])
+    np.testing.assert_array_equal(obs[1], env.step(2)[0])
+    env.reset(seed=6)
+    np.testing.assert_array_equal(env.step(2)[0], obs[1])
+
+
+def test_large_tiles_go_on():
+    env = Game2048Env()
+    board, info = env.reset(options={"board": [[16, 16, 15, 15], [0] * 4, [0] * 4, [0] * 4]})
+    board, reward, *_, info = env.step(3)
+    assert board[0, :2].tolist() == [17, 16]
+    assert (reward, info["score"], info["max_tile"]) == (196608.0, 196608, 131072)
+    env = Game2048Env(6, 6)
+    env.reset(options={"board": [[36, 36, 0, 0, 0, 0]] + [[0] * 6] * 5})
+    board, reward, *_, info = env.step(3)
+    assert (reward, info["max_tile"], int(board.max())) == (2.0**37, 2**37, 37)
+
+
+def test_the_text_of_a_board_in_a_terminal():
+    env = Game2048Env(2, 3, render_mode="ansi")
+    env.reset(options={"board": "2 . 128/. . ."})
+    lines = env.render().splitlines()
+    assert lines[0] == "score 0"
+    assert [text in lines[2] for text in (" 2 ", " · ", " 128 ", "\x1b[0m")] == [True] * 4
+
+
+def test_pictures():
+    pytest.importorskip("pygame")
+    plain, scored = draw(START), draw(from_text(START), score=123456)
+    assert plain.shape == (460, 460, 3)
+    assert scored.shape == (524, 460, 3)
+    assert draw("2 . ./. 4 .", tile=33).shape[2] == 3
+    tiles = {draw([[rank, 0], [0, 0]])[12:112, 12:112].tobytes() for rank in range(1, 6)}
+    assert len(tiles) == 5
+    assert draw([range(1, 7), range(31, 37), *[[0] * 6] * 4], score=10**9).std() > 10
+    with pytest.raises(ValueError, match="board"):
+        draw([[1, 2]])
+
+
+def test_drawing_names_the_missing_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(gym.error.DependencyNotInstalled, match=r"mergefall\[render\]"):
+        draw(START)
+
+
+def test_the_order_of_a_seeds_draws_is_fixed():
+    """Trajectories are part of v0: a change here needs a new version of the environment."""
+    env = Game2048Env()
+    board, _ = env.reset(seed=0)
+    for action in [0, 1, 2, 3] * 8:
+        board, *_, info = env.step(action)
+    assert (to_text(board), info["score"]) == FIXED
+    assert int(env.clone_state()[core.STREAM]) == STREAM
+
+
+FIXED, STREAM = ("8 . . 2/2 4 . ./2 32 8 ./8 4 . .", 180), 16035913692475880328

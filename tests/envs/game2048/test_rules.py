@@ -1,0 +1,287 @@
+"""The rules of 2048: plain Python, compiled and published data agree."""
+
+import hashlib
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall.game2048 import batch as batches
+from mergefall.game2048 import board as core
+from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, spawn, square, to_text
+from mergefall.game2048.vector_env import Game2048VectorEnv
+
+from ..tools import SIZES, golden, moves, slide_lines, symmetries
+
+boards = st.integers(2, 6).flatmap(
+    lambda rows: st.integers(2, 6).flatmap(
+        lambda cols: st.lists(
+            st.lists(st.sampled_from([0, 0, 1, 1, 2, 3]), min_size=cols, max_size=cols), min_size=rows, max_size=rows
+        )
+    )
+)
+
+
+def random_boards(rng, n, rows, cols, top):
+    return np.where(rng.random((n, rows, cols)) < 0.3, 0, rng.integers(1, top + 1, (n, rows, cols))).astype(np.uint8)
+
+
+def test_the_tests_own_batch_of_moves_is_the_reference():
+    rng = np.random.default_rng(0)
+    for rows, cols in SIZES:
+        batch = random_boards(rng, 40, rows, cols, 3)
+        after, scores, legal = moves(batch)
+        for i, action in product(range(40), range(4)):
+            expected = reference.move(tuple(map(tuple, batch[i].tolist())), action)
+            assert (tuple(map(tuple, after[i, action].tolist())), scores[i, action], legal[i, action]) == expected
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+def test_random_games_agree_with_the_reference(rows, cols):
+    """130 000 steps for each size (1.2 million in all), every afterstate, mask, reward and new tile."""
+    games, steps = 1000, 130
+    rng = np.random.default_rng(1)
+    envs = Game2048VectorEnv(games, rows, cols, autoreset_mode="SameStep")
+    before, infos = envs.reset(seed=7)
+    for _ in range(steps):
+        after, gains, legal = moves(before)
+        np.testing.assert_array_equal(infos["action_mask"] != 0, legal)
+        mine = envs.afterstates()
+        np.testing.assert_array_equal(mine[0], after)
+        np.testing.assert_array_equal(mine[1], gains)
+        np.testing.assert_array_equal(mine[2], legal)
+        actions = rng.integers(0, 4, games)
+        chosen = (np.arange(games), actions)
+        obs, rewards, terminated, truncated, infos = envs.step(actions)
+        assert not truncated.any()
+        np.testing.assert_array_equal(rewards, gains[chosen])
+        last, told = obs.copy(), infos["legal"].copy()
+        for i in np.flatnonzero(terminated):
+            last[i], told[i] = infos["final_obs"][i], infos["final_info"]["legal"][i]
+        np.testing.assert_array_equal(told, legal[chosen])
+        changed = last != after[chosen]
+        np.testing.assert_array_equal(changed.sum(axis=(1, 2)), legal[chosen])
+        assert (after[chosen][changed] == 0).all()
+        assert np.isin(last[changed], (1, 2)).all()
+        assert not moves(last[terminated])[2].any()  # and of the others the next masks tell
+        before = obs
+
+
+@pytest.mark.parametrize("top", [6, 14, 15, 16, 17])
+def test_the_fast_step_is_the_plain_one(top):
+    """On 4×4, from any ranks (those from 15 up leave the fast path), state by state and draw by draw."""
+    rng = np.random.default_rng(top)
+    states = core.new_states(2000, 4, 4, goal=12)
+    states[:, core.STREAM] = rng.integers(0, 2**64, 2000, dtype=np.uint64)
+    core.cells_of(states, 4, 4)[:] = random_boards(rng, 2000, 4, 4, top)
+    fast, many, lines = states.copy(), states.copy(), square.lines_for(4, 4)
+    nowhere, no_pool = np.zeros(2000, np.bool_), np.zeros((0, 16), np.uint8)
+    for _ in range(5):
+        actions = rng.integers(0, 4, 2000)
+        told = np.array([core.step(states[i], action) for i, action in enumerate(actions.tolist())])
+        assert [square.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == told.tolist()
+        seen = batches.Seen.empty(many)
+        batches.step(0, 2000, many, actions, nowhere, no_pool, *batches.Rules(lines, False, 100, 0), *seen)
+        np.testing.assert_array_equal(seen.rewards, told >> core.GAIN_SHIFT)
+        np.testing.assert_array_equal(seen.terminated, told >> core.OVER_BIT & 1)
+        np.testing.assert_array_equal(seen.legal, told >> core.LEGAL_BIT & 1)
+        np.testing.assert_array_equal(seen.max_tiles, 1 << (told >> core.RANK_SHIFT & 255))
+        np.testing.assert_array_equal(seen.masks.view(np.uint8).reshape(-1, 4), told[:, None] >> np.arange(4) & 1)
+        np.testing.assert_array_equal(seen.cells, states[:, core.CELLS :])
+    np.testing.assert_array_equal(fast, states)
+    np.testing.assert_array_equal(many, states)
+
+
+def test_the_fast_start_is_the_plain_one():
+    states = core.new_states(500, 4, 4)
+    states[:, core.STREAM] = np.arange(500)
+    fast, pool = states.copy(), np.zeros((0, 16), np.uint8)
+    for i in range(500):
+        assert square.begin(fast, i, pool) == core.begin(states[i], pool)
+    np.testing.assert_array_equal(fast, states)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (3, 4), (4, 4)])
+def test_packed_moves_are_the_reference(rows, cols):
+    rng = np.random.default_rng(3)
+    batch = random_boards(rng, 500, rows, cols, 14)
+    after, gains, legal = moves(batch)
+    tables = packed.line_table(cols), packed.line_table(rows)
+    for i in range(500):
+        word = np.uint64(packed.pack(batch[i].ravel(), rows, cols))
+        *slid, along, across = packed.moves(word, *tables)
+        for action in range(4):
+            assert slid[action] == packed.pack(after[i, action].ravel(), rows, cols)
+            assert (slid[action] != word) == legal[i, action]
+            if legal[i, action]:
+                assert (along, across)[action % 2] == gains[i, action]
+
+
+def test_golden_moves():
+    for entry in golden("game2048")["boards"]:
+        board = np.reshape(entry["board"], (4, 4))
+        for action, expected in enumerate(entry["moves"]):
+            after, score, legal = move(board, action)
+            assert (after.ravel().tolist(), score, legal) == (expected["board"], expected["score"], expected["legal"])
+        assert legal_actions(board).tolist() == [expected["legal"] for expected in entry["moves"]]
+
+
+def compiled_left(lines):
+    """Lines int[n, length] slid left by the compiled rules, six at a time: (lines, scores, legal), scores per line."""
+    slid = np.array(lines, dtype=np.uint8)
+    scores = np.array([core.slide(line, 0, 1, line.size) for line in slid])
+    return slid, np.maximum(scores, 0), scores >= 0
+
+
+def test_golden_lines():
+    expected = golden("exact2048")["line"]
+    lines = np.array(list(product(range(16), repeat=4)), dtype=np.uint8)
+    after, scores, legal = compiled_left(lines)
+    assert len(lines) == expected["rows"]
+    assert (legal.sum(), scores.sum()) == (expected["left_legal"], expected["left_score_sum"])
+    assert hashlib.sha256(after.tobytes()).hexdigest() == expected["left_result_sha256"]
+    assert hashlib.sha256(scores.astype("<u4").tobytes()).hexdigest() == expected["left_score_sha256"]
+    merges = (lines != 0).sum(axis=1) - (after != 0).sum(axis=1)
+    assert np.bincount(merges).tolist() == expected["rows_with_0_1_2_merges"]
+    for entry in golden("exact2048")["lines"]:
+        shorter = list(product(range(entry["ranks"]), repeat=entry["length"]))
+        _, scores, legal = compiled_left(shorter)
+        counts = (len(shorter), legal.sum(), scores.sum())
+        assert counts == (entry["lines"], entry["left_legal"], entry["left_score_sum"])
+
+
+def test_golden_line_table():
+    """The table of packed lines holds the reference's lines, both ways, up to where a rank leaves its nibble."""
+    lines = np.array(list(product(range(15), repeat=4)), dtype=np.uint8)
+    words = (lines.astype(np.int64) << 4 * np.arange(4)).sum(axis=1)
+    entries = packed.line_table(4)[words]
+    for shift, view in ((0, lines), (16, lines[:, ::-1])):
+        after, scores = slide_lines(view)
+        after = after if shift == 0 else after[:, ::-1]
+        expected = (after.astype(np.uint64) << (4 * np.arange(4)).astype(np.uint64)).sum(axis=1)
+        np.testing.assert_array_equal(entries >> np.uint64(shift) & np.uint64(0xFFFF), expected)
+        np.testing.assert_array_equal(entries >> np.uint64(32) & packed.GAIN, scores)
+
+
+def test_golden_start_counts():
+    for entry in golden("exact2048")["start_counts"]:
+        rows, cols = entry["rows"], entry["cols"]
+        one = outcomes(np.zeros((rows, cols), int))[0]
+        starts = {to_text(board) for first in one for board in outcomes(first)[0]}
+        assert len(starts) == entry["starts"]
+
+
+@given(boards, st.integers(0, 3))
+def test_moves_commute_with_the_eight_symmetries(ranks, action):
+    board = np.array(ranks, dtype=np.uint8)
+    after, score, legal = move(board, action)
+    images = symmetries(after)
+    for (picture, actions), (image, _) in zip(symmetries(board), images, strict=True):
+        result = move(picture, actions[action])
+        np.testing.assert_array_equal(result[0], image)
+        assert result[1:] == (score, legal)
+
+
+@given(boards)
+def test_compiled_functions_are_the_reference(ranks):
+    board = tuple(map(tuple, ranks))
+    assert np.flatnonzero(legal_actions(ranks)).tolist() == reference.legal_actions(board)
+    for action in range(4):
+        after, score, legal = move(ranks, action)
+        assert (tuple(map(tuple, after.tolist())), score, legal) == reference.move(board, action)
+    results, probabilities = outcomes(ranks)
+    expected = reference.outcomes(board)
+    assert [tuple(map(tuple, result.tolist())) for result in results] == [result for result, _ in expected]
+    np.testing.assert_allclose(probabilities, [probability for _, probability in expected])
+
+
+@given(boards)
+def test_text_round_trips(ranks):
+    np.testing.assert_array_equal(from_text(to_text(ranks)), ranks)
+    assert to_text(to_text(ranks)) == to_text(ranks)
+
+
+@given(boards)
+def test_a_move_keeps_the_sum_of_the_tiles_and_never_adds_a_tile(ranks):
+    tiles = [1 << rank for row in ranks for rank in row if rank]
+    for action in range(4):
+        after, score, _ = move(ranks, action)
+        left = [1 << int(rank) for rank in after.ravel() if rank]
+        assert sum(left) == sum(tiles)
+        assert len(left) <= len(tiles)
+        assert score == 0 or len(left) < len(tiles)
+
+
+def test_merges_are_never_capped():
+    after, score, legal = move([[16, 16, 0, 0]] + [[0] * 4] * 3, 3)
+    assert (after[0, 0], score, legal) == (17, 131072, True)
+    after, score, legal = move([[36, 36, 0, 0, 0, 0]] + [[0] * 6] * 5, 1)
+    assert (after[0, 5], score, legal) == (37, 2**37, True)
+
+
+def test_chance_frequencies():
+    """New tiles: a 4 with probability 0.1, cells uniform, the two independent (4.5 standard errors)."""
+    n = 200_000
+    states = core.new_states(n, 2, 3)
+    states[:, core.STREAM] = np.arange(n)  # seeds as close to each other as can be
+    cells = core.cells_of(states, 2, 3).reshape(n, 6)
+    cells[:, 1] = 5
+    for state in states:
+        core.spawn(state, core.flat_cells(state, 2, 3))
+    new = np.delete(cells, 1, axis=1)
+    counts = np.array([[np.sum(new[:, cell] == rank) for rank in (1, 2)] for cell in range(5)])
+    assert counts.sum() == n
+    expected = n * np.outer(np.full(5, 0.2), [0.9, 0.1])
+    assert (np.abs(counts - expected) < 4.5 * np.sqrt(expected)).all()
+
+
+def test_spawn_draws_from_the_outcomes():
+    rng = np.random.default_rng(5)
+    board = from_text("2 ./. 4")
+    seen = [to_text(spawn(board, rng)) for _ in range(20_000)]
+    results, probabilities = outcomes(board)
+    assert set(seen) == {to_text(result) for result in results}
+    for result, probability in zip(results, probabilities, strict=True):
+        assert seen.count(to_text(result)) / 20_000 == pytest.approx(probability, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("board", "message"),
+    [
+        ([[1, 2], [3]], "different lengths"),
+        ([[1, 2, 3]], r"shape \(1, 3\)"),
+        (np.zeros((2, 7), int), r"shape \(2, 7\)"),
+        ([[0.0, 1.0], [1.0, 0.0]], "dtype float64"),
+        ([[True, False], [True, False]], "dtype bool"),
+        ([[-1, 0], [0, 0]], "rank -1"),
+        ([[6, 0], [0, 0]], "rank 6"),
+        ("2 3/. .", "'3'"),
+        ("2 2/.", "different lengths"),
+        ("", "different lengths"),
+        (5, "shape"),
+        (None, "shape"),
+    ],
+)
+def test_bad_boards_are_named(board, message):
+    for function in (
+        legal_actions,
+        outcomes,
+        to_text,
+        lambda b: move(b, 0),
+        lambda b: spawn(b, np.random.default_rng()),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function(board)
+
+
+@pytest.mark.parametrize("action", [-1, 4, 1.5, "up", None, np.array([1])])
+def test_bad_actions_are_named(action):
+    with pytest.raises(ValueError, match="action is"):
+        move([[1, 1], [0, 0]], action)
+
+
+def test_a_full_board_takes_no_tile():
+    with pytest.raises(ValueError, match="is full"):
+        spawn("2 4/4 2", np.random.default_rng(0))
+    assert outcomes("2 4/4 2")[0].shape == (0, 2, 2)

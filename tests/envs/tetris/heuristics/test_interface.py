@@ -1,0 +1,239 @@
+"""Heuristics: what their forms agree on, and how they are made."""
+
+import json
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mergefall.tetris import HEURISTICS, heuristic, place
+from mergefall.tetris.field import columns_of
+from mergefall.tetris.heuristics import MEMO, priority, reference
+from mergefall.tetris.pieces import NAMES, WIDTHS, rotations
+from mergefall.tetris.placements import column_of, list_placements, rotation_of, row_of
+
+SPECS = [*HEURISTICS, {"name": "two-tetrad", "reading": "printed", "f8": -3}, {"name": "dt-10", "holes": 0}]
+CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
+BOARD = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 1], [1, 0, 1, 1]])
+
+
+def random_board(seed, full_rows=True):
+    """A board of any size, floating rows among them: a few rows of some density, perhaps some of them full."""
+    random = np.random.default_rng(seed)
+    rows, cols = random.integers(4, 41), random.integers(4, 17)
+    board = np.zeros((rows, cols), dtype=np.uint8)
+    low = rows - random.integers(0, rows + 1)
+    board[low:] = random.random((rows - low, cols)) < random.choice([0.2, 0.6, 0.9])
+    board[random.random(rows) < 0.1] = 0
+    if full_rows:
+        board[random.random(rows) < 0.1] = 1
+    return board
+
+
+@cache
+def played_board(seed, rows=20, cols=10):
+    """A board on which a weak player has put some pieces: each where its cells lie lowest, at times anywhere."""
+    random = np.random.default_rng(seed)
+    board = np.zeros((rows, cols), dtype=np.uint8)
+    for _ in range(random.integers(0, 2 * cols)):
+        piece = NAMES[random.integers(0, 7)]
+        placed = [
+            place(board, piece, rotation, column)
+            for rotation in range(len(rotations(piece)))
+            for column in range(cols - WIDTHS[NAMES.index(piece), rotation] + 1)
+        ]
+        best = random.choice(placed) if random.random() < 0.2 else min(placed, key=lambda p: p.landing_height)
+        if best.over:
+            break
+        board = best.board
+    return board
+
+
+def as_rows(board):
+    return tuple(map(tuple, board.tolist()))
+
+
+SEEDS = st.integers(0, 10**9)
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS)
+def test_board_terms_are_those_of_the_slow_twin(seed):
+    board = random_board(seed)
+    slow = reference.features(as_rows(board))
+    for name in CONTROLLERS:
+        terms = HEURISTICS[name].board_terms(board)
+        assert terms == {term: slow[term] for term in terms}
+    for reading in ("chosen", "printed"):
+        e = heuristic({"name": "two-tetrad", "reading": reading})
+        assert e.board_terms(board) == reference.two_tetrad(as_rows(board), reading)
+    assert HEURISTICS["open-enclosed"].board_terms(board) == reference.open_enclosed(as_rows(board))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
+    e = heuristic(spec)
+    for seed in range(20):
+        board = played_board(seed)
+        for rotation, column in ((0, 0), (0, 6), (1, 3)):
+            placed = place(board, "L", rotation, column, overflow="clear_first")
+            counted = as_rows(placed.locked if e.of_locked else placed.board)
+            slow = reference.of_move(placed) | reference.features(counted) | reference.open_enclosed(counted)
+            slow |= reference.two_tetrad(counted, getattr(e, "reading", "chosen"))
+            terms = e.terms(placed)
+            assert tuple(terms) == e.term_names
+            assert terms == {name: slow[name] for name in terms}
+            expected = -np.inf if placed.over else sum(getattr(e, name) * term for name, term in terms.items())
+            assert e(placed) == pytest.approx(expected)
+
+
+def leaves(e, board, piece, clear_first, clears):
+    """(rotation, dropped column and slide, row, value) of all placements of a piece, from the kernels of a search."""
+    rows, cols = board.shape
+    prepare, leaf = e.kernels(clears)[3:]
+    columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
+    placements, weights = np.zeros(12 * cols, np.int64), e.weight_vector()
+    prepare(columns, rows, weights, memo)
+    before = columns.copy(), memo.copy()
+    for placement in placements[: list_placements(columns, piece, True, placements)].tolist():
+        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        action = placement >> 24
+        yield (action // cols % 4, action % cols, action // (4 * cols)), (piece, rotation, column, y), value
+    assert (columns == before[0]).all()
+    assert (memo == before[1]).all()
+
+
+BOARDS = [
+    *(played_board(seed) for seed in range(8)),
+    *(played_board(seed, rows=7, cols=6) for seed in range(4)),
+    *(random_board(seed, full_rows=seed % 2 == 0)[-24:] for seed in range(10)),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("overflow", ["strict", "clear_first"])
+def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
+    e = heuristic(spec)
+    cleared = lost = 0
+    for i, board in enumerate(BOARDS):
+        index = (5 * i) % len(NAMES)
+        for (rotation, column, slide), _, value in leaves(e, board, index, overflow == "clear_first", True):
+            placed = place(board, NAMES[index], rotation, column, slide, overflow)
+            assert value == e(placed), (i, NAMES[index], rotation, column, slide)
+            cleared += placed.lines
+            lost += placed.over
+    assert cleared > 30
+    assert lost > 10
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
+    e = heuristic(spec)
+    weights = e.weight_vector()
+    for i, board in enumerate(BOARDS):
+        index, rows = (5 * i + 3) % len(NAMES), board.shape[0]
+        for (rotation, column, slide), at_rest, value in leaves(e, board, index, True, False):
+            placed = place(board, NAMES[index], rotation, column, slide)
+            kernels = e.kernels(False)
+            expected = kernels.move(*at_rest, 0, 0, rows, weights) + kernels.last(*at_rest, rows, weights)
+            expected += e.board(placed.locked)
+            assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@settings(max_examples=60)
+@given(seed=SEEDS)
+def test_mirrored_boards_are_worth_the_same(spec, seed):
+    board = random_board(seed)
+    assert heuristic(spec).board(board[:, ::-1]) == heuristic(spec).board(board)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_a_batch_is_its_boards(spec):
+    e = heuristic(spec)
+    boards = np.array([played_board(seed) for seed in range(30)])
+    assert e.board(boards).tolist() == [e.board(board) for board in boards]
+    for name, batch in e.board_terms(boards).items():
+        assert batch.tolist() == [e.board_terms(board)[name] for board in boards]
+    assert e.board(boards[:0]).shape == (0,)
+    assert e.board(boards[0].astype(bool)) == e.board(boards[0])
+
+
+def test_names_terms_and_published_weights():
+    weights = {name: list(e.to_json().values())[1:] for name, e in HEURISTICS.items()}
+    assert weights == {
+        "two-tetrad": [40, 20, 10, 300, 490, 70, 50, 20, "chosen"],
+        "open-enclosed": [1000, -1, -20],
+        "dellacherie": [-1, 1, -1, -1, -4, -1],
+        "bcts": [-12.62900, 6.601974, -9.215815, -19.77356, -13.08335, -10.48747, -1.611863, -24.04087],
+        "dt-10": [-2.18, 2.42, -2.17, -3.31, 0.95, -2.22, -0.81, -9.65, 1.27],
+        "dt-20": [-2.68, 1.38, -2.41, -6.32, 2.03, -2.71, -0.43, -9.48, 0.89],
+        "el-tetris": pytest.approx([-4.500158825, 3.418126810, -3.217888287, -9.348695305, -7.899265427, -3.385597225]),
+    }
+
+
+def test_weights_by_name():
+    start = heuristic({"name": "two-tetrad", "weights": "start"})
+    assert [getattr(start, name) for name in start.term_names] == [10, 10, 10, 300, 500, 10, 50, 10]
+    assert heuristic({"name": "two-tetrad", "weights": "first-run"}) == HEURISTICS["two-tetrad"]
+    assert heuristic({"name": "two-tetrad", "weights": "start", "f8": 7}).to_json()["f8"] == 7
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_round_trips(spec):
+    e = heuristic(spec)
+    assert heuristic(e) is e
+    for copy in (heuristic(json.loads(json.dumps(e.to_json()))), pickle.loads(pickle.dumps(e))):
+        assert copy == e
+        assert hash(copy) == hash(e)
+        assert copy.board(BOARD) == e.board(BOARD)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("low", "no heuristic 'low'; there are two-tetrad, open-enclosed"),
+        ({"holes": 1}, "no heuristic None"),
+        ({"name": "bcts", "diversity": 1}, "no weight 'diversity'; it has landing_height"),
+        ({"name": "bcts", "holes": "1"}, "'holes' of bcts is '1'; expected a finite number"),
+        ({"name": "bcts", "holes": float("inf")}, "expected a finite number"),
+        ({"name": "bcts", "holes": 1e300}, r"'holes' of bcts is 1e\+300; .*from -1e\+100 to 1e\+100"),
+        ({"name": "two-tetrad", "f4": -1e101}, "'f4' of two-tetrad"),
+        ({"name": "bcts", "weights": "start"}, "no weight 'weights'"),
+        ({"name": "two-tetrad", "reading": "literal"}, "reading is 'literal'; expected one of 'chosen', 'printed'"),
+        ({"name": "two-tetrad", "weights": "final"}, "no weights 'final'; there are start, first-run, tuned"),
+        (3, "heuristic 3; expected a name or a mapping"),
+    ],
+)
+def test_bad_specs(spec, message):
+    with pytest.raises(ValueError, match=message):
+        heuristic(spec)
+
+
+@pytest.mark.parametrize(
+    ("boards", "message"),
+    [
+        ([0, 1], r"shape \(2,\); expected \(rows, cols\) or"),
+        (np.zeros((3, 4), int), "3 rows and 4 columns; expected 4 to 40 rows of 4 to 16 columns"),
+        (np.zeros((4, 17), int), "4 rows and 17 columns"),
+        (np.zeros((4, 4)), "float64"),
+        (np.full((4, 4), 2), r"int64 \[2\]; expected cells of 0 and 1"),
+        (np.full((4, 4), -1), r"\[-1\]; expected cells of 0 and 1"),
+        ([[0, 1], [0]], r"boards \[\[0, 1\], \[0\]\] has rows of different lengths"),
+    ],
+)
+def test_bad_boards(boards, message):
+    for ask in (HEURISTICS["bcts"].board, HEURISTICS["two-tetrad"].board_terms):
+        with pytest.raises(ValueError, match=message):
+            ask(boards)
+
+
+def test_dellacherie_prefers_far_from_the_spawn_then_its_left_then_few_turns():
+    # An I lying down spawns at column 3 of 10, standing up at column 4.
+    i_piece = NAMES.index("I")
+    assert [priority(i_piece, 0, column, 10) for column in (0, 2, 3, 4, 6)] == [310, 110, 0, 100, 300]
+    assert [priority(i_piece, 1, column, 10) for column in (0, 4, 9)] == [409, -1, 499]
+    assert priority(NAMES.index("T"), 3, 4, 10) == -3

@@ -1,0 +1,402 @@
+"""What is particular to the Tetris environments; what holds for every id is in `tests/envs/test_api.py`."""
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.tetris import HEURISTICS, from_text, place, wrappers
+from mergefall.tetris.env import TetrisEnv
+from mergefall.tetris.game import COLUMNS
+from mergefall.tetris.vector_env import TetrisVectorEnv
+
+from ..tools import arrays, equal
+
+VARIANTS = [
+    {"placements": "slide", "cols": 6, "rows": 8, "preview": 3},
+    {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6},
+    {"pieces": "five", "randomizer": "hidden", "preview": 2, "placements": "slide", "cols": 7, "rows": 9},
+    {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5},
+]
+each_variant = pytest.mark.parametrize("kwargs", VARIANTS)
+LINE = "/".join(["...."] * 3 + ["##.."])
+
+
+@each_variant
+def test_gymnasiums_checker(kwargs):
+    check_env(gym.make("mergefall/Tetris-v0", **kwargs).unwrapped)
+
+
+@each_variant
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_batched_is_single(kwargs, mode):
+    n = 4
+    native = gym.make_vec("mergefall/Tetris-v0", num_envs=n, autoreset_mode=mode.value, **kwargs)
+    sync = SyncVectorEnv([lambda: TetrisEnv(**kwargs)] * n, autoreset_mode=mode)
+    pool = [{}, {"board": [[0] * kwargs["cols"]] * (kwargs["rows"] - 1) + [[1, 0] + [1] * (kwargs["cols"] - 2)]}]
+    native.unwrapped.set_starts(pool)
+    sync.call("set_starts", pool)
+    rng = np.random.default_rng(1)
+    mine, theirs = native.reset(seed=3), sync.reset(seed=3)
+    assert equal(mine, theirs)
+    for _ in range(120):
+        masks = np.stack(sync.call("action_masks"))
+        actions = np.array([rng.choice(np.flatnonzero(mask) if rng.random() < 0.9 else mask.size) for mask in masks])
+        mine, theirs = native.step(actions), sync.step(actions)
+        assert equal(mine, theirs)
+        over = theirs[2] | theirs[3]
+        if mode is AutoresetMode.DISABLED and over.any():
+            assert equal(native.reset(options={"reset_mask": over}), sync.reset(options={"reset_mask": over}))
+
+
+@each_variant
+def test_cells_lines_and_scores_add_up(kwargs):
+    """What was placed is on the board or was cleared; rewards add up to the figures."""
+    env = TetrisEnv(**kwargs)
+    storage = env.rules.piece_set.storage
+    size = 5 if kwargs.get("pieces") == "five" else 4
+    rng = np.random.default_rng(2)
+    lines = 0
+    for seed in range(12):
+        _, info = env.reset(seed=seed)
+        over, paid = False, 0.0
+        while not over:
+            boards, rewards, legal = env.afterstates()
+            action = rng.choice(np.flatnonzero(info["action_mask"]))
+            if rng.random() < 0.7:  # low boards, so that lines are cleared
+                cost = (boards * np.arange(env.rules.rows, 0, -1)[:, None] ** 2).sum(axis=(1, 2))
+                action = int(np.where(legal, cost, 1 << 40).argmin())
+            before = env.clone_state()
+            observation, reward, over, _, info = env.step(int(action))
+            np.testing.assert_array_equal(boards[action], observation["board"])
+            assert rewards[action] == reward
+            assert not np.array_equal(before, env.clone_state())
+            paid += reward
+            columns = [int(word) for word in env.clone_state()[COLUMNS:]]
+            filled = sum(word.bit_count() for word in columns)
+            assert filled == size * info["pieces"] - env.rules.cols * info["lines"]
+            high = max(word.bit_length() for word in columns)
+            assert over == (high > env.rules.rows)
+            assert high <= env.rules.rows + storage
+        lines += info["lines"]
+        assert paid == info["score" if kwargs.get("reward") == "score" else "lines"]
+    assert lines > 0
+
+
+def test_scores_are_those_of_nintendos_tetris():
+    for tall, score in ((1, 40), (2, 100), (3, 300), (4, 1200)):
+        board = np.zeros((6, 4), np.uint8)
+        board[6 - tall :, 1:] = 1
+        env = TetrisEnv(4, 6, reward="score")
+        env.reset(seed=0, options={"board": board, "piece": "I"})
+        _, reward, _, _, info = env.step(4)
+        assert (reward, info["score"], info["lines"]) == (score, score, tall)
+    board = np.zeros((6, 4), np.uint8)
+    board[1:, 1:] = 1
+    env = TetrisEnv(4, 6, "five", reward="score")
+    env.reset(seed=0, options={"board": board, "piece": "I5"})
+    assert env.step(4)[1] == 1240
+
+
+@pytest.mark.parametrize(
+    ("overflow", "lines", "over", "after"),
+    [("strict", 0, True, "####/####/.###/.###"), ("clear_first", 2, False, "..../##../.###/.###")],
+)
+def test_the_two_overflow_rules(overflow, lines, over, after):
+    """J on its end, hooked onto the stack's top: it fills two rows and stands out above the field."""
+    env = TetrisEnv(4, 4, overflow=overflow)
+    env.reset(seed=0, options={"board": "/".join([".###"] * 4), "piece": "J"})
+    observation, reward, terminated, _, info = env.step(4)
+    assert (reward, info["lines"], terminated) == (lines, lines, over)
+    np.testing.assert_array_equal(observation["board"], from_text(after))
+    np.testing.assert_array_equal(env.action_masks(), info["action_mask"] == 1)
+
+
+def test_a_game_that_is_over_stays_over():
+    env = TetrisEnv(4, 4, placements="slide")
+    env.reset(seed=0, options={"board": "#.../#.../#.../#..."})
+    observation, reward, over, _, info = env.step(0)
+    assert (reward, over) == (0.0, True)
+    assert info["action_mask"].all()
+    for action in range(env.action_space.n):
+        again, reward, over, _, told = env.step(action)
+        assert (reward, over, told["legal"]) == (0.0, True, False)
+        assert equal(again, observation)
+    boards, rewards, legal = env.afterstates()
+    assert not legal.any()
+    assert not rewards.any()
+    assert (boards == observation["board"]).all()
+
+
+def test_starts_from_options():
+    env = TetrisEnv(4, 4, preview=2)
+    board = from_text(LINE)
+    for given in (LINE, board, board.tolist(), board == 1):
+        observation, info = env.reset(seed=1, options={"board": given, "piece": "O", "next": [0, "L"]})
+        np.testing.assert_array_equal(observation["board"], board)
+        assert (observation["piece"], observation["next"].tolist()) == (1, [0, 6])
+        assert (info["pieces"], info["lines"]) == (0, 0)
+    envs = TetrisVectorEnv(3, 4, 4, preview=2)
+    observations, _ = envs.reset(seed=1, options={"board": LINE, "piece": "O", "next": [0, "L"]})
+    assert equal({key: value[0] for key, value in observations.items()}, observation)
+    assert env.reset(options={"board": None})[0]["board"].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"board": "####/..../..../...."}, "row 0 of board is full"),
+        ({"board": np.zeros((4, 5), int)}, r"board has shape \(4, 5\); expected \(4, 4\)"),
+        ({"board": np.full((4, 4), 0.5)}, "board holds float64"),
+        ({"piece": 7}, "piece is 7; expected an integer from 0 to 6"),
+        ({"piece": "plus"}, "piece is 'plus'; expected one of 'I'"),
+        ({"next": [1]}, r"next is \[1\]; expected a list of 2 pieces"),
+        ({"next": [1, 9]}, "next is 9"),
+        ({"next": "IO"}, "next is 'IO'"),
+        ({"next": [[0], [1, 2]]}, r"next is \[0\]; expected an integer from 0 to 6"),
+        ({"next": np.zeros((2, 1), int)}, r"next is \[0\]; expected an integer from 0 to 6"),
+        ({"next": np.array(1)}, r"next is array\(1\); expected a list of 2 pieces"),
+        ({"hold": "I", 3: "O"}, "reset options hold 'hold'"),
+    ],
+)
+def test_bad_options_raise(options, message):
+    env = TetrisEnv(4, 4, preview=2)
+    for call in (lambda: env.reset(options=options), lambda: env.set_starts([{}, options])):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_a_start_has_the_pieces_of_the_game():
+    env = TetrisEnv(pieces="sz")
+    assert env.reset(options={"piece": "Z", "next": [3]})[0]["piece"] == 4
+    for options in ({"piece": "I"}, {"piece": 0}):
+        with pytest.raises(ValueError, match="expected one of 3 S, 4 Z"):
+            env.reset(options=options)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"cols": 3}, "cols is 3; expected an integer from 4 to 16"),
+        ({"rows": 41}, "rows is 41; expected an integer from 4 to 40"),
+        ({"rows": 20.0}, "rows is 20.0"),
+        ({"pieces": "six"}, "pieces is 'six'; expected one of 'tetromino', 'sz', 'five'"),
+        ({"randomizer": "bag"}, "randomizer is 'bag'"),
+        ({"preview": 9}, "preview is 9; expected an integer from 0 to 8"),
+        ({"preview": True}, "preview is True"),
+        ({"placements": "slides"}, "placements is 'slides'"),
+        ({"overflow": None}, "overflow is None"),
+        ({"reward": "line"}, "reward is 'line'"),
+        ({"illegal_limit": 0}, "illegal_limit is 0; expected an integer of at least 1"),
+        ({"render_mode": "text"}, "render_mode is 'text'"),
+    ],
+)
+def test_bad_arguments_raise(kwargs, message):
+    for make in (TetrisEnv, TetrisVectorEnv):
+        with pytest.raises(ValueError, match=message):
+            make(**kwargs)
+
+
+def test_bad_arguments_of_a_batch_raise():
+    for kwargs, message in (
+        ({"num_envs": 0}, "num_envs is 0"),
+        ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
+        ({"max_episode_steps": 0}, "max_episode_steps is 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"render_mode": "human"}, "render_mode is 'human'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TetrisVectorEnv(**kwargs)
+    envs = TetrisVectorEnv(2)
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step([0, 0])
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    envs.reset(seed=0)
+    for actions, message in (
+        ([0], "expected integers of shape"),
+        ([0.0, 1.0], "float64"),
+        ([0, 40], "action of game 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            envs.step(actions)
+    for mask in ([True, True], np.zeros(2, bool)):
+        with pytest.raises(ValueError, match="reset_mask is"):
+            envs.reset(options={"reset_mask": mask})
+    with pytest.raises(ValueError, match="one for each of 2"):
+        envs.reset(seed=[1])
+
+
+def test_states_of_other_rules_are_refused():
+    env = TetrisEnv()
+    for other in (TetrisEnv(rows=19), TetrisEnv(pieces="sz"), TetrisEnv(overflow="clear_first"), TetrisEnv(preview=2)):
+        with pytest.raises(ValueError, match="state is of a game with 10×"):
+            env.restore_state(other.clone_state())
+
+
+def test_a_row_of_a_batch_is_a_single_game():
+    envs, env = TetrisVectorEnv(3), TetrisEnv()
+    envs.reset(seed=5)
+    env.reset(seed=0)
+    env.restore_state(envs.clone_state()[1])
+    observations, *_ = envs.step([2, 2, 2])
+    np.testing.assert_array_equal(observations["board"][1], env.step(2)[0]["board"])
+    state = envs.clone_state()
+    first = envs.step([3, 3, 3])
+    envs.restore_state(state)
+    assert equal(envs.step([3, 3, 3]), first)
+
+
+def test_restored_batches_know_which_games_have_ended():
+    envs = TetrisVectorEnv(2, 4, 4)
+    envs.reset(seed=0)
+    while not (ended := envs.step([0, 0])[2]).any():
+        pass
+    state = envs.clone_state()
+    other = TetrisVectorEnv(2, 4, 4)
+    other.restore_state(state)
+    assert equal(other.step([0, 0]), envs.step([0, 0]))
+    assert not ended.all() or ended.sum() == 2
+
+
+def test_threads_change_nothing():
+    one, two = (TetrisVectorEnv(300, 6, 6, threads=threads) for threads in (1, 3))
+    assert (one.threads, two.threads) == (1, 3)
+    assert equal(one.reset(seed=0), two.reset(seed=0))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = rng.integers(0, 24, 300)
+        assert equal(one.step(actions), two.step(actions))
+
+
+each_wrapper = pytest.mark.parametrize(
+    "wrapper",
+    [
+        wrappers.planes,
+        wrappers.flat,
+        wrappers.heights,
+        wrappers.afterstates,
+        lambda env: wrappers.features(env, "dellacherie"),
+    ],
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
+@each_wrapper
+@each_variant
+def test_wrapped_observations(wrapper, kwargs):
+    """They lie in their spaces, pass the checker, and are the same batched as single."""
+    env = wrapper(TetrisEnv(**kwargs))
+    check_env(env, skip_render_check=True)
+    envs = wrapper(TetrisVectorEnv(3, autoreset_mode="Disabled", **kwargs))
+    assert envs.single_observation_space == env.observation_space
+    observations, _ = envs.reset(seed=4)
+    observation, _ = env.reset(seed=4)
+    for action in (0, 1, 2):
+        assert observations in envs.observation_space
+        first = {k: v[0] for k, v in observations.items()} if isinstance(observations, dict) else observations[0]
+        assert equal(first, observation)
+        observations, *_ = envs.step([action] * 3)
+        observation, *_ = env.step(action)
+    assert all(array.flags.writeable for array in arrays(observation))
+
+
+def test_what_wrapped_observations_say():
+    options = {"board": LINE, "piece": "T", "next": ["L"]}
+    pieces = [0, 0, 1, 0, 0, 0, 0] + [0] * 6 + [1]
+    flat, _ = wrappers.flat(TetrisEnv(4, 4)).reset(options=options)
+    assert flat.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
+    heights, _ = wrappers.heights(TetrisEnv(4, 4)).reset(options=options)
+    assert heights.tolist() == [0.25, 0.25, 0, 0, *pieces]
+    planes, _ = wrappers.planes(TetrisEnv(4, 4)).reset(options=options)
+    np.testing.assert_array_equal(planes[0], from_text(LINE))
+    assert planes[1:].min(axis=(1, 2)).tolist() == planes[1:].max(axis=(1, 2)).tolist() == pieces
+    env = TetrisEnv(4, 4)
+    after, _ = wrappers.afterstates(env).reset(options=options)
+    assert equal((after["boards"], after["rewards"], after["legal"] == 1), env.afterstates())
+
+
+@pytest.mark.parametrize("name", ["dt-20", "open-enclosed"])
+@each_variant
+def test_terms_of_all_afterstates(kwargs, name):
+    """They are the heuristic's of each placement, whose board is the afterstate."""
+    env, envs = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    chosen, settings = HEURISTICS[name], env.rules
+    for _ in range(5):
+        boards, _, legal = env.afterstates()
+        terms, legal_too, over = env.afterstate_terms(name)
+        assert equal(legal_too, legal)
+        assert equal((terms, legal, over), tuple(array[0] for array in envs.afterstate_terms(name)))
+        board, piece = env._observation()["board"], settings.piece_set.names[env._observation()["piece"]]
+        for action in range(settings.n_actions):
+            if not legal[action]:
+                assert not terms[action].any()
+                assert not over[action]
+                continue
+            slide, rotation, column = np.unravel_index(action, (3, 4, settings.cols))
+            placed = place(board, piece, rotation, column, slide, settings.overflow)
+            np.testing.assert_array_equal(placed.board, boards[action])
+            assert (terms[action].tolist(), over[action]) == (list(chosen.terms(placed).values()), placed.over)
+        action = int(np.where(legal & ~over, (boards.any(axis=2)).sum(axis=1), 99).argmin())
+        if env.step(action)[2]:
+            break
+        envs.step([action, action])
+    with pytest.raises(ValueError, match="no heuristic 'low'"):
+        env.afterstate_terms("low")
+
+
+def test_final_observations_are_wrapped_too():
+    envs = wrappers.flat(TetrisVectorEnv(2, 4, 4, autoreset_mode="SameStep"))
+    envs.reset(seed=0)
+    infos = {}
+    while "final_obs" not in infos:
+        *_, infos = envs.step([0, 0])
+    for final in infos["final_obs"][infos["_final_obs"]]:
+        assert final in envs.single_observation_space
+    with pytest.raises(ValueError, match="SameStep"):
+        wrappers.afterstates(TetrisVectorEnv(2, autoreset_mode="SameStep"))
+
+
+@each_wrapper
+def test_what_cannot_be_wrapped_is_named(wrapper):
+    with pytest.raises(ValueError, match=r"env is SyncVectorEnv\(.*expected a Tetris environment"):
+        wrapper(SyncVectorEnv([TetrisEnv]))
+    with pytest.raises(ValueError, match=r"env is <.*Game2048Env.*expected a Tetris environment"):
+        wrapper(gym.make("mergefall/Game2048-v0"))
+
+
+@each_variant
+def test_pictures_of_every_size(kwargs):
+    pytest.importorskip("pygame")
+    env = TetrisEnv(render_mode="rgb_array", **kwargs)
+    envs = TetrisVectorEnv(2, render_mode="rgb_array", **kwargs)
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    for _ in range(4):
+        action = int(np.flatnonzero(env.action_masks())[-1])
+        over = env.step(action)[2]
+        envs.step([action, 0])
+        picture = env.render()
+        assert equal(envs.render()[0], picture)
+        assert [side % 2 for side in picture.shape[:2]] == [0, 0]
+        if over:
+            break
+    assert pickle.loads(pickle.dumps(env)).render().tobytes() == picture.tobytes()
+
+
+def test_cells_have_the_colours_of_the_pieces_that_left_them():
+    env = TetrisEnv(4, 6, render_mode="ansi")
+    env.reset(seed=0, options={"board": "..../..../..../..../..../..##", "piece": "O", "next": ["I"]})
+    canvas = env._canvas
+    env.step(0)  # clears the lower row: the upper half of O comes down
+    assert canvas.scene(env._states[0]).cells.tolist() == [[0] * 4] * 5 + [[3, 3, 0, 0]]
+    env.step(4 + 2)  # I upright beside it
+    assert canvas.scene(env._states[0]).cells[:, 2].tolist() == [0, 0, 2, 2, 2, 2]
+    env.restore_state(env.clone_state())
+    assert set(canvas.scene(env._states[0]).cells.ravel().tolist()) == {0, 1}
+    text = env.render()
+    assert text.splitlines()[0] == "lines 1  score 40  pieces 2"

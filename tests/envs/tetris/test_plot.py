@@ -1,0 +1,46 @@
+"""Boards, placements and heuristics drawn: what is on the picture, not how it looks."""
+
+import io
+
+import numpy as np
+import pytest
+from mergefall.tetris import HEURISTICS, place
+from mergefall.tetris.plot import NEW, draw_board, plot_terms
+
+matplotlib = pytest.importorskip("matplotlib")
+BOARD = "....../....../....../#...../##.###/#.####"
+
+
+@pytest.fixture(autouse=True)
+def _without_a_screen():
+    """Importing `gymnasium.utils.play`, as other tests do, chooses a backend that needs one."""
+    matplotlib.use("Agg", force=True)
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_bars_and_the_empty_board_make_up_the_value(name):
+    e, placed = HEURISTICS[name], place(BOARD, "T", 1, 2)
+    figure = plot_terms(e, [placed, BOARD], titles=["placed", "board"])
+    assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["placed", "board"]
+    empty = e.board(np.zeros((6, 6), int))
+    for bars, terms, value in zip(
+        figure.axes[1::2], (e.term_names, e.board_terms(placed.board)), (e(placed), None), strict=True
+    ):
+        assert [label.get_text() for label in bars.get_yticklabels()] == list(terms)
+        if value is not None:
+            assert sum(bar.get_width() for bar in bars.patches) + empty == pytest.approx(value)
+    figure.savefig(file := io.BytesIO())
+    assert file.tell() > 5000
+
+
+def test_a_placement_is_marked_above_the_field_too():
+    axes = plot_terms(HEURISTICS["bcts"], place("#...\n" * 6, "I", 1, 0)).axes[0]
+    marked = [patch for patch in axes.patches if patch.get_facecolor() == matplotlib.colors.to_rgba(NEW)]
+    assert sorted(round(patch.get_y()) for patch in marked) == [-4, -3, -2, -1]
+    assert len(axes.patches) == 4 * 6 + 4
+
+
+def test_bad_boards_are_refused():
+    figure = matplotlib.figure.Figure()
+    with pytest.raises(ValueError, match="expected cells of 0 and 1"):
+        draw_board(figure.subplots(), np.full((4, 4), 3))

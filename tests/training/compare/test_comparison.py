@@ -1,0 +1,253 @@
+"""Suites, comparisons and what they write."""
+
+import csv
+import io
+import json
+import math
+import sys
+
+import pytest
+from mergefall_training.compare.comparison import compare
+from mergefall_training.compare.suite import load_suite, suite_names
+from mergefall_training.learn.run import read_config, read_curve
+from rich.console import Console
+
+SUITE = """
+description: Two players on two small boards.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 3}
+    seed: 5
+    episodes: 12
+    players:
+      - player: 2048/random
+      - {player: 2048/greedy, label: "greedy (reward)", episodes: 8}
+  - name: capped
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 2}
+    max_episode_steps: 4
+    episodes: 1
+    players: [{player: 2048/random}]
+"""
+
+
+def write_suite(folder, old="", new=""):
+    assert old in SUITE
+    path = folder / "pair.yaml"
+    path.write_text(SUITE.replace(old, new, 1))
+    return path
+
+
+def run(path, out):
+    screen = Console(file=io.StringIO(), width=140)
+    results = compare(path, out, workers=1, progress=False, screen=screen)
+    return results, screen.file.getvalue()
+
+
+def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
+    (small, capped), printed = run(write_suite(tmp_path), tmp_path / "out")
+    assert [(row.entry.label, row.summary.episodes) for row in small.rows] in (
+        [("greedy (reward)", 8), ("random", 12)],
+        [("random", 12), ("greedy (reward)", 8)],
+    )
+    assert small.rows[0].summary.mean.value >= small.rows[1].summary.mean.value
+    for row in small.rows:
+        assert row.evaluation.episodes[0].seed == 5
+    for text in ("small", "(2×3 ", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move"):
+        assert text in printed
+    assert "cap 4 moves" in printed
+    assert capped.rows[0].summary.capped == 1
+
+
+def test_the_files_hold_the_same_figures(tmp_path):
+    out = tmp_path / "out"
+    results, _ = run(write_suite(tmp_path), out)
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    content = json.loads((out / "results.json").read_text())
+    assert (content["format"], content["version"], content["suite"]) == ("mergefall comparison", 1, "pair")
+    assert [game["name"] for game in content["games"]] == ["small", "capped"]
+    flat = [(game, player) for game in content["games"] for player in game["players"]]
+    for line, (game, player), row in zip(rows, flat, [row for result in results for row in result.rows], strict=True):
+        assert (line["game"], line["label"]) == (game["name"], player["label"])
+        assert float(line["mean"]) == player["mean"]["value"] == row.summary.mean.value
+        assert int(line["episodes"]) == player["episodes"]
+        assert json.loads(line["env_kwargs"]) == game["env_kwargs"]
+    assert float(rows[0]["tile_16"]) == results[0].rows[0].evaluation.tile_rate(16).value
+    assert rows[-1]["mean_low"] == "nan"  # one episode gives no interval
+    assert math.isnan(results[1].rows[0].summary.mean.low)
+    assert flat[-1][1]["mean"]["low"] is None
+
+
+def test_a_second_run_reads_what_the_first_has_played(tmp_path):
+    path, out = write_suite(tmp_path), tmp_path / "out"
+    first, _ = run(path, out)
+    written = (out / "small" / "greedy_reward.jsonl").read_bytes()
+    second, _ = run(path, out)
+    assert [row.evaluation for row in second[0].rows] == [row.evaluation for row in first[0].rows]
+    assert (out / "small" / "greedy_reward.jsonl").read_bytes() == written
+    assert not list(out.rglob("*.part"))
+
+
+def test_labels_are_printed_as_they_are(tmp_path):
+    (small, _), printed = run(write_suite(tmp_path, "greedy (reward)", "a [/b] c [red]:smile:"), None)
+    assert "a [/b] c [red]:smile:" in {row.entry.label for row in small.rows}
+    assert "a [/b] c [red]:smile:" in printed
+
+
+def test_plots_are_pictures(tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    run(write_suite(tmp_path), tmp_path / "out")
+    for game in ("small", "capped"):
+        for name in ("scores", "tiles", "speed"):
+            pixels = image.imread(tmp_path / "out" / game / f"{name}.png")
+            assert min(pixels.shape[:2]) > 200
+            assert pixels.std() > 0.02  # something is drawn
+
+
+def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
+    monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
+    _, printed = run(write_suite(tmp_path), tmp_path / "out")
+    assert "mergefall[render]" in printed
+    assert (tmp_path / "out" / "results.csv").exists()
+    assert not list((tmp_path / "out").rglob("*.png"))
+
+
+def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_suite(tmp_path)
+    run(path, None)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- agents that are trained for a comparison --------------------------------------------------------------------------
+
+TRAINED = """
+description: Two agents, trained from two seeds each.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 2}
+    episodes: 5
+    baseline: far
+    players:
+      - player: 2048/greedy
+      - train: &run
+          algorithm: afterstate
+          timesteps: 300
+          interval: 100
+          seeds: 2
+          hyperparameters: {n_envs: 4, n_steps: 8, policy_kwargs: {net_arch: [4]}, gamma: 0.99}
+        label: far
+      - {train: {<<: *run, env_kwargs: {reward: log2}}, label: log}
+"""
+
+
+def test_agents_are_trained_then_play_the_same_games(tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    (path := tmp_path / "trained.yaml").write_text(TRAINED)
+    (first,), printed = run(path, tmp_path / "out")
+    assert {row.entry.label for row in first.rows} == {
+        "greedy",
+        *(f"{name}, seed {k}" for name in ("far", "log") for k in (0, 1)),
+    }
+    assert "more than far" in printed
+    groups = {group.label: group for group in first.groups}
+    for label, group in groups.items():
+        assert [row.entry.label for row in group.rows] == [f"{label}, seed 0", f"{label}, seed 1"]
+        assert group.mean.value == sum(row.summary.mean.value for row in group.rows) / 2
+        for seed, row in enumerate(group.rows):
+            folder = tmp_path / "out" / "small" / "runs" / f"{label}_seed_{seed}"
+            assert row.curve == read_curve(folder)
+            assert read_config(folder).seed == seed
+            assert row.evaluation.header.options["model"] == "last"
+            assert [episode.seed for episode in row.evaluation.episodes] == list(range(5))
+    assert read_config(tmp_path / "out" / "small" / "runs" / "log_seed_0").env_kwargs["reward"] == "log2"
+    assert groups["log"].rows[0].evaluation.header.env_kwargs["reward"] == "score"
+    assert groups["log"].gain.value == pytest.approx(groups["log"].mean.value - groups["far"].mean.value)
+    assert groups["far"].gain is None
+    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert {group["label"]: group["mean"]["value"] for group in content["games"][0]["trained"]} == {
+        label: group.mean.value for label, group in groups.items()
+    }
+    assert image.imread(tmp_path / "out" / "small" / "learning.png").std() > 0.02
+    # Again: nothing is trained or played anew.
+    written = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+    (again,), _ = run(path, tmp_path / "out")
+    assert [row.evaluation for row in again.rows] == [row.evaluation for row in first.rows]
+    assert written == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+
+
+def test_agents_are_trained_in_a_folder_only(tmp_path):
+    (path := tmp_path / "trained.yaml").write_text(TRAINED)
+    with pytest.raises(ValueError, match="name a folder"):
+        run(path, None)
+
+
+# -- suites -----------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_of_a_suite(tmp_path):
+    suite = load_suite(write_suite(tmp_path))
+    assert suite.name == "pair"
+    small, capped = suite.games
+    assert [(e.label, e.file_name, e.episodes) for e in small.players] == [
+        ("random", "random", 12),
+        ("greedy (reward)", "greedy_reward", 8),
+    ]
+    assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
+
+
+@pytest.mark.parametrize("cutoff", ["1e-4", "1.0e-4", "1E-4", ".0001", "+.1e-3"])
+def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
+    new = f"2048/expectimax, options: {{cutoff: {cutoff}}},"
+    suite = load_suite(write_suite(tmp_path, "2048/greedy,", new))
+    assert suite.games[0].players[1].options == {"cutoff": 0.0001}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("seed: 5", "sead: 5", "unknown key 'sead'"),
+        ("seed: 5", "seed: five", "seed is 'five'"),
+        ("episodes: 12", "", "lacks 'episodes'"),
+        ("episodes: 8", "episodes: 0", "episodes is 0"),
+        ("2048/greedy", "2048/greedier", "2048/greedier"),
+        ("2048/greedy,", "2048/greedy, options: {depht: 1},", "depht"),
+        ("players: [{player: 2048/random}]", "players: []", "at least one"),
+        ('"greedy (reward)"', "random", "all different"),
+        ("name: capped", "name: small", "all different"),
+        ("name: small", "name: ../small", "names a folder"),
+        ("name: small", "name: 2048", "expected str"),
+        (
+            "seed: 5",
+            "baseline: greedy",
+            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
+        ),
+        ("player: 2048/random", "player: 2048/random\n        train: {algorithm: clone}", "expected a 'player'"),
+        ("player: 2048/random", "train: {algorithm: cloning}", "cloning"),
+        ("player: 2048/random", "train: {algorithm: clone, seeds: 0}", "seeds is 0"),
+        ("player: 2048/random", "train: {algorithm: clone, env_kwargs: {rows: 9}}", "rows"),
+        ("games:", "games: [", "while parsing"),
+        ("games:", "games: none\nmore:", "unknown key 'more'"),
+    ],
+)
+def test_a_faulty_suite_says_where_and_what(tmp_path, old, new, complaint):
+    path = write_suite(tmp_path, old, new)
+    with pytest.raises(ValueError, match=r"suite .*pair\.yaml") as error:
+        load_suite(path)
+    assert complaint in str(error.value)
+
+
+def test_an_unknown_suite_is_told_the_known_ones():
+    with pytest.raises(ValueError, match="quick"):
+        load_suite("quickest")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_the_suites_that_come_with_the_package_are_sound(name):
+    suite = load_suite(name)
+    assert suite.description
+    assert sum(entry.episodes for game in suite.games for entry in game.players) > 0

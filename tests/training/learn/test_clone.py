@@ -1,0 +1,219 @@
+"""Cloning learns the teacher's moves, goes on where it stopped, and MaskablePPO goes on from it."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from mergefall_baselines import make
+from mergefall_training import evaluate
+from mergefall_training.learn import player_maker, trainer
+from mergefall_training.learn.clone import train as cloning
+from mergefall_training.learn.clone.demonstrations import demonstrate
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.run import Config, open_run, read_curve
+from mergefall_training.wrappers.starts import collect_starts
+from mergefall_training.wrappers.wrapping import wrapped
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
+NETWORK = {"features_extractor_class": "ranks-conv", "features_extractor_kwargs": {"channels": 16}, "net_arch": []}
+CLONE = {"teacher": {"name": "2048/optimal"}, "games": 30, "batch_size": 64, "policy_kwargs": NETWORK}
+FIELD = {"cols": 4, "rows": 5, "preview": 0}
+PPO = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums are then added up in one order
+    yield
+    torch.set_num_threads(threads)
+
+
+def clone(changed=None, timesteps=600, interval=200, env_id=G2048, env_kwargs=SMALL):
+    return Config("clone", env_id, env_kwargs, CLONE | (changed or {}), timesteps, interval, episodes=5)
+
+
+def ppo(changed=None, timesteps=192):
+    return Config("maskable-ppo", G2048, SMALL, PPO | (changed or {}), timesteps, 64, episodes=5)
+
+
+def trained(folder, config, **how):
+    """The last model of a run."""
+    with open_run(folder, config, progress=False, **how) as run:
+        trainer(config.algorithm).train(run)
+    return load_model(folder / "model.npz")
+
+
+def same(model, other):
+    return model.arrays.keys() == other.arrays.keys() and all(
+        np.array_equal(model.arrays[name], other.arrays[name]) for name in model.arrays
+    )
+
+
+def told(folder):
+    """A run's curve without its times."""
+    return [(point.step, point.mean, point.figures) for point in read_curve(folder)]
+
+
+def test_the_teachers_moves_are_learnt(tmp_path):
+    trained(tmp_path / "run", clone({"learning_rate": 0.005}, timesteps=20_000, interval=20_000))
+    points = read_curve(tmp_path / "run")
+    assert points[-1].step == 20_000
+    assert points[0].figures["matched"] < 0.5 < 0.65 < points[-1].figures["matched"]
+    player = make(str(tmp_path / "run"))
+    ours = evaluate(player, G2048, 40, env_kwargs=SMALL, workers=1, progress=False)
+    chance = evaluate("2048/random", G2048, 40, env_kwargs=SMALL, workers=1, progress=False)
+    assert ours.mean().low > chance.mean().high
+
+
+def test_tetris_is_cloned_too(tmp_path):
+    settings = {"teacher": "tetris/bcts", "games": 4, "policy": "MultiInputPolicy", "learning_rate": "lin_0.003"}
+    settings["policy_kwargs"] = {"features_extractor_class": "board-conv", "net_arch": []}
+    config = clone(settings, timesteps=3000, interval=1500, env_id=TETRIS, env_kwargs=FIELD)
+    trained(tmp_path / "run", config)
+    points = read_curve(tmp_path / "run")
+    assert points[-1].figures["matched"] > 2 * max(points[0].figures["matched"], 0.05)
+
+
+def test_a_run_that_was_killed_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
+    whole = trained(tmp_path / "whole", clone())
+    for steps in (4, 7):  # right after a checkpoint is due, and in between
+        folder, calls = tmp_path / f"killed-{steps}", []
+
+        def dies(*arguments, steps=steps, calls=calls, learn=cloning.learn):
+            calls.append(1)
+            if len(calls) > steps:
+                raise KeyboardInterrupt
+            return learn(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cloning, "learn", dies)
+            with pytest.raises(KeyboardInterrupt):
+                trained(folder, clone())
+        assert same(trained(folder, clone(), resume=True), whole)
+        curves = [
+            [(point.step, point.mean, point.figures) for point in read_curve(run)]
+            for run in (folder, tmp_path / "whole")
+        ]
+        assert curves[0] == curves[1]
+
+
+def test_a_dataset_teaches_what_its_player_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    name = demonstrate("2048/optimal", G2048, 30, env_kwargs=SMALL, progress=False)
+    straight = trained(tmp_path / "straight", clone())
+    changed = {"teacher": None, "dataset": name}
+    assert same(trained(tmp_path / "dataset", clone(changed)), straight)
+    for kwargs, message in (
+        (SMALL | {"rows": 3}, "rows is 2 in .*; expected 3"),
+        (SMALL | {"reward": "score"}, "reward is 'log2' in .*; expected the run's, or vf_coef=0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trained(tmp_path / message[:5], clone(changed, env_kwargs=kwargs))
+
+
+def test_returns_are_those_from_each_time_on():
+    rewards, gamma = np.random.default_rng(0).random(9), 0.9
+    expected = [sum(gamma ** (k - t) * rewards[k] for k in range(t, 9)) for t in range(9)]
+    np.testing.assert_allclose(cloning.discounted(rewards, gamma), expected)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_values_are_of_the_teachers_returns(tmp_path, normalize):
+    config = clone({"normalize": normalize, "learning_rate": 0.003}, timesteps=8000, interval=8000)
+    settings = cloning.settings_of(config)
+    learnt, _, (factor, shift) = cloning.moves_of(config, settings)
+    games = list(cloning._teacher_games(config, settings, False))[3:]
+    returns = np.concatenate([cloning.discounted(game.rewards, 0.99) for game in games])
+    unit = returns.std() if normalize else 1.0
+    np.testing.assert_allclose(learnt.returns * factor + shift, returns / unit, rtol=0.05)  # of all games, and of these
+    model = trained(tmp_path / "run", config)
+    player = player_maker("clone")(model.spec, model.arrays)
+    with torch.no_grad():
+        values = player.policy.predict_values(player.policy.obs_to_tensor(learnt.observations)[0]).numpy().ravel()
+    assert np.corrcoef(values, returns)[0, 1] > 0.8
+    assert abs(values.mean() / (returns / unit).mean() - 1) < 0.1
+
+
+def test_every_pass_has_every_move_once_wherever_it_is_taken_up():
+    def all_from(step):
+        return np.concatenate(list(cloning.batches(50, 8, 3, step, 150)))
+
+    whole = all_from(0)
+    for turn in range(3):
+        assert sorted(whole[50 * turn : 50 * (turn + 1)]) == list(range(50))
+    assert (whole[:50] != whole[50:100]).any()
+    for step in (1, 50, 77, 149):
+        assert (all_from(step) == whole[step:]).all()
+
+
+def test_maskable_ppo_goes_on_from_a_clone(tmp_path):
+    model = trained(tmp_path / "clone", clone())
+    changed = {"warm_start": str(tmp_path / "clone" / "model.npz")}
+    with open_run(tmp_path / "ppo", ppo(changed), progress=False) as run:
+        trainer("maskable-ppo").train(run)
+    first = read_curve(tmp_path / "ppo")[0]
+    assert (first.step, first.mean) == (0, read_curve(tmp_path / "clone")[-1].mean)
+    assert not same(load_model(tmp_path / "ppo" / "model.npz"), model)
+    other = ppo(changed | {"policy_kwargs": {"net_arch": [32]}})
+    with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
+        trained(tmp_path / "other", other)
+    deep_q = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "warm_start": changed["warm_start"]}
+    with pytest.raises(ValueError, match="does not fit the network of dqn"):
+        trained(tmp_path / "dqn", Config("dqn", G2048, SMALL, deep_q, 10, 10))
+
+
+@pytest.mark.parametrize("way", ["regret", "adversary", "starts"])
+def test_wrapped_training_goes_on_where_it_stopped(tmp_path, way):
+    collect_starts("2048/greedy", G2048, 3, every=4, env_kwargs=SMALL, out=tmp_path / "starts.npz")
+    arguments = {
+        "regret": {"player": "2048/greedy", "keep": 0.1},
+        "adversary": {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.5},
+        "starts": {"path": str(tmp_path / "starts.npz")},
+    }
+    config = ppo({"env_wrapper": [{way: arguments[way]}]})
+    whole = trained(tmp_path / "whole", config)
+    assert not same(whole, trained(tmp_path / "plain", ppo()))
+    with open_run(tmp_path / "stopped", config, progress=False) as run:
+        keep, run.save_checkpoint = run.save_checkpoint, lambda step, state: stop(keep, step, state)
+
+        def stop(keep, step, state):
+            keep(step, state)
+            if step == 128:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            trainer(config.algorithm).train(run)
+    assert same(trained(tmp_path / "stopped", config, resume=True), whole)
+
+
+def test_what_makes_no_sense_is_refused(tmp_path):
+    for k, (changed, message) in enumerate(
+        (
+            ({"teacher": None}, "expected one of them"),
+            ({"dataset": "a-v0"}, "expected one of them"),
+            ({"holdout": 2}, "holdout is 2"),
+            ({"holdout": 1.0}, "expected some to learn from"),
+            ({"gamma": "0.9"}, "gamma is '0.9'"),
+            ({"n_envs": 4}, "clone has no 'n_envs'"),
+            ({"policy": "CnnRnn"}, "policy is 'CnnRnn'"),
+            ({"teacher": "tetris/bcts"}, "plays|expected|no environment|env_id"),
+        )
+    ):
+        with pytest.raises(ValueError, match=message):
+            trained(tmp_path / str(k), clone(changed))
+
+
+def test_wrappers_that_make_no_sense_are_refused():
+    env = gym.make(G2048)
+    for specs, message in (
+        ("fear", "env_wrapper is 'fear'; expected"),
+        ([{"regret": {"player": "2048/greedy"}, "starts": {}}], "env_wrapper is"),
+        ([{"regret": 3}], "env_wrapper is"),
+        ([{"regret": {"teacher": "2048/greedy"}}], "'regret' does not take"),
+        ("adversary", "'adversary' does not take"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrapped(env, specs)
+    assert wrapped(env, None) is env

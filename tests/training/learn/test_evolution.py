@@ -1,0 +1,278 @@
+"""Evolved weights: updates against a plain twin, learning, resuming, and players that are `tetris/greedy` or search."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from mergefall.tetris import HEURISTICS
+from mergefall_baselines import make, play_in_env
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("cma")
+from mergefall_training import evaluate
+from mergefall_training.learn.evolution.cma_es import CmaEs
+from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted
+from mergefall_training.learn.evolution.train import CrossEntropy, Hyperparameters, Learner, directions, train
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import Config, Run, open_run
+
+TETRIS, BOTH = "mergefall/Tetris-v0", ("cross-entropy", "cma-es")
+SMALL = {"cols": 6, "rows": 8, "preview": 0}
+TINY = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
+ELITE = {"cross-entropy": {"elite": 3, "noise": "lin_0.3"}, "cma-es": {}}
+
+
+def config(algorithm, timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):
+    hyperparameters = TINY | ELITE[algorithm] | changes
+    return Config(algorithm, TETRIS, dict(env_kwargs), hyperparameters, timesteps, interval, episodes, 0, cap)
+
+
+def strategy(algorithm, seed=1):
+    return CrossEntropy(3, 20, 5, "lin_0.3", seed) if algorithm == "cross-entropy" else CmaEs(3, 20, seed)
+
+
+def test_cross_entropy_is_its_plain_twin():
+    ours = strategy("cross-entropy")
+    mean, variance = [0.0] * 3, [1.0] * 3
+    for generation in range(3):
+        random = np.random.default_rng([1, generation])
+        candidates = []
+        for _ in range(20):
+            weights = [m + v**0.5 * random.standard_normal() for m, v in zip(mean, variance, strict=True)]
+            length = sum(weight**2 for weight in weights) ** 0.5
+            candidates.append([weight / length for weight in weights])
+        np.testing.assert_allclose(ours.ask(), candidates)
+        values = [round(10 * candidate[0]) for candidate in candidates]  # some of them are equal
+        left = 1 - generation / 3
+        ours.tell(np.array(values, float), left)
+        best = sorted(range(20), key=lambda i: (-values[i], i))[:5]
+        for k in range(3):
+            chosen = [candidates[i][k] for i in best]
+            mean[k] = sum(chosen) / 5
+            variance[k] = sum((weight - mean[k]) ** 2 for weight in chosen) / 5 + (0.3 * left) ** 2
+        np.testing.assert_allclose(ours.mean, mean)
+        np.testing.assert_allclose(ours.variance, variance)
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_a_strategy_finds_the_best_direction_and_goes_on_from_its_state(algorithm):
+    aim, first, state = np.array([0.6, 0.0, -0.8]), strategy(algorithm), {}
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 (the library draws from there unless told)
+    for generation in range(40):
+        if generation == 25:
+            state = first.state()
+        first.tell(directions(first.ask()) @ aim, 1 - generation / 40)
+    assert directions(first.mean) @ aim > 0.99
+    again = strategy(algorithm)
+    again.restore(state)
+    for generation in range(25, 40):
+        again.tell(directions(again.ask()) @ aim, 1 - generation / 40)
+    np.testing.assert_array_equal(again.mean, first.mean)
+    np.testing.assert_array_equal(again.ask(), first.ask())
+    assert not np.array_equal(first.ask(), strategy(algorithm, seed=2).ask())
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_it_takes_equal_values(algorithm):
+    ours = strategy(algorithm)
+    for _ in range(3):
+        ours.ask()
+        ours.tell(np.zeros(20), 1.0)
+    assert np.isfinite(ours.ask()).all()
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_learns_to_clear_lines(tmp_path, algorithm):
+    asked = config(algorithm, 60_000, 60_000, 20, 1000, population=30)
+    with open_run(tmp_path / "run", asked, progress=False) as run:
+        train(run)
+        before, after = run.points
+    assert before.mean < 1  # all placements are worth the same
+    assert after.mean > 30
+
+
+def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
+    learner = Learner(config("cross-entropy"))
+    candidates = directions(np.array([[-1.0] * 8, [0.0, 1, -1, -1, -4, -1, 0, 0]]))
+    for generation in (0, 3):
+        learner.generation = generation
+        for weights, pieces in zip(candidates, learner.play(candidates), strict=True):
+            mine = make("tetris/greedy", heuristic=weighted(HEURISTICS["bcts"], weights))
+            seeds = [1_000_000 + 2 * generation + k for k in range(2)]
+            assert pieces.tolist() == [len(mine.play(TETRIS, seed, SMALL, 60)) for seed in seeds]
+
+
+class Killed(BaseException):
+    """What no handler catches, as a kill is not."""
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, algorithm):
+    with open_run(tmp_path / "unbroken", config(algorithm), progress=False) as run:
+        train(run)
+        expected = run.points
+    assert len(expected) >= 4
+
+    def dying(function, kills):
+        calls = 0
+
+        def called(*arguments):
+            nonlocal calls
+            calls += 1
+            if calls in kills:
+                raise Killed
+            return function(*arguments)
+
+        return called
+
+    monkeypatch.setattr(Learner, "learn", dying(Learner.learn, (2, 8)))  # a generation is lost, or some
+    monkeypatch.setattr(Run, "save_checkpoint", dying(Run.save_checkpoint, (3,)))  # evaluated, but not kept
+    found, kills = [], 0
+    while not found:
+        with open_run(tmp_path / "broken", config(algorithm), resume="auto", progress=False) as run:
+            try:
+                train(run)
+                found = run.points
+            except Killed:
+                kills += 1
+    assert kills == 3
+    for one, other in zip(found, expected, strict=True):
+        assert (one.step, one.mean, one.figures) == (other.step, other.mean, other.figures)
+    for name in ("model.npz", "best.npz"):
+        one, other = (load_model(tmp_path / folder / name) for folder in ("unbroken", "broken"))
+        np.testing.assert_array_equal(one.arrays["weights"], other.arrays["weights"])
+
+
+def test_threads_make_no_difference():
+    one, two = (Learner(config("cross-entropy", threads=threads)) for threads in (1, 3))
+    for _ in range(4):
+        assert one.learn() == two.learn()
+    np.testing.assert_array_equal(one.strategy.mean, two.strategy.mean)
+
+
+def test_the_model_is_a_running_mean():
+    learner, expected = Learner(config("cross-entropy", averaging=3)), np.zeros(8)
+    for generation in range(1, 6):
+        learner.learn()
+        share = 1 / min(generation, 3)
+        expected = (1 - share) * expected + share * directions(learner.strategy.mean)
+        weights = learner.arrays()["weights"]
+        np.testing.assert_allclose(weights * np.linalg.norm(expected), expected)
+
+
+def test_an_error_in_a_game_is_told(monkeypatch):
+    learner = Learner(config("cross-entropy", threads=2))
+    monkeypatch.setattr("mergefall_baselines.tetris.greedy.Greedy.play", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        learner.learn()
+
+
+def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
+    folder = tmp_path / "run"
+    with open_run(folder, config("cross-entropy", 1000), progress=False) as run:
+        train(run)
+    trained = make(str(folder), model="last")
+    weights = load_model(folder / "model.npz").arrays["weights"]
+    assert weights.shape == (8,)
+    assert np.linalg.norm(weights) == pytest.approx(1)
+    spec = {"name": "bcts", **dict(zip(HEURISTICS["bcts"].term_names, weights.tolist(), strict=True))}
+    assert trained.evaluation.to_json() == spec
+    greedy = make("tetris/greedy", heuristic=spec)
+    for kwargs in (SMALL, {"cols": 5, "rows": 6, "overflow": "clear_first"}):  # others than it was trained by, too
+        mine = trained.with_rules(kwargs)
+        compiled, plain = mine.play(TETRIS, 3, kwargs, 50), play_in_env(mine, TETRIS, 3, kwargs, 50)
+        np.testing.assert_array_equal(compiled.actions, greedy.play(TETRIS, 3, kwargs, 50).actions)
+        np.testing.assert_array_equal(compiled.actions, plain.actions)
+    found = evaluate(str(folder), TETRIS, 2, env_kwargs=SMALL, workers=1, max_episode_steps=50, progress=False)
+    assert found.episodes[1].length == len(make(str(folder)).play(TETRIS, 1, SMALL, 50))
+
+    code = f"from mergefall_baselines import make; make({str(folder)!r}).play({TETRIS!r}, 0, {SMALL!r}, 5); import sys"
+    code += "; print([name for name in ('torch', 'cma', 'stable_baselines3') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_any_features_and_any_evaluation_can_be_learnt():
+    chosen = heuristic_of(["diversity", "landing_height"])
+    assert names_of(chosen) == ["landing_height", "diversity"]
+    learnt = weighted(chosen, np.array([-2.0, 0.5]))
+    assert np.flatnonzero(learnt.weight_vector()).tolist() == [0, 9]
+    assert type(heuristic_of(["landing_height", "diversity"])) is type(chosen)
+    assert type(chosen).name != type(heuristic_of(["diversity", "lines"])).name  # their kernels are told apart by it
+    known = heuristic_of({"name": "two-tetrad", "reading": "printed"})
+    assert weighted(known, np.arange(8.0)).to_json() == {
+        "name": "two-tetrad",
+        **{f"f{i + 1}": float(i) for i in range(8)},
+        "reading": "printed",
+    }
+
+
+def test_weights_can_be_learnt_for_a_search(tmp_path):
+    with open_run(tmp_path, config("cross-entropy", timesteps=3000, depth=2), progress=False) as run:
+        train(run)
+    agent, model = make(str(tmp_path), model="last"), load_model(tmp_path / "model.npz")
+    weights = dict(zip(model.spec["network"]["names"], model.arrays["weights"].tolist(), strict=True))
+    known = {"name": heuristic_of(model.spec["network"]["heuristic"]).name, **weights}
+    for depth in (2, 1):
+        expected = make("tetris/expectimax", heuristic=known, depth=depth, lost=LOST)
+        found = agent if depth == 2 else make(str(tmp_path), model="last", depth=1)
+        for seed in range(3):
+            games = [player.play(TETRIS, seed, SMALL, 60).actions.tolist() for player in (found, expected)]
+            assert games[0] == games[1]
+
+
+@pytest.mark.parametrize("algorithm", BOTH)
+@pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", "mergefall/Quintris-v0"])
+def test_presets_are_sound(algorithm, env_id):
+    assert Learner(configure(algorithm, env_id)).strategy.ask().shape[1] == 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"game": 1}, "cross-entropy has no 'game'; it has evaluation"),
+        ({"population": 3}, "population is 3"),
+        ({"depth": 0}, "depth is 0"),
+        ({"games": 0}, "games is 0"),
+        ({"averaging": 0}, "averaging is 0"),
+        ({"elite": 13}, "elite is 13"),
+        ({"noise": "low"}, "noise is 'low'"),
+        ({"threads": 0}, "threads is 0"),
+        ({"heuristic": "low"}, "no evaluation 'low'"),
+        ({"heuristic": {"name": "bcts", "hole": 1}}, "no weight 'hole'"),
+        ({"heuristic": []}, r"features are \[\]; expected some of landing_height"),
+        ({"heuristic": ["holes", "holes"]}, "each once"),
+        ({"heuristic": ["holes", "f1"]}, "'f1'"),
+    ],
+)
+def test_bad_hyperparameters(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Hyperparameters.read("cross-entropy", TINY | ELITE["cross-entropy"] | changes)
+
+
+def test_what_an_algorithm_does_not_have_is_refused():
+    with pytest.raises(
+        ValueError, match="cma-es has no 'noise'; it has evaluation, depth, population, games, averaging, threads"
+    ):
+        Hyperparameters.read("cma-es", {"noise": 0.1})
+    with pytest.raises(ValueError, match="takes no reward but lines"):
+        Learner(config("cma-es", env_kwargs={**SMALL, "reward": "score"}))
+    with pytest.raises(ValueError, match="expected a Tetris environment"):
+        Learner(Config("cma-es", "mergefall/Game2048-v0", {}, TINY, 10, 10))
+    with pytest.raises(ValueError, match="no preset for 'mergefall/Game2048-v0'"):
+        configure("cross-entropy")
+
+
+def test_a_model_that_does_not_fit_is_refused():
+    learner = Learner(config("cma-es"))
+    spec = {"env_kwargs": learner.config.env_kwargs, "network": learner.network()}
+    assert player(spec, learner.arrays()).defaults["placements"] == "drop"
+    for network, arrays in (
+        (spec["network"], {}),
+        (spec["network"], {"weights": np.zeros(9)}),
+        ({**spec["network"], "names": ["holes"]}, learner.arrays()),
+    ):
+        with pytest.raises(ValueError, match="a model's weights are"):
+            player({**spec, "network": network}, arrays)

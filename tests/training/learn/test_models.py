@@ -1,0 +1,176 @@
+"""Model files: what is written is read; what is damaged or of others is refused before anything is made of it."""
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from mergefall_baselines import make
+from mergefall_baselines.arrays import write_arrays
+from mergefall_training.learn.agents import SHIPPED
+from mergefall_training.learn.models import FORMAT, load_model, save_model
+from mergefall_training.learn.trees import flatten, unflatten
+from mergefall_training.play.evaluation import evaluate
+
+SPEC = {"algorithm": "ppo", "env_id": "mergefall/Game2048-v0", "env_kwargs": {"rows": 2}, "network": {"layers": [3]}}
+ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "count": np.array(7), "none": np.empty((0, 2))}
+
+
+@pytest.fixture
+def path(tmp_path):
+    save_model(tmp_path / "model.npz", SPEC, ARRAYS)
+    return tmp_path / "model.npz"
+
+
+class Trap:
+    """What executes code where it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("a file was unpickled",)
+
+
+def test_what_is_written_is_read(path):
+    model = load_model(path)
+    assert model.spec == SPEC
+    assert model.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(model.arrays[name], array, strict=True)
+
+
+def test_a_checksum_tells_models_apart(path, tmp_path):
+    save_model(tmp_path / "same.npz", dict(SPEC), dict(ARRAYS))
+    save_model(tmp_path / "other.npz", SPEC, ARRAYS | {"count": np.array(8)})
+    save_model(tmp_path / "told.npz", SPEC | {"step": 1}, ARRAYS)
+    mine, same, other, told = (load_model(tmp_path / f"{name}.npz") for name in ("model", "same", "other", "told"))
+    assert mine.checksum == same.checksum
+    assert len({mine.checksum, other.checksum, told.checksum}) == 3
+
+
+def test_a_file_that_was_cut_off_is_refused(path):
+    content = path.read_bytes()
+    for length in (0, 1, 10, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="model"):
+            load_model(path)
+
+
+def test_a_changed_byte_is_refused_or_changes_nothing(path):
+    content, model = path.read_bytes(), load_model(path)
+    for place in range(0, len(content), 13):
+        changed = bytearray(content)
+        changed[place] ^= 0x41
+        path.write_bytes(changed)
+        try:
+            found = load_model(path)
+        except ValueError:
+            continue
+        assert found.checksum == model.checksum  # a byte that says nothing, of the archive's times and the like
+        assert all((found.arrays[name] == array).all() for name, array in ARRAYS.items())
+
+
+def foreign_files():
+    arrays, objects = io.BytesIO(), io.BytesIO()
+    np.savez(arrays, weight=np.zeros(3))
+    np.savez(objects, description=np.frombuffer(b"{}", np.uint8), trap=np.array([Trap()], dtype=object))
+    mixed = io.BytesIO()
+    with zipfile.ZipFile(mixed, "w") as file:
+        file.writestr("description", b"{}")
+        file.writestr("data.pkl", pickle.dumps(Trap()))
+    yield "npz", arrays.getvalue()
+    yield "objects", objects.getvalue()
+    yield "archive", mixed.getvalue()
+    yield "pickle", pickle.dumps(Trap())
+    yield "text", b'{"format": "mergefall model"}'
+
+
+@pytest.mark.parametrize("content", [pytest.param(content, id=kind) for kind, content in foreign_files()])
+def test_files_of_others_are_refused_and_nothing_in_them_is_executed(tmp_path, content):
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="no mergefall model"):
+        load_model(path)
+
+
+def test_other_formats_versions_and_specs_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    write_arrays(path, "mergefall checkpoint", 1, SPEC, ARRAYS)
+    with pytest.raises(ValueError, match="no mergefall model"):
+        load_model(path)
+    write_arrays(path, FORMAT, 2, SPEC, ARRAYS)
+    with pytest.raises(ValueError, match="version 2"):
+        load_model(path)
+    write_arrays(path, FORMAT, 1, {"algorithm": 3}, ARRAYS)
+    with pytest.raises(ValueError, match="algorithm is 3"):
+        load_model(path)
+    with pytest.raises(ValueError, match="no file"):
+        load_model(tmp_path / "none.npz")
+
+
+def test_what_is_no_number_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="'trap'"):
+        save_model(tmp_path / "model.npz", SPEC, {"trap": np.array([Trap()], dtype=object)})
+    with pytest.raises(ValueError, match="'description'"):
+        save_model(tmp_path / "model.npz", SPEC, {"description": np.zeros(2)})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_arrays_that_are_no_numbers_are_neither_written_nor_read(tmp_path, monkeypatch, number):
+    path, spoilt = tmp_path / "model.npz", ARRAYS | {"weight": np.array([[1, number, 2]], dtype=np.float32)}
+    complaint = rf"model\.npz: the array 'weight' holds {number}; expected finite numbers"
+    with pytest.raises(ValueError, match=complaint):
+        save_model(path, SPEC, spoilt)
+    assert not list(tmp_path.iterdir())
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr("mergefall_baselines.arrays.check_finite", lambda *_: None)
+        save_model(path, SPEC, spoilt)
+    with pytest.raises(ValueError, match=complaint):
+        load_model(path)
+
+
+def test_trees_come_back_as_they_were():
+    torch = pytest.importorskip("torch")
+    tree = {
+        "state": {0: {"step": torch.tensor(3.0), "moments": torch.ones(2, 2)}},
+        "groups": [{"betas": (0.9, 0.999), "lr": np.float64(0.1), "amsgrad": False, "none": None}],
+        "$odd": "text",
+        "generator": {"state": 2**127 + 1},
+        "array": np.arange(4, dtype=np.uint64),
+        "infinite": float("inf"),
+    }
+    back = unflatten(*flatten(tree))
+    assert back.keys() == tree.keys()
+    assert back["groups"] == tree["groups"]
+    assert back["generator"] == tree["generator"]
+    assert back["infinite"] == tree["infinite"]
+    assert torch.equal(back["state"][0]["moments"], torch.ones(2, 2))
+    assert back["state"][0]["step"].shape == ()
+    np.testing.assert_array_equal(back["array"], tree["array"], strict=True)
+    with pytest.raises(TypeError, match="cannot be kept"):
+        flatten({"trap": Trap()})
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id", "kwargs", "simple"),
+    [
+        ("2048/maskable-ppo", "mergefall/Game2048-v0", {}, "2048/greedy"),
+        ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
+        ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
+        ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
+        ("tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
+        ("tetris/sz-afterstate", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
+    ],
+)
+def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple):
+    pytest.importorskip("sb3_contrib")
+    learnt, other = (
+        evaluate(player, env_id, 10, env_kwargs=kwargs, max_episode_steps=1500, workers=1, progress=False)
+        for player in (name, simple)
+    )
+    assert learnt.results.mean() > 2 * other.results.mean()
+    (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")
+    assert file.stat().st_size <= 1_000_000
+    assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
+    with pytest.raises(ValueError, match="another model"):
+        make(name, checksum="0" * 16)

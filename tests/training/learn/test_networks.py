@@ -1,0 +1,90 @@
+"""Policies over afterstates: what they make of legal and illegal actions, and what they refuse."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+import pytest
+import torch
+from mergefall_training.learn.sb3.networks import EXTRACTORS, policies_of
+from sb3_contrib import QRDQN, MaskablePPO
+from stable_baselines3 import DQN, PPO
+
+GAMES = {"2048": ("mergefall/Game2048-v0", "ranks-afterstates"), "tetris": ("mergefall/Tetris-v0", "board-afterstates")}
+
+
+def policy_of(algorithm, game, **changed):
+    env_id, extractor = GAMES[game]
+    env = gym.make(env_id, **({"cols": 6, "rows": 8} if game == "tetris" else {}))
+    options = {"features_extractor_class": EXTRACTORS[extractor], "net_arch": []} | changed
+    torch.manual_seed(0)
+    policy = policies_of(algorithm)["AfterstatesPolicy"](
+        env.observation_space, env.action_space, lambda _: 1e-3, **options
+    )
+    return policy, env
+
+
+def values_of(policy, observation):
+    """float64[outputs, actions]: Q-values, quantiles or logarithms of probabilities."""
+    tensors, _ = policy.obs_to_tensor(observation)
+    with torch.no_grad():
+        if hasattr(policy, "quantile_net"):
+            return policy.quantile_net(tensors)[0].numpy()
+        if hasattr(policy, "q_net"):
+            return policy.q_net(tensors).numpy()
+        return policy.get_distribution(tensors).distribution.logits.numpy()
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("algorithm", [DQN, QRDQN])
+def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(algorithm, game):
+    policy, env = policy_of(algorithm, game)
+    observation, info = env.reset(seed=3)
+    illegal_seen = 0
+    for _ in range(12):
+        legal = info["action_mask"].astype(bool)
+        for values in values_of(policy, observation):
+            assert len(set(values[legal])) > 1
+            assert values[~legal] == pytest.approx(values[legal].min() - 1)
+        illegal_seen += (~legal).sum()
+        observation, *_, info = env.step(int(np.flatnonzero(legal)[0]))
+    assert illegal_seen > 0
+
+
+def test_a_board_without_a_legal_move_has_finite_values():
+    policy, _ = policy_of(DQN, "2048")
+    lost = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2, dtype=np.uint8)
+    assert values_of(policy, lost) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
+def test_illegal_placements_are_all_alike_to_a_policy(algorithm):
+    policy, env = policy_of(algorithm, "tetris")
+    observation, info = env.reset(seed=3)
+    legal = info["action_mask"].astype(bool)
+    (values,) = values_of(policy, observation)
+    assert np.ptp(values[~legal]) < 1e-6 < 1e-4 < np.ptp(values[legal])
+
+
+@pytest.mark.parametrize("algorithm", [DQN, QRDQN])
+def test_an_action_is_worth_what_its_afterstate_is(algorithm):
+    """A 2 over a 4 slide down to the same two cells, wherever they stood."""
+    policy, _ = policy_of(algorithm, "2048")
+    boards = np.zeros((2, 4, 4), dtype=np.uint8)
+    boards[0, 0:2, 1] = boards[1, 1:3, 1] = [1, 2]
+    one, other = (values_of(policy, board) for board in boards)
+    assert one[:, 2] == pytest.approx(other[:, 2], abs=1e-5)
+    assert np.abs(one[:, [1, 3]] - other[:, [1, 3]]).max() > 1e-4
+
+
+@pytest.mark.parametrize("algorithm", [DQN, QRDQN, PPO, MaskablePPO])
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"net_arch": [8]}, r"net_arch is \[8\]"),
+        ({"features_extractor_class": EXTRACTORS["board-conv"]}, "BoardConv; .* takes ranks-afterstates, board-after"),
+        ({"features_extractor_kwargs": {"placements": "slide"}}, "placements is 'slide'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(algorithm, changed, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        policy_of(algorithm, "tetris", **changed)

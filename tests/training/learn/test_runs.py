@@ -1,0 +1,139 @@
+"""A run is checked before its folder is made; what differs from a run on file is named, key by key."""
+
+import json
+
+import pytest
+
+pytest.importorskip("sb3_contrib")
+from mergefall_training.cli import main
+from mergefall_training.learn import ALGORITHMS, trainer
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import read_curve, train
+from mergefall_training.play.records import differences
+
+TETRIS = ("td", "cross-entropy", "cma-es")
+SMALL = ["--env-option", "rows=4", "--timesteps", "40", "--interval", "40", "--episodes", "2", "--device", "cpu"]
+QUICK = {"n_envs": 2, "n_steps": 4, "batch_size": 8}
+
+
+def command(capsys, algorithm, out, *options, **changed):
+    """Train; returns (exit status, the last line of errors)."""
+    game = "Tetris" if algorithm in TETRIS else "Game2048"
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in changed.items()}
+    settings = [f"--set={name}={text}" for name, text in texts.items()]
+    try:
+        main(["train", algorithm, "--env", f"mergefall/{game}-v0", "--out", str(out), *SMALL, *settings, *options])
+    except SystemExit as ended:
+        return ended.code, capsys.readouterr().err.splitlines()[-1]
+    return 0, ""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changed", "complaint"),
+    [
+        ("ppo", {"learning_rat": 1}, "ppo has no 'learning_rat'; it has batch_size, clip_range"),
+        ("ppo", {"gae_lambda": 2}, "gae_lambda is 2; expected a finite number from 0 up to 1"),
+        ("ppo", {"ent_coef": "high"}, "ent_coef is 'high'; expected a finite number"),
+        ("ppo", {"target_kl": "low"}, "target_kl is 'low'; expected a finite number"),
+        ("ppo", {"normalize_advantage": 3}, "normalize_advantage is 3; expected true or false"),
+        ("ppo", {"max_grad_norm": ".nan"}, "max_grad_norm is nan; expected a finite number"),
+        ("ppo", {"policy_kwargs": {"net_arch": [-3]}}, "ppo cannot be made of {"),
+        ("maskable-ppo", {"warm_start": "nothing"}, "there is no file nothing; expected a mergefall model"),
+        ("maskable-ppo", {"env_wrapper": "fear"}, "env_wrapper is 'fear'; expected {NAME: ARGUMENTS}"),
+        ("dqn", {"train_freq": 0}, "train_freq is 0; expected an integer of at least 1"),
+        ("dqn", {"learning_starts": "soon"}, "learning_starts is 'soon'; expected an integer of at least 0"),
+        ("dqn", {"exploration_fraction": 3}, "exploration_fraction is 3; expected a finite number from 0 up to 1"),
+        ("qr-dqn", {"policy_kwargs": {"n_quantiles": 0}}, "qr-dqn cannot be made of {"),
+        ("clone", {"game": 3}, "clone has no 'game'; it has batch_size, dataset"),
+        ("clone", {"learning_rate": "low"}, "learning_rate is 'low'; expected a number"),
+        ("clone", {"policy_kwargs": {"net_arch": "x"}}, "clone cannot be made of {"),
+        ("clone", {"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
+        ("clone", {"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, or a mapping"),
+        ("clone", {"teacher": "tetris/bcts"}, "expected a Tetris environment"),
+        ("clone", {"teacher": "2048/greedy", "holdout": 1.0}, "holdout is 1.0 of "),
+        ("clone", {"teacher": None, "dataset": "none-v0"}, "there is no dataset 'none-v0'"),
+        ("clone", {"teacher": None, "dataset": 3}, "dataset is 3; expected a dataset's name"),
+        ("afterstate", {"gama": 1}, "afterstate has no 'gama'; it has n_envs"),
+        ("afterstate", {"warm_start": "nothing"}, "nothing holds no training run"),
+        ("ntuple", {"optimism": "x"}, "optimism is 'x'; expected a finite number from 0"),
+        ("ntuple", {"patterns": "'0z'"}, "pattern '0z' has no meaning on 4×4"),
+        ("ntuple", {"patterns": "'0123'", "warm_start": "nothing"}, "nothing holds no training run"),
+        ("td", {"features": ["holes", "typo"]}, "features are ['holes', 'typo']; expected some of"),
+        ("td", {"block": "2x2"}, "td has no 'block'; it has blocks"),
+        ("cross-entropy", {"heuristic": "typo"}, "no heuristic 'typo'; there are two-tetrad"),
+        ("cross-entropy", {"elite": 1000}, "elite is 1000; expected an integer from 1 to 100"),
+        ("cma-es", {"noise": 1}, "cma-es has no 'noise'; it has heuristic"),
+    ],
+)
+def test_what_is_refused_leaves_no_folder(tmp_path, capsys, algorithm, changed, complaint):
+    status, said = command(capsys, algorithm, tmp_path / "run", **changed)
+    assert status == 2
+    assert complaint in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("algorithm", ["maskable-ppo", "clone", "afterstate"])
+def test_a_device_that_is_none_leaves_no_folder(tmp_path, capsys, algorithm):
+    status, said = command(capsys, algorithm, tmp_path / "run", "--device", "cuad")
+    assert (status, said) == (2, "mergefall: device is 'cuad'; expected auto, cpu, or another that PyTorch finds here")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_algorithm_is_checked(tmp_path, capsys):
+    for algorithm in ALGORITHMS:
+        status, said = command(capsys, algorithm, tmp_path / "run", typo=1)
+        assert (status, f"{algorithm} has no 'typo'" in said) == (2, True)
+        game = "Tetris" if algorithm in TETRIS else "Game2048"
+        with pytest.raises(ValueError, match=r"there is no .*config\.json; leave out --resume to begin one"):
+            train(tmp_path / "run", configure(algorithm, f"mergefall/{game}-v0"), resume=True)
+        assert callable(trainer(algorithm).check)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_corrected_command_trains_and_another_one_is_refused_for_what_differs(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert command(capsys, "maskable-ppo", out, gama=0.5, **QUICK)[0] == 2
+    assert command(capsys, "maskable-ppo", out, gamma=0.5, **QUICK) == (0, "")
+    before = (out / "config.json").read_bytes()
+    other = QUICK | {"gamma": 0.75, "vf_coef": 0.25}
+    status, said = command(capsys, "maskable-ppo", out, "--resume", "--env-option", "cols=3", **other)
+    assert status == 2
+    assert said == (
+        f"mergefall: {out} holds another run: env_kwargs.cols is 4 there, 3 here; hyperparameters.gamma is 0.5 there, "
+        "0.75 here; hyperparameters.vf_coef is 2.0 there, 0.25 here. Choose another folder."
+    )
+    assert (out / "config.json").read_bytes() == before
+    assert command(capsys, "maskable-ppo", out, "--resume", gamma=0.5, **QUICK) == (0, "")
+
+
+def test_resuming_nothing_is_an_error(tmp_path, capsys):
+    status, said = command(capsys, "ppo", tmp_path / "run", "--resume", **QUICK)
+    assert status == 2
+    assert said == (
+        f"mergefall: {tmp_path / 'run'} holds no training run: there is no {tmp_path / 'run' / 'config.json'}; "
+        "leave out --resume to begin one"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_may_be_begun_or_resumed(tmp_path):
+    config = configure("ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
+    for _ in range(2):
+        train(tmp_path / "run", config, resume="auto", progress=False)
+        assert [point.step for point in read_curve(tmp_path / "run")] == [0, 8, 16]
+    with pytest.raises(ValueError, match="resume is 'maybe'; expected True, False or 'auto'"):
+        train(tmp_path / "other", config, resume="maybe", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "expected"),
+    [
+        ({"a": 1, "b": {"c": [1, 2]}}, {"b": {"c": [1, 2]}, "a": 1}, []),
+        ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1, "d": 3}}}, ["a.b.d is 2 there, 3 here"]),
+        ({"a": {"b": 1}}, {"a": None}, ["a is {'b': 1} there, None here"]),
+        ({"a": None}, {}, ["a is None there, missing here"]),
+        ({}, {"a": {}}, ["a is missing there, {} here"]),
+    ],
+)
+def test_differences(found, asked, expected):
+    assert differences(found, asked) == expected

@@ -1,0 +1,356 @@
+"""Learners of Stable-Baselines3: a run that was stopped ends as an unbroken one; its folder is a player."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib")
+import torch
+from mergefall_baselines import make
+from mergefall_baselines.arrays import read_arrays, write_arrays
+from mergefall_training.cli import main
+from mergefall_training.learn.models import load_model, save_model
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve, with_gamma
+from mergefall_training.learn.sb3 import train as sb3
+from mergefall_training.learn.sb3.vec_env import make_vec_env
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.workers import play_all, process_pool, task
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor
+
+GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+WIDTHS = {"features_extractor_kwargs": {"channels": 4, "features_dim": 4}, "net_arch": []}
+AHEAD = WIDTHS | {"features_extractor_class": "ranks-afterstates"}
+PLACED = WIDTHS | {"features_extractor_class": "board-afterstates"}
+SMALL = {"features_extractor_class": "ranks-conv", "features_extractor_kwargs": {"channels": 4}, "net_arch": []}
+BOARD = {"features_extractor_class": "board-conv", "features_extractor_kwargs": {"channels": 2, "features_dim": 8}}
+ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
+OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
+CHANGED = {
+    "ppo": ON_POLICY | {"policy_kwargs": AHEAD},
+    "maskable-ppo": ON_POLICY | {"policy_kwargs": SMALL, "normalize": True},
+    "dqn": OFF_POLICY | {"policy_kwargs": SMALL},
+    "qr-dqn": OFF_POLICY | {"policy_kwargs": SMALL | {"n_quantiles": 3}},
+}
+TETRIS_RULES = {"cols": 4, "rows": 6}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
+    rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
+    if env_id == TETRIS:
+        of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": BOARD}}
+        of_algorithm["qr-dqn"] = {"policy_kwargs": PLACED | {"n_quantiles": 3}}
+        changed = of_algorithm.get(algorithm, {"policy_kwargs": PLACED}) | changed
+    settings = CHANGED[algorithm] | changed
+    return configure(
+        algorithm, env_id, env_kwargs=rules, changed=settings, timesteps=128, interval=48, episodes=3, seed=seed
+    )
+
+
+def train(folder, what, resume=False):
+    with open_run(folder, what, resume=resume, progress=False) as run:
+        sb3.train(run)
+    return folder
+
+
+class Killed(BaseException):
+    """What no handler catches, as a kill is not."""
+
+
+def train_until(monkeypatch, folder, what, *, name, time):
+    """Train until the run's method `name` is called the `time`-th time, and no further."""
+    calls = 0
+    with monkeypatch.context() as patch, open_run(folder, what, progress=False) as run:
+        method = getattr(run, name)
+
+        def killing(*arguments):
+            nonlocal calls
+            calls += 1
+            if calls == time:
+                raise Killed
+            return method(*arguments)
+
+        patch.setattr(run, name, killing)
+        with pytest.raises(Killed):
+            sb3.train(run)
+
+
+def end_of(folder):
+    """All that a run left, but for times."""
+    spec, arrays, _ = read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)
+    spec.pop("seconds")
+    times = [episode.pop("t") for episode in spec["state"]["model"]["episodes"]]
+    assert all(isinstance(time, float) for time in times)
+    models = [load_model(folder / name).checksum for name in ("best.npz", "model.npz")]
+    curve = [vars(point) | {"seconds": 0.0} for point in read_curve(folder)]
+    return spec, arrays, models, curve
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env_id"),
+    [("ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS), ("qr-dqn", GAME), ("qr-dqn", TETRIS)],
+)
+def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, algorithm, env_id):
+    what = config(algorithm, env_id)
+    unbroken = end_of(train(tmp_path / "unbroken", what))
+    assert [point["step"] for point in unbroken[3]][-1] == 128
+    # Between an evaluation and its checkpoint, then in the middle of an interval (`due` is asked in every rollout).
+    train_until(monkeypatch, tmp_path / "stopped", what, name="save_checkpoint", time=3)
+    assert len(read_curve(tmp_path / "stopped")) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(sb3._Keeper, "_on_step", stopping_at(112))
+        with pytest.raises(Killed):
+            train(tmp_path / "stopped", what, resume=True)
+    spec, arrays, models, curve = end_of(train(tmp_path / "stopped", what, resume=True))
+    assert spec == unbroken[0]
+    assert arrays.keys() == unbroken[1].keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, unbroken[1][name], strict=True)
+    assert models == unbroken[2]
+    assert curve == unbroken[3]
+
+
+def stopping_at(step):
+    def on_step(keeper):
+        if keeper.model.num_timesteps >= step:
+            raise Killed
+        return True
+
+    return on_step
+
+
+def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):
+    folder, settings = tmp_path / "killed", CHANGED["maskable-ppo"]
+    command = ["train", "maskable-ppo", "--env-option", "rows=2", "--env-option", "cols=3", "--timesteps", "1600"]
+    command += ["--interval", "100", "--episodes", "2", "--device", "cpu"]
+    command += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    limited = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mergefall_training", *command, "--out", str(folder)],
+        env=limited,
+        stderr=subprocess.PIPE,
+    )
+    while not (folder / "checkpoint.npz").exists() or len(read_curve(folder)) < 4:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    reached = read_curve(folder)[-1].step
+    assert load_checkpoint_step(folder) >= reached - 100 - ON_POLICY["n_envs"] * ON_POLICY["n_steps"]
+    for out in (folder, tmp_path / "unbroken"):
+        main([*command, "--out", str(out), *(["--resume"] if out == folder else [])])
+    assert end_of(folder)[2:] == end_of(tmp_path / "unbroken")[2:]
+
+
+def load_checkpoint_step(folder):
+    return read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)[0]["step"]
+
+
+def test_seeds_make_runs_different_and_repeatable(tmp_path):
+    one, same = train(tmp_path / "one", config()), train(tmp_path / "same", config())
+    other = train(tmp_path / "other", config(seed=1))
+    assert end_of(one)[2] == end_of(same)[2] != end_of(other)[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("runs") / "masked", config())
+
+
+def test_a_run_folder_is_a_player(folder):
+    player = make(str(folder))
+    here = evaluate(player, GAME, 6, 0, {"rows": 2, "cols": 3}, progress=False)  # side by side
+    assert here.header.options == {"checksum": load_model(folder / "best.npz").checksum[:16]}
+    job = task(player, GAME, {"rows": 2, "cols": 3}, None)
+    with process_pool(1) as pool:  # one by one, in another process
+        alone = sorted(play_all(job, range(6), 1, pool), key=lambda episode: episode.seed)
+    timeless = [[{**vars(e), "seconds": 0} for e in episodes] for episodes in (alone, here.episodes)]
+    assert timeless[0] == timeless[1]
+
+
+def test_a_player_is_its_model(folder, tmp_path):
+    last, model = make(str(folder), model="last"), load_model(folder / "model.npz")
+    assert last.options == {"model": "last", "checksum": model.checksum[:16]}
+    assert pickle.loads(pickle.dumps(last)).options == last.options
+    save_model(tmp_path / "model.npz", model.spec | {"step": 0}, model.arrays)
+    with pytest.raises(ValueError, match="another model"):
+        make(str(tmp_path / "model.npz"), checksum=model.checksum[:16])
+    save_model(tmp_path / "model.npz", model.spec, dict(list(model.arrays.items())[1:]))
+    with pytest.raises(ValueError, match="do not fit"):
+        make(str(tmp_path / "model.npz"))
+    with pytest.raises(ValueError, match="rows=2"):
+        evaluate(last, GAME, 1, workers=1, progress=False)
+    with pytest.raises(ValueError, match="'worst'"):
+        make(str(folder), model="worst")
+    with pytest.raises(ValueError, match="no trained agent"):
+        make(str(tmp_path))
+
+
+def test_a_player_chooses_the_legal_action_that_the_policy_prefers(folder):
+    player, envs = make(str(folder)), make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3})
+    observations, chosen = envs.reset(), set()
+    for _ in range(30):
+        values, masks = player.values(observations), envs.env_method("action_masks")
+        np.testing.assert_array_equal(np.isfinite(values), masks)
+        actions = player.act(observations)
+        # The policy's own masked prediction is the reference.
+        np.testing.assert_array_equal(actions, player.policy.predict(observations, None, None, True, masks)[0])
+        single, _ = player.predict(observations[3])
+        assert single.shape == ()
+        assert single == actions[3]
+        chosen |= {int(action) for action in actions}
+        observations, *_ = envs.step(actions)
+    assert len(chosen) > 1
+
+
+def test_a_policy_beyond_all_numbers_is_no_player(folder):
+    player = make(str(folder))
+    observation = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
+    player.preferences = lambda seen: np.full((len(seen), 4), np.nan)
+    for ask in (player.values, player.act):
+        with pytest.raises(ValueError, match=r"values action \d at nan"):
+            ask(observation)
+
+
+def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
+    envs = VecMonitor(make_vec_env(GAME, 4, 0, {"rows": 2, "cols": 3}))
+    model = MaskablePPO("MlpPolicy", envs, n_steps=4, batch_size=16, seed=0, device="cpu").learn(16)
+    returns, lengths = evaluate_policy(model, envs, 8, return_episode_rewards=True)
+    assert len(returns) == len(lengths) == 8
+    assert min(returns) > 0
+    # Our own evaluation tells the model what is legal, too: no game ends for illegal moves.
+    played = evaluate(model, GAME, 8, env_kwargs={"rows": 2, "cols": 3}, workers=1, progress=False)
+    assert all(episode.terminated for episode in played.episodes)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"learning_rat": 1}, "no 'learning_rat'"),
+        ({"policy": "CnnPolic"}, "policy is 'CnnPolic'"),
+        ({"n_envs": 0}, "n_envs is 0"),
+        ({"n_envs": True}, "n_envs is True"),
+        ({"normalize": "rewards"}, "normalize is 'rewards'"),
+        ({"gamma": 1.5}, "gamma is 1.5"),
+        ({"n_steps": 0}, "n_steps is 0"),
+        ({"batch_size": 24}, "multiple of batch_size"),
+        ({"learning_rate": "log_1"}, "learning_rate is 'log_1'"),
+        ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"policy_kwargs": {"features_extractor_class": "nature"}}, "'nature'"),
+        ({"policy_kwargs": {"depth": 3}}, "depth"),
+        ({"verbose": 1}, "no 'verbose'"),
+    ],
+)
+def test_hyperparameters_that_make_no_sense_are_refused(tmp_path, changed, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        train(tmp_path / "run", config(**changed))
+
+
+def test_shaping_has_the_discount_of_the_learner():
+    shaping = {"potential": "nneonneo", "gamma": 0.5}
+    assert with_gamma({"shaping": shaping}, {"gamma": 0.5}) == {"shaping": shaping}
+    with pytest.raises(ValueError, match=r"gamma is 0\.99"):
+        with_gamma({"shaping": shaping}, {"gamma": 0.99})
+    with pytest.raises(ValueError, match=r"gamma is None"):
+        with_gamma({"shaping": shaping}, {})
+    assert with_gamma({"shaping": None}, {}) == {"shaping": None}
+
+
+def test_a_folder_holds_one_run(folder, tmp_path):
+    with pytest.raises(ValueError, match="holds a training run"):
+        train(folder, config())
+    with pytest.raises(ValueError, match=r"seed is 0 there, 1 here"):
+        train(folder, config(seed=1), resume=True)
+    assert read_config(folder) == config()
+    about = json.loads((folder / "config.json").read_text())
+    assert about["versions"]["torch"] == torch.__version__.partition("+")[0] or "torch" in about["versions"]
+    with open_run(tmp_path / "held", config(), progress=False), pytest.raises(ValueError, match="another run"):
+        train(tmp_path / "held", config(), resume=True)
+
+
+def test_damaged_folders_are_refused(tmp_path):
+    run = train(tmp_path / "run", config())
+    checkpoint, settings = run / "checkpoint.npz", run / "config.json"
+    whole, text = checkpoint.read_bytes(), settings.read_text()
+    checkpoint.write_bytes(whole[:-100])
+    with pytest.raises(ValueError, match=r"checkpoint\.npz"):
+        train(run, config(), resume=True)
+    checkpoint.write_bytes(whole)
+    state, arrays, _ = read_arrays(checkpoint, CHECKPOINT, 1)
+    name = next(name for name, array in arrays.items() if array.dtype == np.float32)
+    with pytest.MonkeyPatch.context() as unchecked:
+        unchecked.setattr("mergefall_baselines.arrays.check_finite", lambda *_: None)
+        write_arrays(checkpoint, CHECKPOINT, 1, state, arrays | {name: np.full_like(arrays[name], np.nan)})
+    with pytest.raises(ValueError, match=rf"checkpoint\.npz: the array '{name}' holds nan; expected finite numbers"):
+        train(run, config(), resume=True)
+    checkpoint.write_bytes(whole)
+    for damaged in (text[:50], text.replace("training run", "run"), text.replace('"seed"', '"sead"')):
+        settings.write_text(damaged)
+        with pytest.raises(ValueError, match=r"config\.json"):
+            train(run, config(), resume=True)
+    settings.write_text(text)
+    curve = run / "curve.jsonl"
+    lines = curve.read_bytes()
+    curve.write_bytes(lines + b'{"step": 9')  # torn by a kill: taken back
+    train(run, config(), resume=True)
+    assert curve.read_bytes() == lines
+    curve.write_bytes(lines.replace(b'"mean"', b'"man"'))
+    with pytest.raises(ValueError, match="line 2"):
+        read_curve(run)
+
+
+def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
+    """NumPy takes it, and reads there at the next draw."""
+    with open_run(tmp_path, config(), progress=False) as run:
+        model, _ = sb3.build(run)
+    state, before = sb3.state(model), np.random.get_state()  # noqa: NPY002
+    state["random"]["numpy"] = (*before[:2], 10**8, *before[3:])
+    try:
+        with pytest.raises(ValueError, match=r"the place in NumPy's random state is 100000000; expected .* 0 to 624"):
+            sb3.restore(model, state)
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
+    out = tmp_path / "run"
+    command = ["train", "ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]
+    command += ["--timesteps", "64", "--interval", "32", "--episodes", "2", "--device", "cpu"]
+    command += [f"--set={name}={json.dumps(value)}" for name, value in CHANGED["ppo"].items()]
+    main(command)
+    assert f"{out}: 64 steps" in capsys.readouterr().out
+    assert list((out / "tensorboard").iterdir())
+    main([*command, "--resume"])
+    assert [point.step for point in read_curve(out)] == [0, 32, 64]
+    main(["evaluate", str(out), "--episodes", "3", "--workers", "1", "--out", str(tmp_path / "games.jsonl")])
+    assert "(2×3 " in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(command)
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(keeper):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sb3._Keeper, "_on_step", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(tmp_path / "run", config())
+    assert "--resume" in caught.value.__notes__[0]
+    assert not list((tmp_path / "run").glob(".*"))

@@ -1,0 +1,115 @@
+"""The native batches behind Stable-Baselines3's `VecEnv`: as its `DummyVecEnv` of single environments."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+pytest.importorskip("sb3_contrib")
+from mergefall_baselines import make
+from mergefall_training.learn.sb3.vec_env import NativeVecEnv, make_vec_env
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+GAMES = [  # id, arguments, cap, and whether episodes are cut off, or end, or both
+    ("mergefall/Game2048-v0", {"rows": 2, "cols": 2, "illegal_limit": 2}, None, {True, False}),
+    ("mergefall/Game2048-v0", {"rows": 2, "cols": 3, "reward": "log2"}, 8, {True}),
+    ("mergefall/Tetris-v0", {"cols": 5, "rows": 5, "preview": 2}, None, {False}),
+    ("mergefall/Tetris-v0", {"cols": 6, "rows": 10, "preview": 0}, 5, {True, False}),
+    ("mergefall/Quintris-v0", {"cols": 8, "rows": 6, "illegal_limit": 1}, None, {True, False}),
+]
+
+
+def equal(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    return np.asarray(one).dtype == np.asarray(other).dtype and np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "cap", "ends"), GAMES)
+def test_as_single_environments(env_id, kwargs, cap, ends):
+    native = make_vec_env(env_id, 3, env_kwargs=kwargs, max_episode_steps=cap)
+    single = DummyVecEnv([lambda: gym.make(env_id, max_episode_steps=cap, **kwargs)] * 3)
+    assert native.seed(7) == single.seed(7)
+    assert native.observation_space == single.observation_space
+    assert equal(native.reset(), single.reset())
+    rng, ended = np.random.default_rng(0), set()
+    for _ in range(80):
+        masks = get_action_masks(native)
+        np.testing.assert_array_equal(masks, get_action_masks(single))
+        wanted = np.where(rng.random((3, 1)) < 0.2, ~masks, masks)  # illegal actions cut games off
+        actions = np.argmax(wanted * rng.random(masks.shape), axis=1)
+        found, expected = native.step(actions), single.step(actions)
+        assert equal(found[0], expected[0])
+        assert equal(found[1], expected[1])
+        assert equal(found[2], expected[2])
+        for done, mine, theirs in zip(found[2], found[3], expected[3], strict=True):
+            if done:
+                assert mine["TimeLimit.truncated"] == theirs["TimeLimit.truncated"]
+                assert equal(mine["terminal_observation"], theirs["terminal_observation"])
+                assert all(equal(value, theirs[name]) for name, value in mine.items() if name != "terminal_observation")
+                ended.add(mine["TimeLimit.truncated"])
+            else:
+                assert mine == {}
+    assert ended == ends
+
+
+def test_masks_are_one_array():
+    envs = make_vec_env("mergefall/Game2048-v0", 4, seed=0)
+    envs.reset()
+    assert is_masking_supported(envs)
+    assert is_masking_supported(VecNormalize(VecMonitor(envs)))
+    masks = envs.env_method("action_masks")
+    assert isinstance(masks, np.ndarray)
+    assert masks.shape == (4, 4)
+    np.testing.assert_array_equal(envs.env_method("action_masks", indices=[2, 0]), masks[[2, 0]])
+    assert not envs.has_attr("no_such_thing")
+
+
+def test_returned_arrays_stay_as_they_were():
+    envs = make_vec_env("mergefall/Game2048-v0", 4, seed=0)
+    before = envs.reset()
+    kept = before.copy()
+    for _ in range(5):
+        after, *_ = envs.step(envs.env_method("action_masks").argmax(axis=1))
+    np.testing.assert_array_equal(before, kept)
+    assert not np.array_equal(after, kept)
+
+
+def test_monitored_and_normalised():
+    envs = VecNormalize(VecMonitor(make_vec_env("mergefall/Game2048-v0", 8, 0, {"rows": 2, "cols": 2})), norm_obs=False)
+    envs.reset()
+    paid, told = np.zeros(8), []
+    for _ in range(60):
+        _, _, dones, infos = envs.step(envs.env_method("action_masks").argmax(axis=1))
+        paid += envs.get_original_reward()
+        for i in np.flatnonzero(dones):
+            told.append((infos[i]["episode"]["r"], paid[i], infos[i]["score"]))
+            paid[i] = 0
+    assert told
+    for returned, summed, score in told:
+        assert returned == summed == score
+
+
+def test_search_players_play_in_evaluate_policy():
+    player = make("2048/greedy")
+    envs = VecMonitor(make_vec_env("mergefall/Game2048-v0", 1, 3, {"rows": 2, "cols": 3}))
+    returns, lengths = evaluate_policy(player, envs, 4, return_episode_rewards=True)
+    episode = player.play("mergefall/Game2048-v0", 3, {"rows": 2, "cols": 3})
+    assert (returns[0], lengths[0]) == (episode.figures["score"], len(episode))
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="autoreset_mode"):
+        NativeVecEnv(gym.make_vec("mergefall/Game2048-v0", 2, autoreset_mode=AutoresetMode.NEXT_STEP))
+    envs = make_vec_env("mergefall/Game2048-v0", 2)
+    with pytest.raises(ValueError, match="indices=0"):
+        envs.set_attr("render_mode", None, indices=0)
+    envs.set_options([{}, {"board": [[1, 1, 0, 0]] + [[0] * 4] * 3}])
+    with pytest.raises(ValueError, match="options differ"):
+        envs.reset()
+    envs.set_options({"board": [[1, 1, 0, 0]] + [[0] * 4] * 3})
+    assert (envs.reset()[:, 0, :2] == 1).all()
+    assert (envs.reset() > 0).sum() == 4

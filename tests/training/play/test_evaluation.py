@@ -1,0 +1,389 @@
+"""Evaluation: the same episodes whoever plays them and however often the run was stopped; honest files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import DependencyNotInstalled
+from mergefall.game2048 import Game2048Env
+from mergefall_baselines import Player, make
+from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
+from mergefall_training.play.workers import process_pool
+
+ENV = "mergefall/Game2048-v0"
+SMALL = {"rows": 2, "cols": 3}
+
+
+def play(episodes=6, player="2048/random", **options):
+    return evaluate(player, ENV, episodes, **{"env_kwargs": SMALL, "workers": 1, "progress": False, **options})
+
+
+def timeless(episodes):
+    """Records without what may differ between two runs."""
+    return [replace(episode, seconds=0.0) for episode in episodes]
+
+
+class FirstLegal:
+    """A predictor that is no Player: the first legal action of a 2048 board, by trying."""
+
+    name = "first legal"
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        env = gym.make(ENV, rows=observation.shape[0], cols=observation.shape[1])
+        _, info = env.reset(options={"board": observation})
+        return np.int64(np.flatnonzero(info["action_mask"])[0]), None
+
+
+def test_episode_k_is_the_game_from_seed_plus_k():
+    evaluation = play(4, seed=10)
+    assert [episode.seed for episode in evaluation.episodes] == [10, 11, 12, 13]
+    for episode in evaluation.episodes:
+        trajectory = make("2048/random").play(ENV, episode.seed, SMALL)
+        assert (episode.score, episode.max_tile) == (trajectory.figures["score"], trajectory.figures["max_tile"])
+        assert (episode.length, episode.terminated) == (len(trajectory), True)
+        assert episode.seconds > 0
+
+
+def test_workers_do_not_change_the_episodes():
+    assert timeless(play(workers=2).episodes) == timeless(play().episodes)
+    with process_pool(2) as pool:
+        for player in ("2048/random", "2048/greedy"):
+            assert timeless(play(player=player, executor=pool).episodes) == timeless(play(player=player).episodes)
+
+
+def test_a_player_of_ones_own_travels_to_other_processes(tmp_path, monkeypatch):
+    (tmp_path / "own_players.py").write_text(
+        "from mergefall_baselines import make\n"
+        "class Own:\n"
+        "    def predict(self, observation, state=None, episode_start=None, deterministic=True):\n"
+        "        return make('2048/greedy').predict(observation)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import own_players  # pyright: ignore[reportMissingImports]
+
+    scores = play(player=own_players.Own(), workers=2).scores
+    np.testing.assert_array_equal(scores, play(player="2048/greedy").scores)
+
+
+def test_a_player_that_cannot_travel_says_so():
+    class Local(FirstLegal):
+        pass
+
+    with pytest.raises(ValueError, match="workers=1"):
+        play(2, Local(), workers=2)
+    assert len(play(2, Local()).episodes) == 2
+
+
+def test_an_unregistered_player_plays_here_and_is_refused_elsewhere():
+    class Unregistered(FirstLegal, Player):
+        name = "2048/mine"
+
+    with pytest.raises(ValueError, match="2048/mine"):
+        play(2, Unregistered(), workers=2)
+    assert play(2, Unregistered()).header.player == "2048/mine"
+
+
+def test_a_cap_ends_games_and_is_seen():
+    evaluation = play(3, max_episode_steps=5)
+    assert [(e.length, e.terminated) for e in evaluation.episodes] == [(5, False)] * 3
+    assert evaluation.summary().capped == 3
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_holds_the_header_and_the_episodes(tmp_path):
+    out = tmp_path / "new" / "run.jsonl"
+    evaluation = play(3, out=out)
+    assert read_records(out) == (evaluation.header, evaluation.episodes)
+    first, *rest = map(json.loads, out.read_text().splitlines())
+    assert first["player"] == "2048/random"
+    assert {"rows": 2, "cols": 3}.items() <= first["env_kwargs"].items()
+    assert list(rest[0]) == ["seed", "score", "length", "terminated", "seconds", "max_tile"]
+
+
+def test_more_fewer_and_other_episodes_of_the_same_run(tmp_path):
+    out = tmp_path / "run.jsonl"
+    four = play(4, out=out).episodes
+    assert play(2, out=out).episodes == four[:2]  # read, not played: the seconds are equal too
+    six = play(6, out=out).episodes
+    assert six[:4] == four
+    assert timeless(six) == timeless(play(6).episodes)
+    assert [e.seed for e in play(3, seed=5, out=out).episodes] == [5, 6, 7]
+    assert len(read_records(out)[1]) == 8
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    out = tmp_path / "run.jsonl"
+    header = play(2, out=out).header
+    before = out.read_bytes()
+    with RecordFile(out, header), pytest.raises(ValueError, match=r"another run is writing to .*run\.jsonl"):
+        play(3, out=out)
+    assert out.read_bytes() == before
+    assert len(play(3, out=out).episodes) == 3
+
+
+def test_a_file_that_was_refused_is_free_again(tmp_path):
+    out = tmp_path / "run.jsonl"
+    play(1, out=out)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="holds episodes of another run"):
+            play(1, "2048/greedy", out=out)
+
+
+# Runs an evaluation that stops itself in the given way once three episodes are on file.
+STOPPED = """
+import os, signal, sys
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.records import RecordFile
+
+append = RecordFile.append
+def append_and_stop(self, episode):
+    append(self, episode)
+    if len(self.episodes) == 3:
+        exec(sys.argv[3])
+RecordFile.append = append_and_stop
+
+if __name__ == "__main__":
+    evaluate("2048/random", "mergefall/Game2048-v0", 40, env_kwargs={"rows": 2, "cols": 3},
+             workers=int(sys.argv[2]), out=sys.argv[1])
+"""
+KILL = "os.kill(os.getpid(), getattr(signal, 'SIGKILL', signal.SIGTERM))"
+INTERRUPT = "os.killpg(0, signal.SIGINT)"  # a Ctrl-C in the terminal goes to the workers too
+
+
+def run_and_stop(tmp_path, workers, how):
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED)
+    # Returns only when nobody holds stderr any more: workers that outlive their parent would show as a timeout.
+    return subprocess.run(
+        [sys.executable, script, tmp_path / "run.jsonl", str(workers), how],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_resumes_to_the_records_of_an_unbroken_one(tmp_path, workers):
+    run = run_and_stop(tmp_path, workers, KILL)
+    assert run.returncode == -signal.SIGKILL
+    out = tmp_path / "run.jsonl"
+    kept = read_records(out)[1]
+    assert len(kept) == 3
+    resumed = play(40, out=out).episodes
+    assert [resumed[e.seed] for e in kept] == kept
+    assert timeless(resumed) == timeless(play(40).episodes)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
+    run = run_and_stop(tmp_path, 2, INTERRUPT)
+    kept = len(read_records(tmp_path / "run.jsonl")[1])
+    assert 3 <= kept < 40  # the signal may take until after the next episode to arrive
+    assert f"{kept} of 40 episodes are in" in run.stderr
+    assert "the same call plays the rest" in run.stderr
+    assert run.stderr.count("Traceback") == 1  # the caller's own, none from the workers
+
+
+def test_a_torn_last_line_is_cut_off(tmp_path):
+    out = tmp_path / "run.jsonl"
+    whole = play(4, out=out)
+    text = out.read_bytes()
+    for cut in (1, 20, len(text.splitlines()[-1])):  # as after a kill in the middle of a write
+        out.write_bytes(text[:-cut])
+        assert timeless(play(4, out=out).episodes) == timeless(whole.episodes)
+        assert out.read_bytes().count(b"\n") == 5
+    header = text.splitlines()[0]
+    out.write_bytes(header[:30])
+    assert timeless(play(4, out=out).episodes) == timeless(whole.episodes)
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"player": "2048/greedy"}, "player is '2048/random' there, '2048/greedy' here"),
+        (
+            {"env_kwargs": {"rows": 3, "cols": 2}},
+            "another run: env_kwargs.rows is 2 there, 3 here; env_kwargs.cols is 3 there, 2 here. Choose",
+        ),
+        ({"max_episode_steps": 7}, "max_episode_steps is None there, 7 here"),
+    ],
+)
+def test_another_run_is_refused_and_the_difference_named(tmp_path, change, difference):
+    out = tmp_path / "run.jsonl"
+    play(2, out=out)
+    before = out.read_bytes()
+    with pytest.raises(ValueError, match="another run") as error:
+        play(3, out=out, **change)
+    assert difference in str(error.value)
+    assert out.read_bytes() == before
+
+
+def test_other_options_are_another_run(tmp_path):
+    out = tmp_path / "run.jsonl"
+    play(1, make("2048/greedy"), out=out)
+    with pytest.raises(ValueError, match=r"options\.heuristic is missing there, 'nneonneo' here"):
+        play(1, make("2048/greedy", heuristic="nneonneo"), out=out)
+
+
+RECORD = '{"seed": 9, "score": 4, "length": 2, "terminated": true, "seconds": 0.5, "max_tile": 4}'
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"seed": 9, "sco', "Unterminated"),
+        ("[1, 2]", "expected an object"),
+        (RECORD.replace("9", "0"), "seed 0 is there twice"),
+        (RECORD.replace("score", "scores"), "scores"),
+        (RECORD.replace("4", "4.5"), "float"),
+        ("\udcff", "utf-8"),
+    ],
+)
+def test_other_damage_is_an_error_that_names_file_and_line(tmp_path, line, complaint):
+    out = tmp_path / "run.jsonl"
+    play(2, out=out)
+    lines = out.read_text().splitlines()
+    damaged = "\n".join([*lines[:2], line, *lines[2:]]) + "\n"
+    out.write_bytes(damaged.encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match=r"run\.jsonl, line 3") as error:
+        play(3, out=out)
+    assert complaint in str(error.value)
+    assert out.read_bytes() == damaged.encode(errors="surrogateescape")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"version": 1', '"version": 99', "format version is 99"),
+        ("mergefall episodes", "something else", "format is 'something else'"),
+        ('"options"', '"choices"', "choices"),
+    ],
+)
+def test_a_header_of_another_kind_is_refused(tmp_path, old, new, complaint):
+    out = tmp_path / "run.jsonl"
+    play(1, out=out)
+    out.write_text(out.read_text().replace(old, new, 1))
+    with pytest.raises(ValueError, match="line 1") as error:
+        play(1, out=out)
+    assert complaint in str(error.value)
+
+
+def test_a_file_that_is_not_ours_is_left_alone(tmp_path):
+    out = tmp_path / "notes.txt"
+    out.write_text("a line without an end")
+    with pytest.raises(ValueError, match="not a file of episodes"):
+        play(1, out=out)
+    assert out.read_text() == "a line without an end"
+
+
+def test_a_nameless_player_is_not_recorded(tmp_path):
+    class Nameless:
+        predict = FirstLegal.predict
+
+    with pytest.raises(ValueError, match="must name its player"):
+        play(1, Nameless(), out=tmp_path / "run.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+# -- figures and bad input --------------------------------------------------------------------------------------------
+
+
+def test_the_summary_is_what_the_episodes_say():
+    header = play(1).header
+    figures = [(100, 10, 64), (200, 20, 64), (300, 30, 128), (1000, 40, 256)]
+    episodes = [Game2048Episode(i, s, n, True, 0.001 * n, t) for i, (s, n, t) in enumerate(figures)]
+    summary = Evaluation(header, episodes).summary()
+    assert (summary.mean.value, summary.median.value, summary.iqm.value) == (400, 250, 250)
+    assert summary.mean.low < 400 < summary.mean.high
+    assert {tile: rate.value for tile, rate in summary.tiles.items()} == {
+        8: 1,
+        16: 1,
+        32: 1,
+        64: 1,
+        128: 0.5,
+        256: 0.25,
+    }
+    assert (summary.moves_per_game, summary.ms_per_move) == (25, pytest.approx(1))
+    assert (summary.episodes, summary.first_seed, summary.last_seed) == (4, 0, 3)
+    json.dumps(asdict(summary))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"episodes": 0}, "episodes is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 999_999}, "from 0 to 999998"),
+        ({"episodes": "3"}, "episodes is '3'"),
+        ({"episodes": 1.5}, "episodes is 1.5"),
+        ({"seed": "0"}, "seed is '0'"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": "2"}, "workers is '2'"),
+        ({"player": "2048/nobody"}, "2048/nobody"),
+        ({"executor": "threads"}, "threads"),
+        ({"max_episode_steps": -1}, "max_episode_steps is -1"),
+        ({"max_episode_steps": "9"}, "max_episode_steps is '9'"),
+        ({"env_kwargs": {"rowz": 4}}, "rowz"),
+        ({"env_kwargs": {"rows": 1}}, "rows"),
+        ({"player": make("2048/random", rows=4, cols=4)}, "rows"),
+    ],
+)
+def test_bad_input_is_named(tmp_path, change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        play(**{"episodes": 2, "out": tmp_path / "run.jsonl", **change})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("env_id", ["mergefall/Chess-v0", "mergefall:mergefall/Chess-v0", "no_module:Chess-v0", "a b"])
+def test_an_unknown_environment_is_named(env_id):
+    with pytest.raises(ValueError, match=env_id):
+        evaluate("2048/random", env_id, 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, workers):
+    named = evaluate("2048/greedy", f"mergefall:{ENV}", 2, env_kwargs=SMALL, workers=workers, progress=False)
+    assert named.header == play(2, "2048/greedy").header
+    assert timeless(named.episodes) == timeless(play(2, "2048/greedy").episodes)
+
+    (tmp_path / "own_games.py").write_text(
+        "import gymnasium as gym\n"
+        f"gym.register('Own-v0', '{Game2048Env.__module__}:Game2048Env', kwargs={SMALL}, max_episode_steps=7)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = evaluate(FirstLegal(), "own_games:Own-v0", 2, workers=workers, progress=False)
+    assert (own.header.env_id, own.header.max_episode_steps) == ("own_games:Own-v0", 7)
+    assert [episode.length for episode in own.episodes] == [7, 7]
+
+
+def test_a_player_need_not_adopt_the_rules(monkeypatch):
+    expected = play(2, "2048/expectimax").episodes
+    monkeypatch.setattr(type(make("2048/expectimax")), "with_rules", lambda self, rules: self)
+    assert timeless(play(2, "2048/expectimax").episodes) == timeless(expected)
+
+
+def test_ray_is_asked_for_by_the_name_of_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(DependencyNotInstalled, match=r"mergefall\[ray\]"):
+        play(2, executor="ray")
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_plays_the_same_episodes():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False)
+    try:
+        assert timeless(play(executor="ray").episodes) == timeless(play().episodes)
+    finally:
+        ray.shutdown()

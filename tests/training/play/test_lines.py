@@ -1,0 +1,245 @@
+"""Games that are judged by lines and may be capped, played by a toy with the figures of Tetris."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall_baselines import Player, make, register, registry
+from mergefall_baselines.player import play_in_env
+from mergefall_training.compare.comparison import compare
+from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import TetrisEpisode, read_records
+from mergefall_training.play.watching import Show
+from mergefall_training.tune.climbing import Settings
+from mergefall_training.tune.weights import print_tuning, tune
+from rich.console import Console
+
+ENV = "toy/Lines-v0"
+
+
+class Lines(gym.Env):
+    """Each piece makes a line or none; it is the last one with the chance, in per cent, that the action names."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(101)
+
+    def __init__(self, cols=10, rows=20, randomizer="uniform", overflow="strict", preview=1, render_mode=None):
+        self.render_mode = render_mode
+        self.pieces = self.lines = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.pieces = self.lines = 0
+        return np.zeros(1, np.float32), self.info()
+
+    def step(self, action):
+        self.pieces += 1
+        self.lines += int(self.np_random.integers(2))
+        return np.zeros(1, np.float32), 0.0, self.np_random.random() < action / 100, False, self.info()
+
+    def info(self):
+        return {"score": 1000 - self.lines, "lines": self.lines, "pieces": self.pieces}
+
+    def render(self):
+        return f"{self.lines} lines"
+
+
+class Evaluating:
+    """An evaluation as JSON: weights beside what is none."""
+
+    def __init__(self, f1=1.0, f2=1.0, reading="chosen"):
+        self.weights = {"f1": f1, "f2": f2}
+        self.reading = reading
+
+    def to_json(self):
+        return {"name": "toy", **self.weights, "reading": self.reading}
+
+
+class Careful(Player):
+    """Places pieces at a risk in per cent: ``risk``, and more where f1 is far from 2."""
+
+    def __init__(self, risk=5, evaluation=None):
+        self.risk = risk
+        self.evaluation = Evaluating(**{name: value for name, value in (evaluation or {}).items() if name != "name"})
+        self.caps = []
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.int64(min(100, self.risk + 20 * abs(self.evaluation.weights["f1"] - 2))), None
+
+    def play(self, env_id, seed, env_kwargs=None, max_episode_steps=None):
+        self.caps.append(max_episode_steps)
+        return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    register("toy/careful", Careful)
+    gym.register(ENV, Lines)
+    yield
+    del gym.registry[ENV]
+
+
+def play(episodes=8, risk=5, f1=2.0, **options):
+    player = make("toy/careful", risk=risk, heuristic={"f1": f1})
+    return evaluate(player, ENV, episodes, **{"workers": 1, "progress": False, **options})
+
+
+def games(*lines_and_ends):
+    """An evaluation of games that ended after so many lines by themselves (True) or by a cap."""
+    header = play(1).header
+    episodes = [TetrisEpisode(s, 0, 9, ended, 0.018, n, 4) for s, (n, ended) in enumerate(lines_and_ends)]
+    return Evaluation(header, episodes)
+
+
+# -- episodes and summaries -------------------------------------------------------------------------------------------
+
+
+def test_episodes_hold_lines_and_pieces_and_are_read_back(tmp_path):
+    out = tmp_path / "run.jsonl"
+    evaluation = play(out=out)
+    assert all(type(episode) is TetrisEpisode for episode in evaluation.episodes)
+    assert read_records(out) == (evaluation.header, evaluation.episodes)
+    assert list(json.loads(out.read_text().splitlines()[1])) == [
+        *("seed", "score", "length", "terminated", "seconds", "lines", "pieces")
+    ]
+    assert evaluation.results.tolist() == [1000 - episode.score for episode in evaluation.episodes]
+    assert play(out=out).episodes == evaluation.episodes
+
+
+@pytest.mark.parametrize(("old", "new"), [('"pieces"', '"max_tile"'), ('"lines": ', '"lines": 0.'), (', "pieces"', "")])
+def test_episodes_of_no_known_game_are_refused(tmp_path, old, new):
+    out = tmp_path / "run.jsonl"
+    play(2, out=out)
+    changed = out.read_text().replace(old, new)
+    out.write_text(changed)
+    with pytest.raises(ValueError, match=r"run\.jsonl, line 2"):
+        play(3, out=out)
+    assert out.read_text() == changed
+
+
+def test_a_cap_reaches_the_players_own_loop():
+    player = make("toy/careful", risk=0, heuristic={"f1": 2.0})
+    evaluation = evaluate(player, ENV, 3, workers=1, progress=False, max_episode_steps=7)
+    assert player.caps[-3:] == [7, 7, 7]  # before them one short game to get ready
+    assert [(e.length, e.pieces, e.terminated) for e in evaluation.episodes] == [(7, 7, False)] * 3
+
+
+def test_the_summary_of_uncapped_games_is_of_their_lines():
+    summary = games((1, True), (2, True), (3, True), (10, True)).summary()
+    assert (summary.headline, summary.deaths, summary.capped, summary.tiles) == ("lines", 4, 0, {})
+    assert (summary.mean.value, summary.median.value, summary.iqm.value) == (4, 2.5, 2.5)
+    assert (summary.moves_per_game, summary.ms_per_move) == (4, pytest.approx(2))
+
+
+def test_the_mean_of_capped_games_is_all_lines_over_deaths():
+    summary = games(*[(90, True)] * 10, *[(550, False)] * 2).summary()
+    assert (summary.deaths, summary.capped, summary.mean.value) == (10, 2, 200)
+    # 10 deaths came of 4.795 to 18.390 expected ones (published limits).
+    assert (summary.mean.low, summary.mean.high) == pytest.approx((2000 / 18.390, 2000 / 4.795), rel=1e-4)
+    assert summary.median is summary.iqm is None
+
+
+def test_a_ratio_fits_both_evaluations():
+    short, long = games((1, True), (3, True), (2, True)), games((60, True), (40, True), (50, True))
+    assert long.ratio(short).value == pytest.approx(25)
+    assert long.ratio(short).high <= 60
+    capped = games((60, True), (40, False), (50, True))
+    assert capped.ratio(short).value == pytest.approx(75 / 2)
+    assert capped.ratio(short).high > 100  # two deaths say little
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+
+SUITE = """
+games:
+  - name: open
+    env: toy/Lines-v0
+    env_kwargs: {rows: 8}
+    episodes: 30
+    baseline: risky
+    players:
+      - {player: toy/careful, options: {risk: 2, evaluation: {f1: 2}}, label: careful}
+      - {player: toy/careful, options: {risk: 50, evaluation: {f1: 2}}, label: risky}
+  - name: capped
+    env: toy/Lines-v0
+    max_episode_steps: 40
+    episodes: 20
+    baseline: risky
+    players:
+      - {player: toy/careful, options: {risk: 2, evaluation: {f1: 2}}, label: careful}
+      - {player: toy/careful, options: {risk: 0, evaluation: {f1: 2}}, label: immortal}
+      - {player: toy/careful, options: {risk: 50, evaluation: {f1: 2}}, label: risky}
+"""
+
+
+def run(folder, out=None):
+    path = folder / "lines.yaml"
+    path.write_text(SUITE)
+    screen = Console(file=io.StringIO(), width=160)
+    return compare(path, out, workers=1, progress=False, screen=screen), screen.file.getvalue()
+
+
+def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
+    (uncapped, capped), printed = run(tmp_path)
+    first, second = printed.split("capped: ")
+    for text in ("(10×8 randomizer=uniform overflow=strict preview=1), no cap, N=30, seeds 0-29", "mean lines", "IQM"):
+        assert text in first
+    for text in ("pieces", "ms/piece", "over risky"):
+        assert text in first
+    assert not {"capped", "deaths", "8+"} & set(first.split())
+    for text in ("10×20", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
+        assert text in second
+    assert [row.entry.label for row in uncapped.rows] == ["careful", "risky"]
+    assert uncapped.rows[0].ratio == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
+    assert [row.entry.label for row in capped.rows] == ["immortal", "careful", "risky"]
+    assert capped.rows[0].summary.mean.value == math.inf
+
+
+def test_files_and_plots_of_games_without_an_end(tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    out = tmp_path / "out"
+    (_, capped), _ = run(tmp_path, out)
+    _, game = json.loads((out / "results.json").read_text())["games"]
+    immortal, careful, risky = game["players"]
+    assert game["baseline"] == "risky"
+    assert (immortal["mean"]["value"], immortal["mean"]["high"], immortal["median"]) == (None, None, None)
+    assert immortal["mean"]["low"] == capped.rows[0].summary.mean.low > 0
+    assert careful["ratio"]["low"] == capped.rows[1].ratio.low
+    assert "ratio" not in risky
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert [(row["mean"], row["median"]) for row in rows if row["label"] == "immortal"] == [("inf", "")]
+    for name in ("open", "capped"):
+        assert sorted(path.stem for path in (out / name).glob("*.png")) == ["lines", "speed", "survival"]
+        for path in (out / name).glob("*.png"):
+            assert image.imread(path).std() > 0.02  # something is drawn
+
+
+# -- watching and tuning ----------------------------------------------------------------------------------------------
+
+
+def test_a_recorded_game_is_watched_again_by_its_lines(tmp_path, capsys):
+    out = tmp_path / "run.jsonl"
+    episode = play(2, out=out).episodes[1]
+    Show.recorded(out, 1).in_terminal(1000)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"lines {episode.lines}, pieces {episode.pieces}" in printed
+    show = Show.recorded(out, 1)
+    with pytest.raises(ValueError, match=f"recorded one with {episode.lines + 1} after {episode.length}"):
+        replace(show, record=replace(episode, lines=episode.lines + 1)).in_terminal(1000)
+
+
+def test_tuning_looks_for_lines_in_any_option(capsys):
+    settings = Settings(games=60, finals=60, passes=2, step=1)
+    tuning = tune("toy/careful", {"risk": 1}, ENV, settings, option="evaluation", progress=False, max_episode_steps=200)
+    assert tuning.heuristic == {"name": "toy", "f1": 2.0, "f2": 1.0, "reading": "chosen"}
+    assert tuning.best.mean == np.mean(play(60, 1, seed=tuning.best.seed, max_episode_steps=200).results)
+    assert list(tuning.trials[0].weights) == ["f1", "f2"]
+    print_tuning(tuning)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == tuning.heuristic

@@ -1,0 +1,278 @@
+"""Estimates against definitions written out differently, and against published values."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall_training.play.statistics import (
+    bootstrap,
+    clopper_pearson,
+    exponential_mean,
+    exponential_ratio,
+    interquartile_mean,
+    mean_of_runs,
+    poisson_mean,
+    ratio,
+    survival,
+    wilson,
+)
+
+samples = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
+
+
+@given(samples)
+def test_interquartile_mean_is_the_mean_of_what_remains_after_dropping_the_quarters(values):
+    kept = sorted(values)
+    for _ in range(len(values) // 4):
+        kept = kept[1:-1]
+    assert interquartile_mean(values) == pytest.approx(math.fsum(kept) / len(kept), abs=1e-6)
+
+
+def test_interquartile_mean_works_along_an_axis():
+    table = np.array([[1.0, 2, 3, 4], [10, 30, 20, 90]])
+    np.testing.assert_array_equal(interquartile_mean(table, axis=-1), [2.5, 25.0])
+    np.testing.assert_array_equal(interquartile_mean(table.T, axis=0), [2.5, 25.0])
+
+
+# Newcombe (Statistics in Medicine 17, 1998), Table I, method 3.
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_gives_the_published_intervals(successes, trials, low, high):
+    interval = wilson(successes, trials)
+    assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_wilson_bounds_solve_the_score_equation(successes, trials):
+    successes = min(successes, trials)
+    interval = wilson(successes, trials)
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+    z = 1.959963984540054
+    for bound in {interval.low, interval.high} - {0.0, 1.0}:
+        assert abs(interval.value - bound) == pytest.approx(z * math.sqrt(bound * (1 - bound) / trials), abs=1e-9)
+
+
+def test_bootstrap_of_a_mean_agrees_with_the_normal_approximation():
+    values = np.random.default_rng(1).exponential(size=2000)
+    interval = bootstrap(np.mean, values, resamples=4000)
+    error = values.std() / math.sqrt(len(values))
+    assert interval.value == pytest.approx(values.mean())
+    assert interval.low == pytest.approx(values.mean() - 1.96 * error, abs=0.15 * error)
+    assert interval.high == pytest.approx(values.mean() + 1.96 * error, abs=0.15 * error)
+
+
+def test_bootstrap_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    hits = 0
+    for trial in range(400):
+        interval = bootstrap(np.mean, rng.exponential(size=60), resamples=400, confidence=0.9, seed=trial)
+        hits += interval.low <= 1 <= interval.high
+    assert 0.84 <= hits / 400 <= 0.95
+
+
+def test_strata_are_resampled_within_themselves():
+    low, high = np.zeros(10), np.full(10, 100.0)
+    stratified = bootstrap(np.mean, low, high)
+    pooled = bootstrap(np.mean, np.concatenate([low, high]))
+    assert stratified.low == stratified.high == 50
+    assert pooled.low < 45 < 55 < pooled.high
+
+
+def test_bootstrap_is_seeded_and_chunks_do_not_change_its_kind(monkeypatch):
+    values = np.random.default_rng(3).normal(size=50)
+    assert bootstrap(np.median, values, seed=1) == bootstrap(np.median, values, seed=1)
+    assert bootstrap(np.median, values, seed=1) != bootstrap(np.median, values, seed=2)
+    whole = bootstrap(np.mean, values)
+    monkeypatch.setattr("mergefall_training.play.statistics._CHUNK", 500)
+    assert bootstrap(np.mean, values) == whole  # the same stream, read in pieces
+
+
+def test_one_sample_gives_no_interval():
+    interval = bootstrap(np.mean, [7])
+    assert interval.value == 7
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+
+
+@pytest.mark.parametrize("strata", [(), ([],), ([1, 2], []), ([[1, 2]],)])
+def test_bootstrap_refuses_what_is_no_sample(strata):
+    with pytest.raises(ValueError, match="non-empty"):
+        bootstrap(np.mean, *strata)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(1, 0), (-1, 5), (6, 5), (0, 0)])
+def test_wilson_refuses_impossible_counts(successes, trials):
+    with pytest.raises(ValueError, match=f"{successes} of {trials}"):
+        wilson(successes, trials)
+
+
+@pytest.mark.parametrize("values", [([1, 2, 3, 4], [2, 2, 5]), ([0, 0, 1], [7, 8])])
+def test_a_ratio_of_means_and_its_inverse(values):
+    a, b = values
+    there = ratio(a, b)
+    assert there.value == pytest.approx(np.mean(a) / np.mean(b))
+    assert there.low < there.value < there.high
+    assert ratio(np.multiply(a, 1000), b).high == pytest.approx(1000 * there.high)
+
+
+def test_a_ratio_agrees_with_the_delta_method():
+    rng = np.random.default_rng(4)
+    a, b = rng.exponential(30, size=2000), rng.exponential(2, size=1000)
+    error = math.sqrt(a.var() / a.mean() ** 2 / a.size + b.var() / b.mean() ** 2 / b.size)
+    interval = ratio(a, b, resamples=4000)
+    assert math.log(interval.low / interval.value) == pytest.approx(-1.96 * error, rel=0.1)
+    assert math.log(interval.high / interval.value) == pytest.approx(1.96 * error, rel=0.1)
+
+
+def test_a_ratio_over_nothing_has_no_bound():
+    assert ratio([1, 2], [0, 0]).value == math.inf
+    assert math.isnan(ratio([0, 0], [0, 0]).value)
+    some = ratio([5, 5], [0, 1])
+    assert (some.value, some.low, some.high) == pytest.approx((10, 5, math.inf))
+
+
+# -- games that a cap may end -----------------------------------------------------------------------------------------
+
+
+# Exact 95 % limits as printed in tables for rates (such as Ulm, American Journal of Epidemiology 131, 1990).
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [(0, 0, 3.689), (1, 0.025, 5.572), (2, 0.242, 7.225), (10, 4.795, 18.390), (20, 12.217, 30.888)],
+)
+def test_poisson_limits_are_the_published_ones(count, low, high):
+    interval = poisson_mean(count)
+    assert (round(interval.low, 3), interval.value, round(interval.high, 3)) == (low, count, high)
+
+
+@given(st.integers(0, 120), st.floats(0.05, 0.999))
+def test_poisson_limits_leave_half_the_rest_on_either_side(count, confidence):
+    def at_most(n, mean):
+        return math.fsum(math.exp(-mean) * mean**i / math.factorial(i) for i in range(n + 1))
+
+    interval = poisson_mean(count, confidence=confidence)
+    tail = (1 - confidence) / 2
+    assert at_most(count, interval.high) == pytest.approx(tail, rel=1e-6)
+    if count:
+        assert 1 - at_most(count - 1, interval.low) == pytest.approx(tail, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [1000, 300_000])
+def test_poisson_limits_of_large_counts_agree_with_wilson_and_hilferty(count):
+    def cubed(n, z):
+        return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
+
+    interval = poisson_mean(count)
+    assert interval.low == pytest.approx(cubed(count, -1.959964), rel=1e-6)
+    assert interval.high == pytest.approx(cubed(count + 1, 1.959964), rel=1e-6)
+
+
+# Newcombe (Statistics in Medicine 17, 1998), Table I, method 5.
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2527, 0.3676), (15, 148, 0.0578, 0.1617), (0, 20, 0.0, 0.1684), (1, 29, 0.0009, 0.1776)],
+)
+def test_clopper_pearson_gives_the_published_intervals(successes, trials, low, high):
+    interval = clopper_pearson(successes, trials)
+    assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
+    mirrored = clopper_pearson(trials - successes, trials)
+    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+def test_without_a_death_the_mean_has_a_lower_bound_only():
+    interval = exponential_mean(3689, 0)
+    assert (interval.value, interval.high) == (math.inf, math.inf)
+    assert interval.low == pytest.approx(1000, rel=1e-3)
+
+
+def capped_games(rng, mean, games, cap):
+    """Total length and deaths of exponential games, each cut off at ``cap``."""
+    lengths = rng.exponential(mean, size=games)
+    return np.minimum(lengths, cap).sum(), int((lengths <= cap).sum())
+
+
+@pytest.mark.parametrize("cap", [0.2, 1, math.inf])
+def test_the_interval_of_capped_games_covers_the_truth_about_as_often_as_it_says(cap):
+    rng = np.random.default_rng(5)
+    intervals = [exponential_mean(*capped_games(rng, 1, 40, cap), confidence=0.9) for _ in range(400)]
+    assert 0.86 <= sum(i.low <= 1 <= i.high for i in intervals) / 400 <= 0.97
+
+
+def test_the_interval_of_a_ratio_of_capped_games_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(6)
+    hits = 0
+    for _ in range(400):
+        a, b = capped_games(rng, 30, 40, 20), capped_games(rng, 1, 20, 2)
+        interval = exponential_ratio(*a, *b, confidence=0.9)
+        hits += interval.low <= 30 <= interval.high
+    assert 0.87 <= hits / 400 <= 0.97
+
+
+def test_a_ratio_of_capped_games_and_its_inverse():
+    there, back = exponential_ratio(3000, 7, 100, 20), exponential_ratio(100, 20, 3000, 7)
+    assert there.value == pytest.approx((3000 / 7) / (100 / 20))
+    assert (back.low, back.value, back.high) == pytest.approx((1 / there.high, 1 / there.value, 1 / there.low))
+    undying = exponential_ratio(3000, 0, 100, 20)
+    assert (undying.value, undying.high) == (math.inf, math.inf)
+    assert 0 < undying.low < math.inf
+    nothing = exponential_ratio(3000, 0, 100, 0)
+    assert math.isnan(nothing.value)
+    assert (nothing.low, nothing.high) == (0, math.inf)
+
+
+def test_survival_of_the_patients_that_textbooks_show():
+    # Weeks in remission under 6-MP, + still in remission: Freireich et al. (Blood 21, 1963).
+    weeks = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
+    times, shares = survival(*zip(*((int(w.rstrip("+")), w[-1] != "+") for w in weeks.split(" ")), strict=True))
+    assert times.tolist() == [6, 7, 10, 13, 16, 22, 23]
+    assert shares.round(3).tolist() == [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40))
+def test_survival_of_uncapped_games_is_the_share_that_lasted_longer(lengths):
+    times, shares = survival(lengths, [True] * len(lengths))
+    assert times.tolist() == sorted(set(lengths))
+    for time, share in zip(times, shares, strict=True):
+        assert share == pytest.approx(sum(length > time for length in lengths) / len(lengths))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "complaint"),
+    [
+        (lambda: poisson_mean(-1), "count is -1"),
+        (lambda: poisson_mean(3, confidence=95), "confidence is 95"),
+        (lambda: clopper_pearson(4, 3), "4 of 3"),
+        (lambda: exponential_mean(-5, 1), "total is -5"),
+        (lambda: exponential_mean(math.nan, 1), "total is nan"),
+        (lambda: exponential_mean(5, -1), "count is -1"),
+        (lambda: exponential_ratio(1, 1, -2, 1), "1 and -2"),
+        (lambda: exponential_ratio(1, 1, 2, -1), "1 and -1"),
+        (lambda: ratio([1], []), "non-empty"),
+    ],
+)
+def test_impossible_figures_are_named(estimate, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        estimate()
+
+
+# The 97.5 % quantiles of Student's t, as statistical tables print them.
+@pytest.mark.parametrize(
+    ("runs", "quantile"), [(2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776), (6, 2.571), (11, 2.228), (31, 2.042)]
+)
+def test_the_mean_of_runs_has_students_interval(runs, quantile):
+    results = np.random.default_rng(runs).normal(100, 20, runs)
+    mean, error = results.mean(), results.std(ddof=1) / math.sqrt(runs)
+    found = mean_of_runs(results)
+    assert found.value == pytest.approx(mean)
+    assert (found.high - mean) / error == pytest.approx(quantile, abs=5e-4)
+    assert (mean - found.low) / error == pytest.approx(quantile, abs=5e-4)
+
+
+def test_one_run_says_nothing_of_others():
+    assert mean_of_runs([5]).value == 5
+    assert math.isnan(mean_of_runs([5]).low)
+    with pytest.raises(ValueError, match="one result for each run"):
+        mean_of_runs([])

@@ -1,0 +1,215 @@
+"""Tuning: climbs reach a known optimum; a run that was stopped ends as an unbroken one; honest files."""
+
+import gzip
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from mergefall.game2048 import heuristic
+from mergefall.tetris.heuristics import TwoTetrad
+from mergefall.weighted import weights_of, with_weights
+from mergefall_baselines import make
+from mergefall_training.compare.suite import load_suite
+from mergefall_training.files import open_alone
+from mergefall_training.tune import weights as weights_module
+from mergefall_training.tune.climbing import Settings, climbs
+from mergefall_training.tune.weights import TRIAL_SEED, tune
+
+ENV = "mergefall/Game2048-v0"
+TUNED = Path(weights_module.__file__).parent / "tuned"
+OPTIONS = {"heuristic": "monotone-smooth"}
+SMALL = Settings(games=3, finals=5, trials=12, restarts=5)
+
+
+def run(out=None, settings=SMALL, **changed):
+    arguments = {"env_kwargs": {"rows": 2, "cols": 3}, "out": out, "progress": False, **changed}
+    return tune("2048/greedy", OPTIONS, ENV, settings, **arguments)
+
+
+def timeless(trials):
+    return [replace(trial, seconds=0.0) for trial in trials]
+
+
+def bowl(weights):
+    """Largest, 100, at x = 12, y = −3."""
+    return 100 - (weights["x"] - 12) ** 2 - (weights["y"] + 3) ** 2
+
+
+def best(objective, start, settings):
+    return max(climbs(objective, start, settings), key=lambda found: found[2])
+
+
+@pytest.mark.parametrize("step", [0.25, 0.1])
+def test_a_climb_reaches_the_optimum_to_within_a_step(step):
+    _, weights, _ = best(bowl, {"x": 0.0, "y": 0.0}, Settings(step=step, passes=100, slack=0))
+    assert weights["x"] == pytest.approx(12, abs=12 * step)
+    assert weights["y"] == pytest.approx(-3, abs=3 * step)
+
+
+def test_one_weight_at_a_time_up_then_down():
+    tried = []
+
+    def flat(weights):
+        tried.append((weights["x"], weights["y"]))
+        return 1.0
+
+    assert list(climbs(flat, {"x": 10.0, "y": 0.0}, Settings(step=0.5, unit=2))) == [(0, {"x": 10.0, "y": 0.0}, 1.0)]
+    assert tried == [(10, 0), (15, 0), (5, 0), (10, 1), (10, -1)]
+
+
+def test_a_win_by_no_more_than_the_slack_is_not_kept():
+    weights = {"x": 0.0, "y": 0.0}
+
+    def slope(weights):
+        return 100 + weights["x"]
+
+    assert len(list(climbs(slope, weights, Settings(step=5, passes=1, slack=5)))) == 1
+    assert len(list(climbs(slope, weights, Settings(step=5, passes=1, slack=4.8)))) == 2
+
+
+def test_restarts_leave_a_local_optimum():
+    def two_hills(weights):
+        return max(10 - abs(weights["x"]), 30 - 3 * abs(weights["x"] - 20))
+
+    start = {"x": 0.0}
+    assert best(two_hills, start, Settings(slack=0))[2] == 10
+    assert best(two_hills, start, Settings(slack=0, restarts=20, spread=10, passes=100))[2] > 20
+
+
+def test_passes_bound_a_climb():
+    found = list(climbs(lambda weights: weights["x"], {"x": 1.0}, Settings(passes=3, step=1)))
+    assert [weights["x"] for _, weights, _ in found] == [1, 2, 4, 8]
+
+
+def test_paths_of_weights():
+    spec = {"name": "h", "a": 1, "flag": True, "stages": [[11, {"a": 2.5}]]}
+    assert weights_of(spec) == {"a": 1.0, "stages.0.1.a": 2.5}
+    assert with_weights(spec, {"stages.0.1.a": 3.0}) == {
+        "name": "h",
+        "a": 1,
+        "flag": True,
+        "stages": [[11, {"a": 3.0}]],
+    }
+    assert spec["stages"][0][1] == {"a": 2.5}
+
+
+def test_trials_play_their_own_seeds_and_the_finals_fresh_ones():
+    tuning = run()
+    assert len(tuning.trials) == SMALL.trials
+    assert {(trial.seed, trial.games) for trial in tuning.trials} == {(TRIAL_SEED, 3)}
+    assert {(trial.seed, trial.games) for trial in tuning.finalists} == {(750_000, 5)}
+    assert tuning.best.mean == max(trial.mean for trial in tuning.finalists)
+    assert tuning.heuristic == {"name": "monotone-smooth", **tuning.best.weights}
+    assert tuning.trials[0].weights in [trial.weights for trial in tuning.finalists]
+
+
+def test_only_some_weights_in_their_order():
+    tuning = run(only=["corner", "empty"], settings=replace(SMALL, trials=None, passes=2, restarts=1))
+    assert list(tuning.trials[1].weights.items()) == [("corner", 2.25), ("empty", 2.5)]
+    assert tuning.heuristic["smoothness"] == 0.1
+
+
+def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path):
+    whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
+    unbroken = run(whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + len(unbroken.trials) + len(unbroken.finalists)
+    for kept in (0, 1, 5, len(lines) - 1):
+        torn.write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
+        resumed = run(torn)
+        assert timeless(resumed.trials) == timeless(unbroken.trials)
+        assert timeless(resumed.finalists) == timeless(unbroken.finalists)
+        assert resumed.trials[: max(kept - 1, 0)] == unbroken.trials[: max(kept - 1, 0)]  # taken from the file
+        assert len(torn.read_bytes().splitlines()) == len(lines)
+
+
+def test_processes_side_by_side_find_the_same():
+    assert timeless(run(workers=2, settings=replace(SMALL, trials=3)).trials) == timeless(run().trials[:3])
+
+
+def test_a_ctrl_c_says_what_is_on_file(tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mergefall_training.tune.weights.play_all", stop)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        run(tmp_path / "trials.jsonl")
+    assert "0 trials are in" in interrupt.value.__notes__[0]
+
+
+def test_damage_and_other_runs_are_errors(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    trial = asdict(run(path).trials[1])
+    lines = path.read_text().splitlines(keepends=True)
+
+    def complaint(*changed, **arguments):
+        path.write_text("".join(changed))
+        with pytest.raises(ValueError, match=r"trials\.jsonl") as error:
+            run(path, **arguments)
+        assert path.read_text() == "".join(changed)
+        return str(error.value)
+
+    assert "line 2" in complaint(lines[0], "{]\n", *lines[2:])
+    assert "line 2: a trial has the fields" in complaint(lines[0], '{"weights": {}}\n')
+    assert "line 2: expected numbers" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
+    assert "line 3: the search tries" in complaint(*lines[:2], lines[3])
+    assert "another run: settings.slack is" in complaint(*lines, settings=replace(SMALL, slack=2))
+    assert "line 1: format is 'mergefall episodes'" in complaint('{"format": "mergefall episodes"}\n')
+    assert "begins with" in complaint("mean score")
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    out = tmp_path / "trials.jsonl"
+    first = run(out)
+    with open_alone(out, "trials"), pytest.raises(ValueError, match=r"another run is writing to .*trials\.jsonl"):
+        run(out)
+    assert run(out) == first
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"option": "depth"}, "no weights in its option 'depth'"),
+        ({"only": ["corner", "corners"]}, "no weight 'corners'"),
+        ({"workers": 0}, "workers is 0"),
+        ({"out": "."}, "folder"),
+    ],
+)
+def test_bad_arguments(changed, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        run(**changed)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"step": 0}, {"unit": -1}, {"passes": 0}, {"games": 0}, {"slack": -1}, {"trials": 0}]
+)
+def test_bad_settings(changed):
+    with pytest.raises(ValueError, match=next(iter(changed))):
+        run(settings=Settings(**changed))
+
+
+def found_by(record):
+    """The first line of a record of `mergefall tune` that the package ships, and the weights that won its finals."""
+    packed = (TUNED / f"{record}.jsonl.gz").read_bytes()
+    header, *trials = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
+    finals = [trial for trial in trials if trial["seed"] == 750_000]
+    return header, max(finals, key=lambda trial: trial["mean"])["weights"]
+
+
+@pytest.mark.parametrize(("name", "label"), [("a2", "default "), ("b2", "b "), ("c3", "c ")])
+def test_the_suite_of_prairie_fire_plays_what_its_records_found(name, label):
+    header, weights = found_by(f"prairie-fire-{name}")
+    found = heuristic(with_weights(header["options"]["heuristic"], weights))
+    entries = [entry for entry in load_suite("prairie-fire").games[0].players if entry.label.startswith(label)]
+    assert [entry.options["depth"] for entry in entries] == [2, 3]
+    for entry in entries:
+        assert heuristic(entry.options["heuristic"]).weight_vector().tolist() == found.weight_vector().tolist()
+
+
+def test_two_tetrad_plays_with_what_its_record_found():
+    header, weights = found_by("two-tetrad")
+    start = {name: header["options"]["evaluation"][name] for name in TwoTetrad.term_names}
+    assert start == TwoTetrad.vectors["start"]
+    assert weights == TwoTetrad.vectors["tuned"]
+    assert make("tetris/two-tetrad").evaluation == TwoTetrad(**weights)

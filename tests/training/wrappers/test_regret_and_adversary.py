@@ -1,0 +1,248 @@
+"""Search players in environments: the regret they feel, and what they do where chance would have done it."""
+
+from functools import partial
+
+import gymnasium as gym
+import mergefall  # noqa: F401
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.chance import STREAM, forced
+from mergefall.game2048 import board as board2048
+from mergefall.game2048.chance import outcomes as tiles
+from mergefall.tetris import game as tetris
+from mergefall.tetris.chance import outcomes as pieces
+from mergefall.words import next_bits, stream_before
+from mergefall_baselines import make
+from mergefall_training.wrappers import adversary, regret
+
+from ...envs.tools import equal
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+GREEDY = {"name": "2048/greedy", "heuristic": "monotone-smooth"}
+TWO = {"name": "tetris/two-tetrad", "heuristic": "bcts"}
+SMALL = {"cols": 5, "rows": 5, "illegal_limit": 3}
+GAMES = [(G2048, {"rows": 3, "cols": 3, "illegal_limit": 3}, GREEDY), (TETRIS, SMALL, TWO)]
+MODES = ["NextStep", "SameStep", "Disabled"]
+
+
+def random_actions(masks, generator, illegal=0.2):
+    """An action for each row of masks, legal but for now and then."""
+    masks = np.where(generator.random((len(masks), 1)) < illegal, 1, masks)
+    return np.array([generator.choice(np.flatnonzero(mask)) for mask in masks])
+
+
+def played(env, steps=120, seed=3):
+    """All returns of random play in a batched environment."""
+    generator = np.random.default_rng(seed)
+    returns = [env.reset(seed=seed)]
+    masks = returns[0][1]["action_mask"]
+    for _ in range(steps):
+        returns.append(env.step(random_actions(masks, generator)))
+        masks, ended = returns[-1][4]["action_mask"], returns[-1][2] | returns[-1][3]
+        if env.metadata["autoreset_mode"] is AutoresetMode.DISABLED and ended.any():
+            returns.append(env.reset(options={"reset_mask": ended}))
+            masks = np.where(ended[:, None], returns[-1][1]["action_mask"], masks)
+    env.close()
+    return returns
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5), partial(adversary, rate=0.6)])
+def test_batched_is_single_side_by_side(wrapper, env_id, kwargs, player, mode):
+    one = [lambda: wrapper(gym.make(env_id, max_episode_steps=40, **kwargs), player)] * 3
+    native = gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, max_episode_steps=40, **kwargs)
+    assert equal(played(wrapper(native, player)), played(SyncVectorEnv(one, autoreset_mode=AutoresetMode(mode))))
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+def test_an_adversary_that_never_picks_is_chance(env_id, kwargs, player):
+    plain = gym.make_vec(env_id, num_envs=4, **kwargs)
+    wrapped = adversary(gym.make_vec(env_id, num_envs=4, **kwargs), player, rate=0.0)
+    assert equal(played(wrapped), played(plain))
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+def test_at_rate_one_the_player_is_left_with_least(env_id, kwargs, player):
+    """Every draw is compared with what the environment does when it is told each outcome outright."""
+    env, searcher = (
+        adversary(gym.make(env_id, **kwargs), player),
+        make(**player),
+    )
+    generator, seen = np.random.default_rng(0), 0
+    observation, info = env.reset(seed=0)
+    while seen < 40:
+        action = int(random_actions(info["action_mask"][None], generator, illegal=0)[0])
+        boards, _, _ = env.unwrapped.afterstates()
+        state = env.unwrapped.clone_state()
+        found, _, terminated, _, info = env.step(action)
+        if env_id == TETRIS and not terminated:
+            known = int(observation["next"][0])
+            others = [{"board": boards[action], "piece": known, "next": [piece]} for piece in range(7)]
+            assert found["next"][0] == np.argmin([searcher.values(other).max() for other in others])
+            assert found["piece"] == known
+        elif env_id == G2048:
+            others = [boards[action].copy() for _ in range(2 * int((boards[action] == 0).sum()))]
+            for i, cell in enumerate(np.argwhere(boards[action] == 0).repeat(2, axis=0)):
+                others[i][tuple(cell)] = 1 + i % 2
+            assert (found == others[np.argmin([searcher.values(other).max() for other in others])]).all()
+        seen += 1
+        observation = found
+        if terminated:
+            observation, info = env.reset()
+        assert env.unwrapped.clone_state()[STREAM] != state[STREAM]
+
+
+def test_the_rate_is_the_share_of_draws_that_are_picked():
+    """On one empty cell the greedy player fears the 4 here, which chance draws one time in ten."""
+    start = {"board": "8 4 8 4/4 16 4 8/2 4 8 4/4 4 16 32"}
+    env = adversary(gym.make_vec(G2048, num_envs=4000), GREEDY, rate=0.5)
+    env.reset(seed=0, options=start)
+    fours = (env.step(np.full(4000, 1))[0][:, 3, 0] == 2).mean()
+    assert 0.52 < fours < 0.58  # 0.55 expected, five standard errors are 0.04
+
+
+def test_a_stream_is_set_back_to_any_draw():
+    bits = np.random.default_rng(0).integers(0, 1 << 63, 100, dtype=np.uint64)
+    assert [int(next_bits.py_func(np.array([stream_before(b)]))[1][0]) for b in bits] == bits.tolist()
+
+
+def test_every_outcome_of_2048_can_be_forced():
+    state = board2048.new_states(1, 3, 3)[0]
+    ranks = np.array([[1, 1, 0], [2, 0, 3], [4, 5, 6]], np.uint8)
+    board2048.cells_of(state, 3, 3)[:] = ranks
+    after = np.array([[2, 0, 0], [2, 3, 0], [4, 5, 6]], np.uint8)
+    outcomes = tiles(after)
+    assert len(outcomes.observations) == 6
+    for stream in np.random.default_rng(1).integers(0, 1 << 63, 50, dtype=np.uint64):
+        for k, wanted in enumerate(outcomes.observations):
+            state[STREAM] = forced(stream, outcomes.upper[k], outcomes.lower[k])
+            copy = state.copy()
+            board2048.step(copy, board2048.LEFT)
+            assert (board2048.cells_of(copy, 3, 3) == wanted).all()
+
+
+@pytest.mark.parametrize("randomizer", tetris.RANDOMIZERS)
+@pytest.mark.parametrize("set_of_pieces", tetris.SETS)
+def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
+    env = gym.make(TETRIS, pieces=set_of_pieces, randomizer=randomizer, cols=8, preview=2, overflow="clear_first")
+    _, info = env.reset(seed=4)
+    for step in range(12):
+        state, action = env.unwrapped.clone_state(), int(np.flatnonzero(info["action_mask"])[step % 5])
+        boards, _, _ = env.unwrapped.afterstates()
+        outcomes = pieces(boards[action], state, env.unwrapped.rules)
+        met = set()
+        for stream in range(40):  # by chance
+            env.unwrapped.restore_state(np.append(np.uint64(stream * 977), state[1:]))
+            met.add(int(env.step(action)[0]["next"][-1]))
+        assert met <= set(outcomes.observations["next"][:, -1].tolist())
+        for k, piece in enumerate(outcomes.observations["next"][:, -1]):
+            state[STREAM] = forced(np.uint64(step), outcomes.upper[k], outcomes.lower[k])
+            env.unwrapped.restore_state(state)
+            found, _, terminated, _, info = env.step(action)
+            assert not terminated
+            assert {name: np.asarray(part).tolist() for name, part in found.items()} == {
+                name: part[k].tolist() for name, part in outcomes.observations.items()
+            }
+            assert found["next"][-1] == piece
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("scale", ["spread", 0.01])
+def test_nothing_is_regretted_that_the_player_values_as_its_choice(env_id, kwargs, player, scale):
+    env, searcher = gym.make(env_id, **kwargs), make(**player)
+    env = regret(env, player, scale=scale, cap=0.75)
+    generator = np.random.default_rng(1)
+    observation, info = env.reset(seed=1)
+    regrets = []
+    for _ in range(200):
+        values, legal = searcher.values(observation), info["action_mask"] == 1
+        action = int(random_actions(info["action_mask"][None], generator)[0])
+        if generator.random() < 0.3:
+            action = int(searcher.act(observation))
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert reward == -info["regret"]
+        regrets.append(info["regret"])
+        finite = values[np.isfinite(values)]
+        if not legal[action]:
+            assert info["regret"] == 0.75
+        elif values[action] == values.max():
+            assert info["regret"] == 0
+        elif np.isneginf(values[action]):
+            assert info["regret"] == 0.75
+        else:
+            unit = finite.max() - finite.min() if scale == "spread" else 100
+            assert info["regret"] == pytest.approx(min(0.75, (values.max() - values[action]) / unit))
+        if terminated or truncated:
+            observation, info = env.reset()
+    assert {0, 0.75} < set(regrets)
+
+
+def test_fatal_placements_are_regretted_only_where_another_lives():
+    env = regret(gym.make(TETRIS, cols=4, rows=4, preview=0), "tetris/bcts", cap=2.0, keep=1.0)
+    tall = "##../##../##../##.."
+    for board, piece, action, expected in (
+        (tall, "I", 0, 2.0),
+        (tall, "I", 6, 0.0),
+        ("###./###./###./###.", "O", 0, 0.0),
+    ):
+        env.reset(options={"board": board, "piece": piece})
+        _, reward, _, _, info = env.step(action)
+        assert info["regret"] == expected
+        assert reward == info["lines"] - expected
+
+
+def test_what_makes_no_sense_is_refused():
+    env, batch = gym.make(G2048), SyncVectorEnv([lambda: gym.make(G2048)])
+    for make_it, message in (
+        (lambda: regret(env, "2048/greedy", scale=0), "scale is 0; expected a finite number above 0"),
+        (lambda: regret(env, "2048/greedy", scale="asinh"), "scale is 'asinh'"),
+        (lambda: regret(env, "2048/greedy", cap=float("inf")), "cap is inf"),
+        (lambda: regret(env, "2048/greedy", keep=-1), "keep is -1"),
+        (lambda: regret(env, "2048/random"), "'2048/random', which remembers"),
+        (lambda: regret(env, {"name": "2048/greedy", "rows": 3}), "made for rows=3"),
+        (lambda: regret(gym.make("CartPole-v1"), "2048/greedy"), "expected one of mergefall's"),
+        (lambda: adversary(env, "2048/greedy", rate=1.5), "rate is 1.5"),
+        (lambda: adversary(env, "2048/greedy", rate=True), "rate is True"),
+        (lambda: adversary(batch, "2048/greedy"), "native"),
+        (lambda: adversary(gym.make(TETRIS), "quintris/expectimax"), "remembers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_it()
+
+
+@pytest.mark.parametrize("wrapper", [regret, adversary])
+def test_errors_of_the_environment_come_through(wrapper):
+    envs = wrapper(gym.make_vec(TETRIS, num_envs=2), "tetris/bcts")
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step([0, 0])
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match="action of game 1 is 40"):
+        envs.step([0, 40])
+    with pytest.raises(ValueError, match="expected integers of shape"):
+        envs.step([0])
+    env = wrapper(gym.make(TETRIS), "tetris/bcts")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="action is 40"):
+        env.step(40)
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("wrapper", [regret, partial(adversary, rate=0.5)])
+def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
+    def made():
+        return wrapper(gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, **kwargs), player)
+
+    env, other, generator = made(), made(), np.random.default_rng(5)
+    _, infos = env.reset(seed=5)
+    for _ in range(25):
+        infos = env.step(random_actions(infos["action_mask"], generator))[4]
+    state = env.clone_state()
+    other.restore_state(state)
+    for _ in range(25):
+        actions = random_actions(infos["action_mask"], generator)
+        ours, theirs = env.step(actions), other.step(actions)
+        assert equal(ours, theirs)
+        infos = ours[4]

@@ -1,0 +1,322 @@
+"""Comparison: every player of a suite on the same seeds, as a table in the terminal, as files and as plots."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall.checks import integer
+from mergefall.threads import cores
+from mergefall_baselines import make
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mergefall_training.compare.results import ContestResult, Row
+from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
+from mergefall_training.files import write_whole
+from mergefall_training.learn.run import train
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.statistics import Interval
+from mergefall_training.play.workers import process_pool
+from mergefall_training.progress import console
+
+FORMAT = "mergefall comparison"
+VERSION = 1
+
+
+def compare(
+    suite: str | os.PathLike[str] | Suite,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    *,
+    executor: str = "processes",
+    progress: bool = True,
+    screen: Console | None = None,
+) -> list[ContestResult]:
+    """Play a suite and print one table per contest.
+
+    Args:
+        suite: the name of a suite that comes with the package, a YAML file, or a `Suite`.
+        out: folder for the results. Each finished episode is appended to ``<contest>/<label>.jsonl``, so that the same
+            call resumes a stopped run; ``results.csv``, ``results.json`` and plots follow. Plots need the extra
+            ``render``.
+        workers, executor, progress: as in `evaluate`.
+        screen: where tables are printed; default: standard output.
+
+    Raises ValueError for a suite that makes no sense, and for one that trains agents without `out`.
+    """
+    if not isinstance(suite, Suite):
+        suite = load_suite(suite)
+    screen = screen or console()
+    folder = None if out is None else Path(out)
+    trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
+    if trained and folder is None:
+        raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
+    results = []
+    workers = cores() if workers is None else integer("workers", workers, 1)
+    parallel = executor == "processes" and workers > 1
+    with process_pool(workers) if parallel else nullcontext(executor) as shared:
+        for contest in suite.contests:
+            rows = [row for one in contest.players for row in _rows(contest, one, folder, workers, shared, progress)]
+            by_mean = sorted(_with_ratios(rows, contest), key=lambda row: -row.summary.mean.value)
+            results.append(ContestResult(contest, by_mean))
+            print_result(results[-1], screen)
+    if folder is not None:
+        _write(folder, suite, results, screen)
+    return results
+
+
+def _rows(
+    contest: Contest, contestant: Contestant, folder: Path | None, workers: int, executor: Any, progress: bool
+) -> list[Row]:
+    """The rows of a contestant: one, or one for each agent that is trained for it."""
+    if contestant.training is None:
+        return [_play(contest, contestant, folder, workers, executor, progress)]
+    assert folder is not None
+    rows = []
+    for seed in range(contestant.training.seeds):
+        label = contestant.label if contestant.training.seeds == 1 else f"{contestant.label}, seed {seed}"
+        path = folder / contest.name / "runs" / replace(contestant, label=label).file_name
+        run = train(path, contestant.training.config(contest, seed), resume="auto", progress=progress)
+        trained = replace(contestant, player=path.as_posix(), options={"model": "last"}, label=label)
+        row = _play(contest, trained, folder, workers, executor, progress)
+        rows.append(replace(row, group=contestant.label, training_seed=seed, curve=run.points))
+    return rows
+
+
+def _play(
+    contest: Contest, contestant: Contestant, folder: Path | None, workers: int, executor: Any, progress: bool
+) -> Row:
+    player = make(contestant.player, **contestant.options)
+    evaluation = evaluate(
+        player,
+        contest.env,
+        contestant.episodes,
+        contest.seed,
+        contest.env_kwargs,
+        workers,
+        folder / contest.name / f"{contestant.file_name}.jsonl" if folder else None,
+        max_episode_steps=contest.max_episode_steps,
+        executor=executor,
+        progress=progress,
+    )
+    return Row(contestant, evaluation, evaluation.summary(), player.batched and executor != "ray")
+
+
+def _with_ratios(rows: list[Row], contest: Contest) -> list[Row]:
+    base = next((row for row in rows if row.contestant.label == contest.baseline), None)
+    if base is None:
+        return rows
+    return [row if row is base else replace(row, ratio=row.evaluation.ratio(base.evaluation)) for row in rows]
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def print_result(result: ContestResult, screen: Console) -> None:
+    """Print a contest's table, above it the conditions, below it where the intervals come from."""
+    screen.print(Text.assemble((result.contest.name, "bold"), ": ", result.conditions), soft_wrap=True)
+    screen.print(_table(result))
+    screen.print(f"[dim]{_note(result)}[/dim]", highlight=False, soft_wrap=True)
+    if any(len(group.rows) > 1 for group in result.groups):
+        screen.print(_runs_table(result))
+        screen.print("[dim]Over training seeds, with Student's 95% intervals.[/dim]", highlight=False, soft_wrap=True)
+
+
+def _runs_table(result: ContestResult) -> Table:
+    """One line per group of agents that differ in their training seed only."""
+    view = Table(padding=(0, 1, 0, 0), box=None)
+    base = next((group.label for group in result.groups if group.label == result.contest.baseline), None)
+    view.add_column("trained alike", overflow="fold", min_width=16)
+    for name in ("runs", f"mean {result.game.headline}", "of each", *([f"more than {base}"] if base else [])):
+        view.add_column(Text(name), justify="right", overflow="fold")
+    for group in result.groups:
+        means = " ".join(short(row.summary.mean.value) for row in group.rows)
+        cells = [Text(group.label), str(len(group.rows)), _cell(group.mean, short), means]
+        view.add_row(*cells, *([_cell(group.gain, short)] if base else []))
+    return view
+
+
+def _note(result: ContestResult) -> str:
+    """Where the table's intervals come from."""
+    headline = result.game.headline
+    note = "Below each estimate its 95% interval: bootstrap"
+    if result.all_tiles:
+        note += ", Wilson's for shares of games that reached a tile"
+    if any(row.evaluation.censored for row in result.rows):
+        note += (
+            f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
+            " with the exact Poisson interval, and a ratio has the exact binomial one"
+        )
+    if batched := [row.contestant.label for row in result.rows if row.batched]:
+        note += f"; ms/{result.game.turn} of many games side by side: {', '.join(batched)}"
+    return f"{note}."
+
+
+def _table(result: ContestResult) -> Table:
+    """One line per player, each estimate above its interval."""
+    view = Table(padding=(0, 1, 0, 0), box=None)
+    view.add_column("player", overflow="fold", min_width=16)
+    game, capped = result.game, any(row.summary.capped for row in result.rows)
+    names = ["N", f"mean {game.headline}", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles)]
+    names += [f"{game.turn}s", f"ms/{game.turn}", *(["capped"] if capped else [])]
+    names += ["deaths"] if capped and game.memoryless else []
+    for name in names:
+        view.add_column(name, justify="right", no_wrap=True)
+    ratios = any(row.ratio for row in result.rows)
+    if ratios:
+        view.add_column(Text(f"over {result.contest.baseline}"), justify="right", overflow="fold")
+    for row in result.rows:
+        summary = row.summary
+        cells: list[str | Text] = [Text(row.contestant.label), str(summary.episodes)]
+        cells += [_cell(estimate, short) for estimate in (summary.mean, summary.median, summary.iqm)]
+        cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
+        cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
+        cells += [str(summary.capped)] if capped else []
+        cells += [str(summary.deaths)] if capped and game.memoryless else []
+        cells += [_cell(row.ratio, short)] if ratios else []
+        view.add_row(*cells)
+    return view
+
+
+def _cell(interval: Interval | None, number: Callable[[float], str]) -> str:
+    """An estimate above its interval; a dash where the games allow no estimate."""
+    if interval is None:
+        return "-"
+    value = number(interval.value) if math.isfinite(interval.value) else "-"
+    ends = f"{number(interval.low)}-{number(interval.high)}" if math.isfinite(interval.low) else "-"
+    return f"{value}\n[dim]{ends}[/dim]"
+
+
+def short(number: float) -> str:
+    """A number to three digits.
+
+    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678, float("inf"))]
+    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M', 'inf']
+    """
+    if math.isinf(number):
+        return "inf"
+    for unit, size in (("M", 1e6), ("k", 1e3), ("", 1.0)):
+        if abs(number) >= 0.9995 * size or not unit:
+            scaled = number / size
+            digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+            return f"{scaled:.{digits}f}{unit}"
+    raise AssertionError("the last unit takes every number")
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent.
+
+    >>> percent(0.126)
+    '13%'
+    """
+    return f"{share:.0%}"
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Console) -> None:
+    write_whole(folder / "results.csv", _csv(results).encode())
+    write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
+    written = ["results.csv", "results.json"]
+    try:
+        from mergefall_training.compare import plots
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("matplotlib"):
+            raise
+        screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
+    else:
+        for result in results:
+            for name, png in plots.draw(result).items():
+                write_whole(folder / result.contest.name / f"{name}.png", png)
+                written.append(f"{result.contest.name}/{name}.png")
+    screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
+
+
+def _csv(results: list[ContestResult]) -> str:
+    rows = [_flat(result, row) for result in results for row in result.rows]
+    # Contests differ in their tiles: a column that a contest lacks stays empty there.
+    columns = list(dict.fromkeys(name for cells in rows for name in cells))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flat(result: ContestResult, row: Row) -> dict[str, Any]:
+    """A row as one level of names and values; an interval becomes three columns."""
+    header, summary = row.evaluation.header, row.summary
+    cells = {
+        "game": result.contest.name,
+        "label": row.contestant.label,
+        "player": header.player,
+        "options": json.dumps(header.options),
+        "env": header.env_id,
+        "env_kwargs": json.dumps(header.env_kwargs),
+        "max_episode_steps": header.max_episode_steps,
+    }
+    figures = {name: value for name, value in vars(summary).items() if name != "tiles"}
+    figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in result.all_tiles}
+    figures |= {} if row.ratio is None else {"ratio": row.ratio}
+    for name, value in figures.items():
+        if isinstance(value, Interval):
+            cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        else:
+            cells[name] = value
+    return cells
+
+
+def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
+    games = []
+    for result in results:
+        header = result.rows[0].evaluation.header
+        players = [
+            {
+                "label": row.contestant.label,
+                "player": row.evaluation.header.player,
+                "options": row.evaluation.header.options,
+                **_finite(asdict(row.summary)),
+                **({} if row.ratio is None else {"ratio": _finite(asdict(row.ratio))}),
+            }
+            for row in result.rows
+        ]
+        games.append(
+            {
+                "name": result.contest.name,
+                "env": header.env_id,
+                "env_kwargs": header.env_kwargs,
+                "max_episode_steps": header.max_episode_steps,
+                "baseline": result.contest.baseline,
+                "players": players,
+                "trained": [
+                    {
+                        "label": group.label,
+                        "runs": [row.evaluation.header.player for row in group.rows],
+                        "mean": _finite(asdict(group.mean)),
+                        "gain": None if group.gain is None else _finite(asdict(group.gain)),
+                    }
+                    for group in result.groups
+                ],
+            }
+        )
+    return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name, "games": games}
+
+
+def _finite(value: Any) -> Any:
+    """The value with None in place of NaN and infinity, which JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

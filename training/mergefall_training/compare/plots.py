@@ -1,0 +1,244 @@
+"""Plots of a comparison. Importing this module needs matplotlib (the extra ``render``)."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Literal
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from mergefall_training.compare.results import ContestResult
+from mergefall_training.play.statistics import Interval, mean_of_runs, survival
+
+# Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
+PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
+
+
+def draw(result: ContestResult) -> dict[str, bytes]:
+    """The plots of a contest, PNG files by name.
+
+    - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
+    - ``tiles``: for games with tiles; ``survival``: for memoryless games; ``learning``: if agents were trained.
+    """
+    headline = result.game.headline
+    figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
+    if result.rows[0].evaluation.max_tiles.size:
+        figures["tiles"] = _tiles(result)
+    if result.game.memoryless:
+        figures["survival"] = _survival(result)
+    if result.groups:
+        figures["learning"] = _learning(result)
+    return {name: _png(figure) for name, figure in figures.items()}
+
+
+def _png(figure: Figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=144)
+    return content.getvalue()
+
+
+def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(10, height), layout="constrained")
+    axes = figure.add_subplot()
+    figure.suptitle(f"{result.contest.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
+    axes.set_title(textwrap.fill(result.conditions, 110), loc="left", fontsize=8, color=GREY)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _players_axis(axes: Axes, result: ContestResult) -> None:
+    """One line per player, the best on top, with the number of games."""
+    labels = [f"{row.contestant.label}\nN={row.summary.episodes}" for row in result.rows]
+    axes.set_yticks(range(len(labels)), labels, fontsize=9)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
+    """A logarithmic axis if results differ by more than a factor of 20; plain numbers along it."""
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    if 0 < 20 * np.min(results) < np.max(results):
+        axes.set(**{f"{name}scale": "log"})
+        # Set after the scale, which brings its own locator.
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _seen(interval: Interval) -> tuple[float, float, float]:
+    """Value, low and high as they are drawn; a mere lower bound is drawn as a point."""
+    if math.isinf(interval.high):
+        return (interval.low if math.isinf(interval.value) else interval.value), interval.low, interval.low
+    return interval.value, interval.low, interval.high
+
+
+def _headline(result: ContestResult) -> Figure:
+    headline = result.game.headline
+    figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
+    _players_axis(axes, result)
+    for number, (name, colour, marker) in enumerate(
+        [("mean", BLUE, "o"), ("interquartile mean", ORANGE, "s"), ("median", GREEN, "D")]
+    ):
+        found = [getattr(row.summary, "iqm" if "inter" in name else name) for row in result.rows]
+        values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in found]).T
+        y = np.arange(len(found)) + 0.22 * (number - 1)
+        axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
+        axes.plot(values, y, marker, color=colour, markersize=5, label=name)
+    _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
+    capped = any(row.evaluation.censored for row in result.rows)
+    axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _tiles(result: ContestResult) -> Figure:
+    figure, axes = _figure(result, "largest tile at the end of the game", 1.6 + 0.42 * len(result.rows))
+    _players_axis(axes, result)
+    tiles = sorted({int(tile) for row in result.rows for tile in row.evaluation.max_tiles})
+    colours = matplotlib.colormaps["viridis"](np.linspace(0.08, 0.98, len(tiles)))
+    left = np.zeros(len(result.rows))
+    for tile, colour in zip(tiles, colours, strict=True):
+        shares = np.array([(row.evaluation.max_tiles == tile).mean() for row in result.rows])
+        axes.barh(
+            range(len(shares)), shares, left=left, color=colour, edgecolor="white", linewidth=0.6, label=str(tile)
+        )
+        ink = "white" if np.dot(colour[:3], (0.3, 0.6, 0.1)) < 0.55 else "black"
+        for y, share in enumerate(shares):
+            if share >= 0.06:
+                axes.text(left[y] + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8, color=ink)
+        left += shares
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel("share of games")
+    figure.legend(
+        loc="outside lower center",
+        ncols=min(len(tiles), 12),
+        frameon=False,
+        fontsize=9,
+        handlelength=1,
+        columnspacing=1.2,
+    )
+    return figure
+
+
+def _survival(result: ContestResult) -> Figure:
+    """The share of games still alive against lines; the thin line is the exponential of the same mean."""
+    headline = result.game.headline
+    figure, axes = _figure(result, f"games still alive after so many {headline}", 5)
+    last = max(1, *(row.evaluation.results.max() for row in result.rows))
+    means = [_seen(row.summary.mean)[0] for row in result.rows]
+    for number, (row, mean) in enumerate(zip(result.rows, means, strict=True)):
+        evaluation, colour = row.evaluation, PALETTE[number % len(PALETTE)]
+        times, shares = survival(evaluation.results, [episode.terminated for episode in evaluation.episodes])
+        times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
+        label = f"{row.contestant.label}, N={row.summary.episodes}"
+        axes.step(times, shares, "-" if number < len(PALETTE) else "--", where="post", color=colour, label=label)
+        if row.summary.deaths and mean > 0:
+            x = np.geomspace(0.01, last, 300)
+            axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
+    _headline_axis(axes, "x", means)
+    axes.set_xlim(min(means) / 30 if axes.get_xscale() == "log" else 0, last)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)")
+    axes.set_ylabel("share of games")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _learning(result: ContestResult) -> Figure:
+    """Mean result against training steps for each group of agents; horizontal lines are the other players.
+
+    A curve is the mean of several runs with Student's interval, or a single run with the interval of its games.
+    """
+    headline = result.game.headline
+    others = [row for row in result.rows if not row.group]
+    figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
+    for number, group in enumerate(result.groups):
+        colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
+        steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]
+        if len(curves) > 1:  # runs may be evaluated at different steps
+            runs = [np.interp(steps, [p.step for p in curve], [p.mean for p in curve]) for curve in curves]
+            found = [mean_of_runs(means) for means in np.transpose(runs)]
+        else:
+            found = [Interval(point.mean, point.low, point.high) for point in curves[0]]
+        values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
+        axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
+        several = f", {len(curves)} runs" if len(curves) > 1 else ""
+        axes.plot(steps, values, color=colour, label=f"{group.label}{several}, N={curves[0][-1].episodes} a point")
+    means = [_seen(row.summary.mean)[0] for row in others]
+    for mean in means:
+        axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
+    learnt = [point.mean for group in result.groups for row in group.rows for point in row.curve]
+    _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
+    axes.set_xlabel("steps of all environments together")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylabel(f"mean {headline}")
+    axes.set_xlim(left=0)
+    _name_points(axes, [row.contestant.label for row in others], [axes.get_xlim()[1]] * len(others), means)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _speed(result: ContestResult) -> Figure:
+    headline, turn = result.game.headline, result.game.turn
+    figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
+    times = np.array([row.summary.ms_per_move for row in result.rows])
+    means, low, high = np.array([_seen(row.summary.mean) for row in result.rows]).T
+    axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
+    axes.plot(times, means, "o", color=BLUE, markersize=6)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if times.max() > 100 * times.min() else (1, 2, 3, 5, 7)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    _headline_axis(axes, "y", means)
+    axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
+    axes.set_ylabel(f"mean {headline}")
+    axes.grid(which="major", color="#dddddd", linewidth=0.6)
+    _name_points(axes, [f"{row.contestant.label}, N={row.summary.episodes}" for row in result.rows], times, means)
+    return figure
+
+
+def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike) -> None:
+    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap."""
+    if not labels:
+        return
+    points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
+    places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1])
+    for label, point, place in zip(labels, points, places, strict=True):
+        axes.annotate(
+            label,
+            tuple(point),
+            (1.03, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4},
+        )
+
+
+def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:
+    """Heights in [0, 1], pushed apart until neighbours are `gap` apart (less if there are too many)."""
+    gap = min(gap, 1 / max(1, len(heights)))
+    order = np.argsort(heights)
+    places = heights[order]
+    for _ in range(1000):
+        push = np.maximum(0, gap - np.diff(places)) / 2
+        if push.sum() < 1e-4:
+            break
+        places[1:] += push
+        places[:-1] -= push
+        places = places.clip(0, 1)
+    return places[np.argsort(order)]

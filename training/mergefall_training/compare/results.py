@@ -1,0 +1,103 @@
+"""The result of a comparison: plain data from which tables, files and plots are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from mergefall.games import Game
+
+from mergefall_training.compare.suite import Contest, Contestant
+from mergefall_training.learn.run import Point
+from mergefall_training.play.evaluation import Evaluation, Summary
+from mergefall_training.play.statistics import Interval, mean_of_runs
+
+TILE_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One player's line in a table.
+
+    - `ratio`: its mean divided by the mean of the contest's baseline; None without a baseline.
+    - `batched`: whether its games were played side by side in one process.
+    - For an agent that was trained for the comparison: `group`, the label that all training seeds share,
+      `training_seed`, and `curve`, the evaluations of its run.
+    """
+
+    contestant: Contestant
+    evaluation: Evaluation
+    summary: Summary
+    batched: bool = False
+    ratio: Interval | None = None
+    group: str = ""
+    training_seed: int = 0
+    curve: list[Point] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents that differ in their training seed only.
+
+    - `rows`: one for each training seed, in order.
+    - `mean`: the mean of their means, with Student's interval.
+    - `gain`: the mean difference to the baseline group, seed by seed; None without a baseline group of equal size.
+    """
+
+    label: str
+    rows: list[Row]
+    mean: Interval
+    gain: Interval | None
+
+
+@dataclass(frozen=True)
+class ContestResult:
+    """All players of one contest, the highest mean first."""
+
+    contest: Contest
+    rows: list[Row]
+
+    @property
+    def game(self) -> Game:
+        """The game that was played."""
+        return self.rows[0].evaluation.game
+
+    @property
+    def conditions(self) -> str:
+        """Everything that a figure depends on, in one line: environment, size, rules, cap, N and seeds."""
+        header = self.rows[0].evaluation.header
+        kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
+        size = "×".join(str(kwargs.pop(name)) for name in self.game.size if name in kwargs)
+        rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
+        cap = f"cap {header.max_episode_steps} {self.game.turn}s" if header.max_episode_steps else "no cap"
+        counts = sorted({row.summary.episodes for row in self.rows})
+        n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
+        last = max(row.summary.last_seed for row in self.rows)
+        return f"{header.env_id} ({rules}), {cap}, {n}, seeds {self.contest.seed}-{last}"
+
+    @property
+    def groups(self) -> list[Group]:
+        """The agents that were trained for the comparison, the group with the highest mean first."""
+        found: dict[str, list[Row]] = {}
+        for row in sorted(self.rows, key=lambda row: row.training_seed):
+            if row.group:
+                found.setdefault(row.group, []).append(row)
+        means = {label: np.array([row.summary.mean.value for row in rows]) for label, rows in found.items()}
+        base = means.get(self.contest.baseline or "")
+        groups = []
+        for label, rows in found.items():
+            paired = base is not None and label != self.contest.baseline and len(base) == len(rows)
+            gain = mean_of_runs(means[label] - base) if paired else None
+            groups.append(Group(label, rows, mean_of_runs(means[label]), gain))
+        return sorted(groups, key=lambda group: -group.mean.value)
+
+    @property
+    def all_tiles(self) -> list[int]:
+        """Tiles that any player reached, smallest first; empty for a game without tiles."""
+        return sorted({tile for row in self.rows for tile in row.summary.tiles})
+
+    @property
+    def telling_tiles(self) -> list[int]:
+        """The tiles worth a column: the largest ones that some games reached and others did not."""
+        missed = [t for t in self.all_tiles if any(row.evaluation.tile_rate(t).value < 1 for row in self.rows)]
+        return missed[-TILE_COLUMNS:]

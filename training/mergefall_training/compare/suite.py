@@ -1,0 +1,272 @@
+"""Suites: players, environments and seeds to compare, read from small YAML files.
+
+A suite holds one or more contests. A contest is an environment (id, kwargs, cap), a number of episodes, a first seed,
+and the players, which all play the same seeds::
+
+    description: What the suite is for.
+    games:
+      - name: 2048-2x3
+        env: mergefall/Game2048-v0
+        env_kwargs: {rows: 2, cols: 3}      # optional, as are the next three
+        max_episode_steps: 10000            # default: no cap
+        seed: 0                             # default: 0
+        baseline: random                    # label of the player that the others are compared with
+        episodes: 100
+        players:
+          - player: 2048/greedy
+            options: {heuristic: nneonneo}  # optional, as are the next two
+            label: greedy by nneonneo       # default: player and options
+            episodes: 30                    # default: the contest's
+          - train: {algorithm: maskable-ppo, timesteps: 200000, seeds: 3}
+            label: MaskablePPO              # default: the algorithm
+
+`train` in place of `player` trains agents for the comparison, one for each training seed from 0. It may also hold
+`interval`, `hyperparameters`, `max_episode_steps` and `env_kwargs` (added to the contest's, such as a reward or
+`shaping`, for training only); the preset fills in the rest. Its `episodes` (default: 30) are those of each point of
+the learning curve.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from mergefall.checks import id_of_file
+
+from mergefall_training.yaml_numbers import load_yaml
+
+if TYPE_CHECKING:
+    from mergefall_training.learn.run import Config
+
+FOLDER = Path(__file__).parent / "suites"
+_REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the agents of a contestant are trained before they play: one run for each training seed 0 to seeds − 1.
+
+    The other fields are arguments of `mergefall_training.learn.presets.configure`.
+    """
+
+    algorithm: str
+    seeds: int
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+    hyperparameters: dict[str, Any]
+    timesteps: int | None
+    interval: int | None
+    episodes: int
+
+    def config(self, contest: Contest, seed: int) -> Config:
+        """The configuration of a run."""
+        # Imported late: it brings compiled code, which listing the suites does not need.
+        from mergefall_training.learn.presets import configure
+
+        return configure(
+            self.algorithm,
+            contest.env,
+            env_kwargs=contest.env_kwargs | self.env_kwargs,
+            max_episode_steps=self.max_episode_steps,
+            changed=self.hyperparameters,
+            timesteps=self.timesteps,
+            interval=self.interval,
+            episodes=self.episodes,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A player, or agents to be trained (then `player` is ""), and the number of episodes that each plays."""
+
+    player: str
+    options: dict[str, Any]
+    label: str
+    episodes: int
+    training: Training | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The label as a file name without extension: letters, digits and ``. _ = -``.
+
+        >>> Contestant("2048/random", {}, "tile-order d5 (document)", 10).file_name
+        'tile-order_d5_document'
+        """
+        return re.sub(r"[^\w.=-]+", "_", self.label).strip("_.")
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One environment and the players that play it on the same seeds."""
+
+    name: str
+    env: str
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+    seed: int
+    players: tuple[Contestant, ...]
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Contests to compare players in."""
+
+    name: str
+    description: str
+    contests: tuple[Contest, ...]
+
+
+def suite_names() -> list[str]:
+    """The names of the suites that come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
+    """The suite of a name (`suite_names`), or in a YAML file.
+
+    Raises ValueError if there is no such suite, or if something in it makes no sense.
+
+    >>> load_suite("quick").contests[0].env
+    'mergefall/Game2048-v0'
+    """
+    path = FOLDER / f"{name_or_path}.yaml" if str(name_or_path) in suite_names() else Path(name_or_path)
+    if not path.is_file():
+        raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
+    try:
+        content = load_yaml(path.read_text(encoding="utf-8"))
+        return _suite(path.stem, content)
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"suite {path}: {' '.join(str(error).split())}") from error
+
+
+def _suite(name: str, content: Any) -> Suite:
+    given = _fields(content, "the suite", description=(str, ""), games=(list, _REQUIRED))
+    contests = tuple(_contest(contest, f"game {number}") for number, contest in enumerate(given["games"], start=1))
+    _all_different([contest.name for contest in contests], "games")
+    return Suite(name, given["description"], contests)
+
+
+def _contest(content: Any, where: str) -> Contest:
+    given = _fields(
+        content,
+        where,
+        name=(str, _REQUIRED),
+        env=(str, _REQUIRED),
+        env_kwargs=(dict, {}),
+        max_episode_steps=(int, None),
+        seed=(int, 0),
+        baseline=(str, None),
+        episodes=(int, _REQUIRED),
+        players=(list, _REQUIRED),
+    )
+    if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", given["name"]):
+        raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
+    with _named(where):
+        id_of_file(given["env"])
+    episodes = given.pop("episodes")
+    players = [
+        _contestant(player, f"game {given['name']}, player {number}", episodes)
+        for number, player in enumerate(given.pop("players"), start=1)
+    ]
+    _all_different([player.file_name.lower() for player in players], f"labels of {where}")
+    labels = [player.label for player in players]
+    if given["baseline"] not in (None, *labels):
+        raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
+    contest = Contest(**given, players=tuple(players))
+    for player in players:
+        if player.training is not None:
+            with _named(f"game {contest.name}, {player.label}"):
+                player.training.config(contest, seed=0)
+    return contest
+
+
+def _contestant(content: Any, where: str, episodes: int) -> Contestant:
+    # Imported late: the players bring compiled code, which listing the suites does not need.
+    from mergefall_baselines import make
+
+    given = _fields(
+        content,
+        where,
+        player=(str, ""),
+        options=(dict, {}),
+        label=(str, None),
+        episodes=(int, episodes),
+        train=(dict, None),
+    )
+    training = given.pop("train")
+    if bool(given["player"]) != (training is None) or (training is not None and given["options"]):
+        raise ValueError(f"{where} is {content!r}; expected a 'player', perhaps with 'options', or 'train'")
+    given["options"] = {str(name): value for name, value in given["options"].items()}
+    if training is not None:
+        given["training"] = _training(training, f"{where}: train")
+    else:
+        with _named(where):
+            make(given["player"], **given["options"])
+    if given["label"] is None:
+        options = [f"{name}={value}" for name, value in given["options"].items()]
+        given["label"] = training["algorithm"] if training else " ".join([given["player"].partition("/")[2], *options])
+    if given["episodes"] < 1:
+        raise ValueError(f"{where}: episodes is {given['episodes']}; expected at least 1")
+    return Contestant(**given)
+
+
+def _training(content: Any, where: str) -> Training:
+    given = _fields(
+        content,
+        where,
+        algorithm=(str, _REQUIRED),
+        seeds=(int, 1),
+        env_kwargs=(dict, {}),
+        max_episode_steps=(int, None),
+        hyperparameters=(dict, {}),
+        timesteps=(int, None),
+        interval=(int, None),
+        episodes=(int, 30),
+    )
+    if given["seeds"] < 1:
+        raise ValueError(f"{where}: seeds is {given['seeds']}; expected at least 1, how many runs there are")
+    return Training(**given)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """A ValueError raised in this block gets its place in the suite in front of its message."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _fields(content: Any, where: str, **fields: tuple[type, Any]) -> dict[str, Any]:
+    """The values of a mapping whose fields are given as (type, default).
+
+    Raises ValueError for an unknown, a missing or a mistyped field.
+    """
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{where} is {content!r}; expected a mapping with {', '.join(fields)}")
+    unknown = content.keys() - fields.keys()
+    if unknown:
+        raise ValueError(f"{where} has the unknown key {min(map(str, unknown))!r}; expected {', '.join(fields)}")
+    values = {}
+    for name, (kind, default) in fields.items():
+        value = content.get(name, default)
+        if value is _REQUIRED:
+            raise ValueError(f"{where} lacks {name!r}")
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise ValueError(f"{where}: {name} is {value!r}; expected {kind.__name__}")
+        values[name] = value
+    return values
+
+
+def _all_different(names: list[str], what: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        raise ValueError(f"{what}: expected at least one, and all different; found {twice or names}")

@@ -1,0 +1,98 @@
+"""Files that survive a kill: JSON lines, appended under a lock, and files written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+def open_alone(path: Path, what: str) -> BinaryIO:
+    """Open a file for appending, make it if needed, and lock it.
+
+    `what` says in error messages what the file holds. Raises ValueError if another run has it open.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected the name of a file for the {what}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("ab")
+    try:
+        _lock(file)
+    except (BlockingIOError, PermissionError) as error:
+        file.close()
+        raise ValueError(f"another run is writing to {path}; wait for its end or choose another file") from error
+    return file
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file until it is closed or the process ends; raises the system's error if it is locked already."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(2**31 - 2)  # a byte behind all content, because locked bytes cannot be read
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file so that at every moment it is either the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:
+    """The objects on the complete lines of a JSON-lines file, and the length of these lines in bytes.
+
+    Raises ValueError for damage. An incomplete first line is no damage if it is the beginning of `torn_header`.
+    """
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole == 0 and not torn_header.startswith(content):
+        raise ValueError(f"{path} is not a file of {what}: it begins with {content[:40]!r}")
+    records = []
+    for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
+        with on_line(path, number):
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"expected an object, found {record!r}")
+        records.append(record)
+    return records, whole
+
+
+@contextmanager
+def on_line(path: Path, number: int) -> Iterator[None]:
+    """A ValueError raised in this block gets the file and the line number in front of its message."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+def differences(found: Mapping[str, Any], asked: Mapping[str, Any], parent: str = "") -> list[str]:
+    """The differences between the description in a file and the one asked for, key by key; `parent` is a prefix.
+
+    >>> differences({"seed": 0, "options": {"depth": 2}}, {"seed": 0, "options": {"depth": 3, "table": True}})
+    ['options.depth is 2 there, 3 here', 'options.table is missing there, True here']
+    """
+    lines = []
+    for key in {**found, **asked}:
+        there, here = found.get(key), asked.get(key)
+        if isinstance(there, Mapping) and isinstance(here, Mapping):
+            lines += differences(there, here, f"{parent}{key}.")
+        elif there != here or (key in found) != (key in asked):
+            there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
+            lines.append(f"{parent}{key} is {there} there, {here} here")
+    return lines

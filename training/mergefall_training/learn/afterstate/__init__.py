@@ -1,0 +1,1 @@
+"""A neural value of afterstates, learnt by TD(λ)."""

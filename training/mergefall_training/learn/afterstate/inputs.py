@@ -1,0 +1,225 @@
+"""What a value network sees of a game: numbers that describe an afterstate, for all legal actions of many games.
+
+One compiled pass takes a batch of observations to a table with a row for each legal action: what it pays, whether it
+ends the game, and the inputs of its afterstate. So a network values all of them in one call, and learners and players
+see the same numbers.
+
+Tetris, 9 · cols inputs: the board terms of the one-piece controllers (row_transitions … diversity), the columns'
+heights, how many holes each column has, and for each two neighbours a one at their difference in height, −3 to 3 (what
+is steeper counts as that): which pieces fit where, which a network learns much faster from ones than from heights.
+2048, cells · (cells + 1) inputs: a one for each tile, by cell and rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from mergefall.game2048 import board
+from mergefall.kernels import kernel, unowned
+from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
+from mergefall.tetris.game import LINE_SCORES
+from mergefall.tetris.heuristics import Bcts
+from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.rules import Rules
+from mergefall.words import popcount
+from numpy.typing import NDArray
+
+U = np.uint64
+F = np.float32
+INPUTS = "terms, heights, holes, steps; tiles"  # a model knows the inputs that it was made for
+MOST_LINES = LINE_SCORES.size - 1
+_SLOTS = len(Bcts.slots)
+_FIRST_TERM, _TERMS = Bcts.slots.index(Bcts.board_slots[0]), len(Bcts.board_slots)
+SCRATCH = 2 * _SLOTS  # float64 that `write_tetris` may fill
+_, _terms_of_board = Bcts.term_kernels()
+# What the inputs are divided by, about their size in play on ten columns, so that none drowns the others.
+_LARGE = ("row_transitions", "column_transitions", "wells")
+_SCALES = np.array([20 if name in _LARGE else 8 for name in Bcts.board_slots], F)
+_HEIGHT_SCALE, _HOLES_SCALE = F(5), F(2)
+_STEEP = 3
+_STEPS = 2 * _STEEP + 1
+
+
+class Afterstates(NamedTuple):
+    """The legal actions of n games as the rows of a table: those of game i are rows begins[i] to begins[i + 1] - 1.
+
+    Where no action is legal, in a game that is over, there are no rows.
+    """
+
+    begins: NDArray[np.int64]  # [n + 1]
+    actions: NDArray[np.int64]  # [m], rising within a game
+    rewards: NDArray[np.float32]  # [m]
+    over: NDArray[np.bool_]  # [m], whether the action ends the game
+    inputs: NDArray[np.float32]  # [m, k]
+
+
+@kernel
+def outcome(columns, piece, action, slides, rows, clear_first, after):
+    """Play an action on the copy `after` of the columns: (placement, -1 if illegal; lines; whether the game is over).
+
+    Cells above the field are left out of `after`. An observation may hold full rows, so that more go than one piece can
+    complete: they pay as the most that it can.
+    """
+    placement = rest_of(columns, piece, action, slides)
+    if placement < 0:
+        return placement, 0, False
+    for c in range(columns.size):
+        after[c] = columns[c]
+    y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
+    lines, _, over = place(after, piece, rotation, column, y, rows, clear_first)
+    for c in range(columns.size):
+        after[c] &= field_mask(rows)
+    return placement, min(lines, MOST_LINES), over
+
+
+@kernel
+def write_tetris(columns, rows, terms, x):
+    """Write the inputs float32[9 · cols] of a board; `terms` float64[SCRATCH] is overwritten."""
+    _terms_of_board(columns, rows, terms, terms[_SLOTS:])
+    for k in range(_TERMS):
+        x[k] = F(terms[_SLOTS + _FIRST_TERM + k]) / _SCALES[k]
+    cols, before = columns.size, 0
+    for k in range(_TERMS + 2 * cols, x.size):
+        x[k] = F(0)
+    for c in range(cols):
+        height = height_of(columns[c])
+        x[_TERMS + c] = F(height) / _HEIGHT_SCALE
+        x[_TERMS + cols + c] = F(popcount(holes_in(columns[c]))) / _HOLES_SCALE
+        if c:
+            x[_TERMS + 2 * cols + _STEPS * (c - 1) + min(max(height - before, -_STEEP), _STEEP) + _STEEP] = F(1)
+        before = height
+
+
+@kernel
+def _tetris(boards, pieces, rows, first, slides, clear_first, payments, begins, actions, rewards, over, inputs):
+    boards, begins, actions, rewards, over, inputs = unowned((boards, begins, actions, rewards, over, inputs))
+    cols = boards.shape[1] // rows
+    columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
+    row = 0
+    for i in range(len(boards)):
+        begins[i] = row
+        read_board(boards[i], rows, columns)
+        for action in range(len(actions) // len(boards)):
+            placement, lines, ends = outcome(columns, first + pieces[i], action, slides, rows, clear_first, after)
+            if placement >= 0:
+                actions[row], rewards[row], over[row] = action, payments[lines], ends
+                write_tetris(after, rows, terms, inputs[row])
+                row += 1
+    begins[len(boards)] = row
+
+
+@kernel
+def write_2048(cells, highest, x):
+    """Write the inputs float32[cells · highest] of flat ranks uint8[cells]; what is above `highest` counts as it."""
+    for k in range(x.size):
+        x[k] = F(0)
+    for c in range(cells.size):
+        if cells[c]:
+            x[c * highest + min(np.int64(cells[c]), highest) - 1] = F(1)
+
+
+@kernel
+def _2048(boards, rows, cols, log2, begins, actions, rewards, over, inputs):
+    after, row = np.empty(rows * cols, np.uint8), 0
+    for i in range(len(boards)):
+        begins[i] = row
+        for action in range(4):
+            for c in range(after.size):
+                after[c] = boards[i, c]
+            gain = board.move_cells(after, rows, cols, action)
+            if gain >= 0:
+                actions[row], over[row] = action, False
+                rewards[row] = F(np.log2(1.0 + gain)) if log2 else F(gain)
+                write_2048(after, after.size + 1, inputs[row])
+                row += 1
+    begins[len(boards)] = row
+
+
+@kernel
+def _moved(boards, rows, cols, after, gains):
+    for i in range(len(boards)):
+        for action in range(4):
+            for c in range(rows * cols):
+                after[i, action, c] = boards[i, c]
+            gains[i, action] = board.move_cells(after[i, action], rows, cols, action)
+
+
+def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """(the four afterstates of each board, by action; the score of the move, -1 where illegal, which changes nothing).
+
+    `boards` are ranks uint8[n, rows, cols]; returns uint8[n, 4, rows, cols] and float32[n, 4].
+
+    >>> after, gains = moved(np.array([[[1, 1], [0, 2]]], np.uint8))
+    >>> after[0, 1].tolist(), gains.tolist()
+    ([[0, 2], [0, 2]], [[-1.0, 4.0, 0.0, 4.0]])
+    """
+    n, rows, cols = boards.shape
+    after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
+    _moved(np.ascontiguousarray(boards).reshape(n, -1), rows, cols, after, gains)
+    return after.reshape(n, 4, rows, cols), gains
+
+
+@kernel
+def _best(begins, over, values, chosen):
+    """Write the row of highest value of each game into int64[n], the first of equal ones; -1 for a game without any.
+
+    A fatal placement is chosen only where all are fatal, and then it is the first.
+    """
+    for i in range(chosen.size):
+        chosen[i] = -1
+        for row in range(begins[i], begins[i + 1]):
+            best = chosen[i]
+            if best < 0 or (not over[row] and (over[best] or values[row] > values[best])):
+                chosen[i] = row
+
+
+def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The row of highest value float32[m] of each game, int64[n]; of equal ones the first, of fatal ones none but if
+    all are fatal.
+
+    >>> begins, actions = np.array([0, 2, 3]), np.array([4, 9, 1])
+    >>> table = Afterstates(begins, actions, np.zeros(3, F), np.zeros(3, np.bool_), np.zeros((3, 0), F))
+    >>> best(table, np.array([1, 2, 3], F))
+    array([1, 2])
+    """
+    chosen = np.empty(len(table.begins) - 1, dtype=np.int64)
+    _best(table.begins, table.over, values, chosen)
+    return chosen
+
+
+def inputs_of(settings: Any) -> int:
+    """The number of inputs of an afterstate, under the settings of a Tetris or a 2048 environment."""
+    if isinstance(settings, Rules):
+        return _TERMS + 2 * settings.cols + _STEPS * (settings.cols - 1)
+    return settings.rows * settings.cols * (settings.rows * settings.cols + 1)
+
+
+def afterstates(observations: Any, settings: Any) -> Afterstates:
+    """The table of a batch of observations, checked by nobody, under the settings of their environment.
+
+    >>> import gymnasium as gym, mergefall
+    >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, cols=6, rows=10)
+    >>> observations, infos = envs.reset(seed=0, options={"piece": "O"})
+    >>> table = afterstates(observations, envs.rules)
+    >>> table.begins, table.inputs.shape
+    (array([ 0,  5, 10]), (10, 54))
+    """
+    tetris = isinstance(settings, Rules)
+    boards = observations["board"] if tetris else observations
+    n, most = len(boards), len(boards) * (settings.n_actions if tetris else 4)
+    cells = np.ascontiguousarray(boards).reshape(n, -1)
+    table = Afterstates(
+        np.empty(n + 1, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, F),
+        np.empty(most, np.bool_),
+        np.empty((most, inputs_of(settings)), F),
+    )
+    if tetris:
+        rules = settings.rows, settings.piece_set.first, settings.placements == "slide"
+        _tetris(cells, observations["piece"], *rules, settings.overflow == "clear_first", settings.payments(), *table)
+    else:
+        _2048(cells, settings.rows, settings.cols, settings.reward == "log2", *table)
+    m = table.begins[-1]
+    return Afterstates(table.begins, table.actions[:m], table.rewards[:m], table.over[:m], table.inputs[:m])

@@ -1,0 +1,259 @@
+"""Temporal-difference learning of afterstate values by PyTorch, on the native batched environments.
+
+Many games are played at once, always by the action of the highest r + γV(afterstate). After some steps of all of them
+the network learns in a few passes what it saw: the value of an afterstate tends to r + γV of the action taken next,
+
+    V(s′ₜ)  →  (1 − λ)·(rₜ₊₁ + γV(s′ₜ₊₁)) + λ·(rₜ₊₁ + γ·[the same of s′ₜ₊₁]),
+
+and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
+rollout stay as they are while it is learnt, so there is no second network to learn from; nothing older is kept. The
+model may be a running mean of the networks (`average`), by which no game is played. A fatal placement's afterstate is
+worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance ends the game,
+as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
+
+The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from mergefall.checks import integer, known, number
+from numpy.typing import NDArray
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from mergefall_training.learn.afterstate.inputs import INPUTS, afterstates, best, inputs_of
+from mergefall_training.learn.device import device_of
+from mergefall_training.learn.rounds import train_in_rounds
+from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
+from mergefall_training.learn.schedule import schedule
+
+F = np.float32
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What may be set, by rl_zoo3's names where it has one."""
+
+    n_envs: int = 256  # games played at once
+    n_steps: int = 16  # of each game before the network learns
+    n_epochs: int = 4  # passes over these steps
+    batch_size: int = 1024
+    learning_rate: float | str = "lin_0.001"  # of Adam; text falls to 0
+    gamma: float = 0.9  # a short sight: 10 pieces
+    td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
+    reward_scale: float = 1.0  # what rewards are multiplied by for the network
+    average: float = 0.0  # the model is a running mean of the networks, which keeps so much of itself at each step
+    policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
+    warm_start: str = ""  # a run folder: begin with the network and the optimizer of its last checkpoint
+
+    def __post_init__(self) -> None:
+        for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
+            integer(name, getattr(self, name), 1)
+        for name in ("gamma", "td_lambda", "average"):
+            number(name, getattr(self, name), 0, 1)
+        number("reward_scale", self.reward_scale, above=0)
+        units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
+        if not isinstance(units, list) or set(self.policy_kwargs) != {"net_arch"}:
+            raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")
+        for count in units:
+            integer("net_arch", count, 1)
+        if not isinstance(self.warm_start, str):
+            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
+        schedule("learning_rate", self.learning_rate)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+        """From a run's configuration; a ValueError for what there is not."""
+        known("afterstate", given, [field.name for field in fields(cls)])
+        return cls(**given)
+
+
+class Decisions(NamedTuple):
+    """One decision of n games: the actions, what they pay, and their afterstates."""
+
+    actions: NDArray[np.int64]  # [n]
+    rewards: NDArray[np.float32]  # [n]
+    values: NDArray[np.float32]  # [n], V of the afterstates, 0 where the game ends
+    over: NDArray[np.bool_]  # [n]
+    inputs: NDArray[np.float32]  # [n, k]
+
+
+def targets(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    over: NDArray[np.bool_],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    gamma: float,
+    td_lambda: float,
+) -> NDArray[np.float32]:
+    """What the values of a rollout's afterstates tend to, float32[steps, n].
+
+    `rewards`, `values` and `over` [steps + 1, n] are those of `Decisions`, one beyond the rollout; `terminated` and
+    `truncated` [steps, n] say which steps ended an episode. The targets of fatal placements mean nothing.
+
+    >>> rewards, values = np.array([[0], [1], [2]], F), np.array([[5], [6], [7]], F)
+    >>> never = np.zeros((3, 1), bool)
+    >>> targets(rewards, values, never, never[1:], never[1:], 0.5, td_lambda=1.0).ravel()
+    array([3.75, 5.5 ], dtype=float32)
+    """
+    found = np.empty_like(values[:-1])
+    following = values[-1]  # the target of the afterstate after
+    for t in reversed(range(len(found))):
+        ahead = np.where(over[t + 1], 0, td_lambda * following + (1 - td_lambda) * values[t + 1])
+        going = np.where(truncated[t], values[t], rewards[t + 1] + gamma * ahead)
+        found[t] = following = np.where(terminated[t], 0, going)
+    return found
+
+
+class Learner:
+    """The games of a run, its network and optimizer; `learn` is one rollout and what it teaches."""
+
+    def __init__(self, config: Any, device: torch.device) -> None:
+        self.hyperparameters = h = Hyperparameters.read(config.hyperparameters)
+        if config.env_kwargs.get("goal") is not None or config.env_kwargs.get("shaping") is not None:
+            raise ValueError(f"env_kwargs are {config.env_kwargs}; afterstate learning takes neither goal nor shaping")
+        self.config, self.device, self.step = config, device, 0
+        self.envs: Any = gym.make_vec(
+            config.env_id,
+            num_envs=h.n_envs,
+            autoreset_mode="SameStep",
+            max_episode_steps=config.max_episode_steps,
+            **config.env_kwargs,
+        )
+        self.observations, _ = self.envs.reset(seed=config.first_seed)
+        self.random = torch.Generator().manual_seed(config.first_seed)
+        sizes = [inputs_of(self.envs.rules), *h.policy_kwargs["net_arch"], 1]
+        layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
+        for layer in layers:
+            for part in layer.parameters():  # as PyTorch does it, but of our own generator
+                torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
+        self.layers = torch.nn.ModuleList(layers).to(device)
+        self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
+        self.optimizer = torch.optim.Adam(self.layers.parameters())
+
+    def warm_start(self) -> None:
+        """If told so, begin with another run's network and optimizer; a ValueError if that learns something else."""
+        if not (folder := self.hyperparameters.warm_start):
+            return
+        there = read_config(folder)
+        theirs, ours = ([c.algorithm, c.env_id, c.env_kwargs] for c in (there, self.config))
+        if there.algorithm == "afterstate":
+            for found, h in ((theirs, Hyperparameters.read(there.hyperparameters)), (ours, self.hyperparameters)):
+                found += [h.reward_scale, dict(h.policy_kwargs)]
+        if theirs != ours:
+            raise ValueError(f"warm_start: the run in {folder} is {theirs}; expected {ours}")
+        _, state, _ = read_checkpoint(folder)
+        self._know(state)
+
+    def values(self, inputs: torch.Tensor) -> torch.Tensor:
+        """V of afterstates float32[m, k], scaled as rewards are: float32[m]."""
+        *hidden, last = self.layers
+        for layer in hidden:
+            inputs = torch.relu(layer(inputs))
+        return last(inputs)[:, 0]
+
+    def decide(self) -> Decisions:
+        """The action of the highest r + γV in each game."""
+        h, table = self.hyperparameters, afterstates(self.observations, self.envs.rules)
+        with torch.no_grad():
+            values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
+        rewards = F(h.reward_scale) * table.rewards
+        rows = best(table, rewards + F(h.gamma) * values)
+        over = table.over[rows]
+        return Decisions(
+            table.actions[rows], rewards[rows], np.where(over, F(0), values[rows]), over, table.inputs[rows]
+        )
+
+    def learn(self) -> dict[str, float]:
+        """Play `n_steps` of each game and learn from them; returns figures to log."""
+        h = self.hyperparameters
+        taken, ends = [self.decide()], []
+        for _ in range(h.n_steps):
+            self.observations, _, *ended, _ = self.envs.step(taken[-1].actions)
+            ends.append(ended)
+            taken.append(self.decide())
+        _, rewards, values, over, inputs = (np.stack(column) for column in zip(*taken, strict=True))
+        terminated, truncated = (np.stack(column) for column in zip(*ends, strict=True))
+        aims = targets(rewards, values, over, terminated, truncated, h.gamma, h.td_lambda)
+        alive = ~over[:-1]
+        loss = self._fit(inputs[:-1][alive], aims[alive])
+        self.step += h.n_envs * h.n_steps
+        return {"loss": loss, "value": float(values.mean())}
+
+    def _fit(self, inputs: NDArray[np.float32], aims: NDArray[np.float32]) -> float:
+        """A few passes over afterstates [m, k] and their targets [m]; returns the mean squared error of the last."""
+        h, rate = self.hyperparameters, schedule("learning_rate", self.hyperparameters.learning_rate)
+        left = 1 - self.step / self.config.timesteps
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate(left) if callable(rate) else rate
+        x, y = torch.from_numpy(inputs).to(self.device), torch.from_numpy(aims).to(self.device)
+        total = 0.0
+        for _ in range(h.n_epochs):
+            total = 0.0
+            for rows in torch.randperm(len(x), generator=self.random).to(self.device).split(h.batch_size):
+                loss = torch.nn.functional.mse_loss(self.values(x[rows]), y[rows])
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                self.averaged.update_parameters(self.layers)
+                total += loss.item() * len(rows)
+        return total / len(x)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The network as `afterstate.player` takes it: in units of the environment's reward."""
+        found = {}
+        for name, part in self.averaged.module.state_dict().items():  # 0.weight, 0.bias, 1.weight …
+            layer, _, kind = name.partition(".")
+            found[kind + layer] = part.cpu().numpy().copy()
+        for name in (f"weight{len(self.layers) - 1}", f"bias{len(self.layers) - 1}"):
+            found[name] /= F(self.hyperparameters.reward_scale)
+        return found
+
+    def network(self) -> dict[str, Any]:
+        """What `afterstate.player` has to know besides."""
+        return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
+
+    def state(self) -> dict[str, Any]:
+        """All that goes on: games, network, optimizer, random generator."""
+        return {
+            "games": self.envs.clone_state(),
+            "layers": self.layers.state_dict(),
+            "averaged": self.averaged.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": self.random.get_state(),
+        }
+
+    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+        """Go back to what `state` returned after `step` steps."""
+        self.envs.restore_state(state["games"])
+        self.step, self.observations = step, self.envs.observations()
+        stuck = np.diff(afterstates(self.observations, self.envs.settings).begins) == 0
+        if stuck.any():
+            raise ValueError(f"game {int(stuck.argmax())} is over; expected games that go on")
+        self.random.set_state(state["random"])
+        self._know(state)
+
+    def _know(self, state: Mapping[str, Any]) -> None:
+        """Take over the network and the optimizer of a state."""
+        self.layers.load_state_dict(state["layers"])
+        self.averaged.load_state_dict(state["averaged"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained."""
+    Learner(config, device_of(device)).warm_start()
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    learner = Learner(run.config, device_of(run.device))
+    train_in_rounds(run, learner, learner.warm_start)

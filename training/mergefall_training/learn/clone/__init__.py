@@ -1,0 +1,1 @@
+"""Cloning: a network that imitates a player's games."""

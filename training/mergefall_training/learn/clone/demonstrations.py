@@ -1,0 +1,149 @@
+"""Demonstrations: a player's games as a Minari dataset, for whatever learns from data.
+
+Datasets lie where Minari looks for them (``MINARI_DATASETS_PATH``, else in the home folder) and are read by
+`minari.load_dataset`. Their ``infos`` hold the action masks; their metadata, beside Minari's own, who played what.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import minari
+import numpy as np
+from mergefall import __version__
+from mergefall.checks import id_of_file, integer
+from mergefall_baselines import Player, make
+from minari.data_collector.episode_buffer import EpisodeBuffer
+from minari.dataset.minari_dataset import parse_dataset_id
+from minari.dataset.minari_storage import MinariStorage
+from minari.namespace import create_namespace, list_local_namespaces
+from minari.storage.datasets_root_dir import get_dataset_path
+
+from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.records import Header
+from mergefall_training.play.replay import Replay, replays
+from mergefall_training.play.workers import Task, task
+
+FORMAT, VERSION = "mergefall demonstrations", 1
+
+
+def demonstrate(
+    player: str | Player,
+    env_id: str,
+    episodes: int,
+    *,
+    dataset: str | None = None,
+    seed: int = SEEDS,
+    env_kwargs: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+    workers: int | None = 1,
+    progress: bool = True,
+) -> str:
+    """Play games and write them as a Minari dataset; returns its name.
+
+    `dataset` is a name as Minari has them, ``mergefall/ENVIRONMENT/PLAYER-v0`` unless told. Episode k is the game from
+    seed + k, ``seed`` being one that evaluations do not use, unless told. The dataset appears when it is whole: a run
+    that is stopped leaves nothing that blocks the name. A name that is taken, or none, is a ValueError.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, MINARI_DATASETS_PATH=tempfile.mkdtemp()):
+    ...     name = demonstrate("2048/greedy", "mergefall/Game2048-v0", 2, progress=False)
+    ...     episode = next(minari.load_dataset(name).iterate_episodes())
+    >>> len(episode.observations) == len(episode.infos["action_mask"]) == len(episode.actions) + 1
+    True
+    """
+    chosen = make(player) if isinstance(player, str) else player
+    job = task(chosen, env_id, env_kwargs, max_episode_steps)
+    seeds = range(integer("seed", seed, 0), seed + integer("episodes", episodes, 1))
+    name = dataset_name(chosen.name, env_id) if dataset is None else dataset
+    target, namespace = _free_path(name), parse_dataset_id(name)[0]
+    header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+    about = json.loads(header.line()) | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
+    about["env_id"] = job.env_id.rpartition(":")[2]  # files name no modules
+    if namespace is not None and namespace not in list_local_namespaces():
+        create_namespace(namespace)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
+    try:
+        part.mkdir()
+        _write(part / "data", name, job, header.title, about, replays(job, seeds, workers, name, progress))
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return name
+
+
+def dataset_name(player: str, env_id: str) -> str:
+    """The name of a player's dataset unless one is told.
+
+    >>> dataset_name("2048/expectimax", "mergefall/Game2048-v0")
+    'mergefall/Game2048/2048-expectimax-v0'
+    """
+    environment = env_id.rpartition("/")[2].rpartition("-v")[0]
+    return f"mergefall/{environment}/{player.strip('/').replace('/', '-')}-v0"
+
+
+def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Replay]]:
+    """(what the metadata says, the games) of a dataset that `demonstrate` wrote; anything else is a ValueError.
+
+    The first holds ``player``, ``options``, ``env_id``, ``env_kwargs``, ``max_episode_steps``, ``seeds``.
+    """
+    path = Path(get_dataset_path(dataset), "data")
+    if not path.exists():
+        raise ValueError(f"there is no dataset {dataset!r}; `mergefall demonstrate` writes one")
+    metadata = MinariStorage.read_raw_metadata(path)
+    about = json.loads(metadata.get("mergefall", "{}"))
+    if (about.get("format"), about.get("version")) != (FORMAT, VERSION):
+        raise ValueError(f"{dataset!r} was not written by `mergefall demonstrate` (format version {VERSION})")
+    id_of_file(about["env_id"])
+    for name in ("observation_space", "action_space"):  # without them Minari makes the environment that the file names
+        if not isinstance(metadata.get(name), str):
+            raise ValueError(f"{dataset!r} has the {name} {metadata.get(name)!r}; expected one that Minari wrote")
+    found = minari.load_dataset(dataset)
+    return about, map(_game, found.iterate_episodes(), range(about["seeds"][0], about["seeds"][1] + 1))
+
+
+def _free_path(name: str) -> Path:
+    """Where a new dataset goes."""
+    try:
+        parse_dataset_id(name)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"dataset {name!r} has no name that Minari takes; expected (FOLDERS/)NAME-v0") from error
+    path = Path(get_dataset_path(name))
+    if path.exists():
+        raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
+    return path
+
+
+def _write(path: Path, name: str, job: Task, title: str, about: Mapping[str, Any], played: Iterator[Replay]) -> None:
+    env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
+    # Not `minari.create_dataset_from_buffers`, which only writes where it reads; its collector needs jax besides.
+    storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)
+    description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
+    metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}
+    storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
+    storage.update_episodes(map(_buffer, played))
+    env.close()
+
+
+def _buffer(game: Replay) -> EpisodeBuffer:
+    return EpisodeBuffer(
+        seed=game.seed,
+        observations=game.observations,
+        actions=game.actions,  # pyright: ignore[reportArgumentType]
+        rewards=game.rewards,  # pyright: ignore[reportArgumentType]
+        terminations=game.terminations,  # pyright: ignore[reportArgumentType]
+        truncations=game.truncations,  # pyright: ignore[reportArgumentType]
+        infos={"action_mask": game.masks},
+    )
+
+
+def _game(episode: Any, seed: int) -> Replay:
+    masks, ends = np.asarray(episode.infos["action_mask"]), (episode.terminations, episode.truncations)
+    return Replay(seed, episode.observations, masks, np.asarray(episode.actions), np.asarray(episode.rewards), *ends)

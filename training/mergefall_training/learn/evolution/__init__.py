@@ -1,0 +1,1 @@
+"""Cross-entropy and CMA-ES for the weights of Tetris controllers."""

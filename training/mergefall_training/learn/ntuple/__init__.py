@@ -1,0 +1,1 @@
+"""n-tuple networks for 2048, learnt by temporal differences."""

@@ -1,0 +1,73 @@
+"""Presets: hyper-parameters worth starting from, by rl_zoo3's names, in a file `preset.yaml` for each learner.
+
+A file maps algorithms to environment ids, and these to hyper-parameters. All algorithms also have `n_timesteps`,
+`env_kwargs` and `max_episode_steps`; `others` holds further presets by name, each with what is different in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+from mergefall.checks import integer
+
+from mergefall_training.learn import folder_of
+from mergefall_training.learn.run import Config
+from mergefall_training.yaml_numbers import load_yaml
+
+EVALUATIONS = 20  # of a run, unless told
+
+
+def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
+    """The preset of an algorithm for an environment, or for another one of the same game; or one of others, by name.
+
+    >>> load_preset("maskable-ppo", "mergefall/Game2048-v0")["env_kwargs"]
+    {'reward': 'log2'}
+    >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
+    120000000
+    """
+    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
+    presets = load_yaml(path.read_text(encoding="utf-8"))[algorithm]
+    game = gym.registry[env_id].entry_point if env_id in gym.registry else None
+    same = [known for known in presets if gym.registry[known].entry_point == game]
+    if env_id not in presets and not same:
+        raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
+    preset = dict(presets[env_id if env_id in presets else same[0]])
+    others = preset.pop("others", {})
+    if name is not None and name not in others:
+        there = ", ".join(others) or "none"
+        raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; beside the usual one there are: {there}")
+    return preset | (others[name] if name is not None else {})
+
+
+def configure(
+    algorithm: str,
+    env_id: str = "mergefall/Game2048-v0",
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+    changed: Mapping[str, Any] | None = None,
+    timesteps: int | None = None,
+    interval: int | None = None,
+    episodes: int = 30,
+    seed: int = 0,
+    preset: str | None = None,
+) -> Config:
+    """A run's configuration: the preset, but for what is told; `changed` are hyper-parameters by their names.
+
+    `preset` names another than the usual one.
+
+    >>> config = configure("maskable-ppo", env_kwargs={"rows": 3}, changed={"gamma": 0.9}, timesteps=1000)
+    >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval
+    (3, 0.9, 50)
+    """
+    given = load_preset(algorithm, env_id, preset) | dict(changed or {})
+    env_kwargs = {**given.pop("env_kwargs", {}), **(env_kwargs or {})}
+    preset_steps, preset_cap = given.pop("n_timesteps"), given.pop("max_episode_steps", None)
+    steps = integer("timesteps", preset_steps if timesteps is None else timesteps, 1)
+    cap = preset_cap if max_episode_steps is None else max_episode_steps
+    interval = max(1, steps // EVALUATIONS) if interval is None else interval
+    return Config(algorithm, env_id, env_kwargs, given, steps, interval, episodes, seed, cap)

@@ -1,0 +1,359 @@
+"""A training run's folder: what was asked for, how it goes, and what it has learnt so far.
+
+    config.json      the algorithm, the environment, hyper-parameters, seed, versions
+    curve.jsonl      a header, then one line for each evaluation
+    best.npz         the model with the highest mean in an evaluation so far (`models.py`)
+    model.npz        the model at the last evaluation
+    checkpoint.npz   all that training needs to go on from the last evaluation
+    tensorboard/     what the algorithm logs
+
+Files are written whole, so that a run may be killed at any point: it goes on from the last checkpoint, and loses what
+came after that. Only one process may train in a folder at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields
+from importlib import metadata
+from pathlib import Path
+from time import perf_counter
+from typing import Any, BinaryIO, Literal
+
+from mergefall import __version__, checks
+from mergefall.checks import choice, id_of_file, integer
+from mergefall_baselines.arrays import read_arrays, write_arrays
+from numpy.typing import NDArray
+
+from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
+from mergefall_training.learn import ALGORITHMS, player_maker, trainer
+from mergefall_training.learn.models import save_model
+from mergefall_training.learn.trees import flatten, unflatten
+from mergefall_training.play.batched import play_together
+from mergefall_training.play.evaluation import SEEDS, Evaluation
+from mergefall_training.play.records import Header
+from mergefall_training.play.workers import all_kwargs, environment, task
+
+VERSION = 1
+CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
+EVALUATION_SEED = 900_000  # episodes that pick the best model; others are evaluated on count from 0
+MOST_SEED = 4000  # NumPy's seeds end at 2³²
+PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is trained, and how: a run under another one is another run.
+
+    ``env_id`` may be ``module:name``, and is kept without the module. The environment's defaults are filled into
+    ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's names. ``timesteps`` is the number of steps of
+    all environments together; every ``interval`` of them ``episodes`` games are played to see how far it is, and a
+    checkpoint is written. ``max_episode_steps`` caps games everywhere.
+    """
+
+    algorithm: str
+    env_id: str
+    env_kwargs: dict[str, Any]
+    hyperparameters: dict[str, Any]
+    timesteps: int
+    interval: int
+    episodes: int = 30
+    seed: int = 0
+    max_episode_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        choice("algorithm", self.algorithm, sorted(ALGORITHMS))
+        integer("timesteps", self.timesteps, 1)
+        integer("interval", self.interval, 1)
+        integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
+        integer("seed", self.seed, 0, MOST_SEED)
+        kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
+        env = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
+        env.close()
+        assert env.spec is not None
+        object.__setattr__(self, "env_id", env.spec.id)  # files name no modules
+        object.__setattr__(self, "env_kwargs", all_kwargs(env, kwargs))
+
+    @property
+    def first_seed(self) -> int:
+        """Where the seeds of the training environments begin: beyond those of evaluations, apart for each run."""
+        return SEEDS * (self.seed + 1)
+
+
+def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment's arguments with the learner's discount in `shaping`; another one there is a ValueError.
+
+    >>> with_gamma({"rows": 3, "shaping": {"potential": "nneonneo"}}, {"gamma": 0.9})
+    {'rows': 3, 'shaping': {'potential': 'nneonneo', 'gamma': 0.9}}
+    """
+    shaping = env_kwargs.get("shaping")
+    if not isinstance(shaping, Mapping):
+        return dict(env_kwargs)
+    gamma = hyperparameters.get("gamma")
+    if gamma is None or shaping.get("gamma", gamma) != gamma:
+        raise ValueError(f"shaping is {dict(shaping)}, but the learner's gamma is {gamma}; expected the same, or none")
+    return {**env_kwargs, "shaping": {**shaping, "gamma": gamma}}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation of a learning curve: after ``step`` steps and ``seconds`` of training and evaluating.
+
+    ``mean`` of ``headline`` over ``episodes`` games has the 95 % interval ``low`` to ``high``; ``capped`` games were
+    cut off. ``tiles`` are the shares of games that reached each tile (2048), ``figures`` what else the algorithm tells.
+    """
+
+    step: int
+    seconds: float
+    episodes: int
+    headline: str
+    mean: float
+    low: float
+    high: float
+    capped: int
+    tiles: dict[str, float]
+    figures: dict[str, float]
+
+
+class Run:
+    """A run folder held by this process; made by `open_run`."""
+
+    def __init__(
+        self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str, progress: bool
+    ) -> None:
+        self.folder, self.config, self.points, self.device = folder, config, points, device
+        self.progress = progress
+        self._curve, self._before, self._begun = curve, 0.0, perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time taken so far, in earlier sessions up to their last checkpoint too."""
+        return self._before + perf_counter() - self._begun
+
+    def due(self, step: int) -> bool:
+        """Whether an evaluation and a checkpoint are due after `step` steps: at 0, and once in every interval.
+
+        Checkpoints keep the answer: right after one, and after going on from it, none is due.
+        """
+        return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
+
+    def evaluate(
+        self,
+        step: int,
+        arrays: Mapping[str, NDArray[Any]],
+        network: Mapping[str, Any],
+        figures: Mapping[str, float] | None = None,
+    ) -> Point:
+        """Keep a model as `model.npz`, play with it, add to the curve; the best one is kept as `best.npz` too.
+
+        `arrays` and `network` (JSON types) are what the algorithm's `player` makes an agent of; `figures` are kept in
+        the curve as they are.
+        """
+        config = self.config
+        spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
+        spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
+        save_model(self.folder / "model.npz", spec, arrays)
+        player = player_maker(config.algorithm)(spec, dict(arrays))
+        unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
+        job = task(player, config.env_id, unshaped, config.max_episode_steps)
+        seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
+        played = play_together(job, seeds) if player.batched else map(job.starter(), seeds)
+        episodes = sorted(played, key=lambda episode: episode.seed)
+        header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+        point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
+        if point.mean > max((before.mean for before in self.points), default=float("-inf")):
+            save_model(self.folder / "best.npz", spec, arrays)
+        self.points.append(point)
+        self._curve.write(json.dumps(asdict(point)).encode() + b"\n")
+        self._curve.flush()
+        return point
+
+    def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> None:
+        """Keep all that training needs to go on from here: a tree as `trees.flatten` takes it."""
+        tree, arrays = flatten(dict(state))
+        spec = {"step": step, "seconds": self.seconds, "state": tree}
+        write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
+
+    def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+        """(step, state) to go on from, None for a run that has none; evaluations after it are taken back."""
+        step, state, seconds = -1, None, 0.0
+        if (self.folder / "checkpoint.npz").exists():
+            step, state, seconds = read_checkpoint(self.folder)
+        self._before, self._begun = seconds, perf_counter()
+        self.points = [point for point in self.points if point.step <= step]
+        lines = (self.folder / "curve.jsonl").read_bytes().split(b"\n")[: 1 + len(self.points)]
+        self._curve.truncate(sum(len(line) + 1 for line in lines))
+        return None if state is None else (step, state)
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """While a learner takes over the checkpoint: whatever does not fit is a ValueError that names the file."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+            told = error if isinstance(error, ValueError) else repr(error)
+            raise ValueError(f"{self.folder / 'checkpoint.npz'} does not fit the run: {told}") from error
+
+
+@contextmanager
+def open_run(
+    folder: str | os.PathLike[str],
+    config: Config,
+    *,
+    resume: bool | Literal["auto"] = False,
+    device: str = "auto",
+    progress: bool = True,
+) -> Iterator[Run]:
+    """Open a run folder, and hold it until the block ends.
+
+    Args:
+        resume: False begins a run, True continues the one in the folder, "auto" continues a run if there is one.
+        device: PyTorch's; "auto" is a GPU if there is one.
+        progress: show a bar.
+
+    Raises ValueError, before anything is written, if the learner refuses the configuration of a new run, if there is a
+    run and `resume` is False, if there is none and `resume` is True, if the run has another configuration (versions
+    aside), or if another process trains in the folder.
+    """
+    folder = Path(folder)
+    if resume not in (False, True, "auto"):
+        raise ValueError(f"resume is {resume!r}; expected True, False or 'auto'")
+    path = folder / "config.json"
+    if path.exists() and not resume:
+        raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
+    if not path.exists():
+        if resume and resume != "auto":
+            raise ValueError(f"{folder} holds no training run: there is no {path}; leave out --resume to begin one")
+        trainer(config.algorithm).check(config, device)
+    asked = asdict(config)
+    try:
+        asked = json.loads(json.dumps(asked, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a run's configuration must be of JSON types, but {error}: {asked}") from error
+    with ExitStack() as held:
+        # Before anything is read: another process may be writing.
+        file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
+        for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
+            torn.unlink()
+        if path.exists():
+            if differing := differences(asdict(read_config(folder)), asked):
+                raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
+        else:
+            about = {"format": CONFIG, "version": VERSION, **asked, "versions": _versions()}
+            write_whole(path, json.dumps(about, indent=2).encode())
+        header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
+        line = json.dumps(header | {"seed": config.seed}).encode()
+        points, whole = _read_curve(folder / "curve.jsonl", line)
+        file.truncate(whole)
+        if not whole:
+            file.write(line + b"\n")
+            file.flush()
+        yield Run(folder, config, file, points, device, progress)
+
+
+def train(
+    folder: str | os.PathLike[str],
+    config: Config,
+    *,
+    resume: bool | Literal["auto"] = False,
+    device: str = "auto",
+    progress: bool = True,
+) -> Run:
+    """Train in a run folder from where it is to the end; the folder is an agent then (`mergefall_baselines.make`).
+
+    The arguments are those of `open_run`.
+    """
+    algorithm = trainer(config.algorithm)  # says what is not installed before there is a folder
+    with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
+        algorithm.train(run)
+        return run
+
+
+def read_config(folder: str | os.PathLike[str]) -> Config:
+    """The configuration of the run in a folder; a ValueError if there is none."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: there is no {path}")
+    with on_line(path, 1):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or (record.pop("format", None), record.pop("version", None)) != (CONFIG, 1):
+            raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
+        record.pop("versions", None)
+        if record.keys() != {field.name for field in fields(Config)}:
+            raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
+        id_of_file(record["env_id"])
+        return Config(**record)
+
+
+def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
+    """(step, state, seconds) of the last checkpoint of the run in a folder: when it was, and what goes on from it."""
+    path = Path(folder) / "checkpoint.npz"
+    spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
+    step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
+    try:
+        return step, unflatten(spec["state"], arrays), seconds
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no state of a learner: {error!r}") from error
+
+
+def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
+    """The evaluations of the run in a folder, in the order of their steps."""
+    path = Path(folder) / "curve.jsonl"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: there is no {path}")
+    return _read_curve(path, b"")[0]
+
+
+def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
+    records, whole = read_lines(path, "evaluations", torn_header)
+    points = []
+    for number, record in enumerate(records, start=1):
+        with on_line(path, number):
+            if number == 1:
+                if (record.get("format"), record.get("version")) != (CURVE, VERSION):
+                    raise ValueError(f"found {record}; expected the header of a {CURVE} of version {VERSION}")
+            elif record.keys() != {field.name for field in fields(Point)}:
+                raise ValueError(f"found the fields {sorted(record)}; expected those of an evaluation")
+            else:
+                points.append(Point(**record))
+    return points, whole
+
+
+def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str, float]) -> Point:
+    summary = evaluation.summary()
+    tiles = {str(tile): rate.value for tile, rate in summary.tiles.items()}
+    mean, (low, high) = summary.mean.value, (summary.mean.low, summary.mean.high)
+    return Point(
+        step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles, figures
+    )
+
+
+def _versions() -> dict[str, str]:
+    """What this run was begun with."""
+    installed = {name: metadata.version(name) for name in PACKAGES if _is_installed(name)}
+    return {"mergefall": __version__, "python": platform.python_version(), **installed}
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
+    """The model file that a path means: itself, or `best` or the `last` one of a run folder."""
+    path = Path(path)
+    if model not in ("best", "last"):
+        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
+    if not path.is_dir():
+        return path
+    file = path / ("best.npz" if model == "best" else "model.npz")
+    if not file.is_file():
+        raise ValueError(f"{path} holds no trained agent: there is no {file}")
+    return file

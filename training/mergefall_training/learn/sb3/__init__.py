@@ -1,0 +1,1 @@
+"""PPO, DQN, MaskablePPO and QR-DQN by Stable-Baselines3."""

@@ -1,0 +1,288 @@
+"""Small networks of our own for Stable-Baselines3: feature extractors for both games, and a policy over afterstates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import torch
+from mergefall.tetris.pieces import PIECE_SETS
+from mergefall.tetris.rules import Rules
+from numpy.typing import NDArray
+from sb3_contrib import QRDQN, MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.qrdqn.policies import QRDQNPolicy
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.dqn.policies import DQNPolicy
+from torch import nn
+
+from mergefall_training.learn.afterstate.inputs import afterstates, inputs_of, moved
+
+
+class RanksConv(BaseFeaturesExtractor):
+    """2048: each cell's rank as one of `rows·cols + 2` planes, then two layers of 2×2 windows.
+
+    Takes float[n, rows, cols] and gives float[n, (rows − 2)·(cols − 2)·channels]; boards of fewer than three rows or
+    columns have windows of one in that direction, in the second layer. A merge is seen by one window, and no window
+    knows where on the board it is until the layer after these.
+    """
+
+    def __init__(self, observation_space: gym.spaces.Box, channels: int = 128) -> None:
+        rows, cols = observation_space.shape
+        self.ranks = int(observation_space.high.max()) + 1
+        self.second = min(2, rows - 1), min(2, cols - 1)
+        super().__init__(observation_space, channels * (rows - self.second[0]) * (cols - self.second[1]))
+        self.near = nn.Linear(4 * self.ranks, channels)
+        self.far = nn.Linear(self.second[0] * self.second[1] * channels, channels)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        planes = nn.functional.one_hot(observations.long(), self.ranks).float()
+        near = self.near(_windows(planes, 2, 2)).relu()
+        return self.far(_windows(near, *self.second)).relu().flatten(1)
+
+
+class RanksAfterstates(BaseFeaturesExtractor):
+    """2048: the board that each move leaves, all four through the same two layers, and what the move scores.
+
+    Takes float[n, rows, cols] and gives float[n, 4 · features_dim + 4]. Each rank is one of `rows·cols + 2` planes; the
+    first layer sees one row or column at a time, the second all of them. The network need not learn how tiles slide and
+    merge, and what it learns of one move's board it knows of the others'. An illegal move leaves the board as it is.
+    """
+
+    def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
+        rows, cols = observation_space.shape
+        super().__init__(observation_space, 4 * features_dim + 4)
+        self.actions, self.width = 4, features_dim + 1
+        self.ranks = int(observation_space.high.max()) + 1
+        self.across = nn.Linear(cols * self.ranks, channels)
+        self.down = nn.Linear(rows * self.ranks, channels)
+        self.last = nn.Linear((rows + cols) * channels, features_dim)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        found = moved(observations.cpu().numpy().astype(np.uint8))
+        boards, gains = (torch.from_numpy(part).to(observations.device) for part in found)
+        planes = nn.functional.one_hot(boards.flatten(0, 1).long(), self.ranks).float()
+        lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
+        seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
+        return torch.cat([seen.view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
+
+    def each(self, latent: torch.Tensor) -> torch.Tensor:
+        """What was given, action by action: float[n, 4, width]; the last one is more than 0 where that is legal."""
+        return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
+
+
+def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
+    """What each window of a size sees: [n, r, c, k] to [n, r − rows + 1, c − cols + 1, rows · cols · k].
+
+    A linear layer of it is a convolution, on a processor quicker than `nn.Conv2d` for images as small as these.
+    """
+    down, across = planes.shape[1] - rows + 1, planes.shape[2] - cols + 1
+    seen = [planes[:, r : r + down, c : c + across] for r in range(rows) for c in range(cols)]
+    return torch.cat(seen, dim=3)
+
+
+class BoardConv(BaseFeaturesExtractor):
+    """Tetris: 3×3 windows over the board, what is in each column, and the pieces, all into one layer.
+
+    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and next one-hot. Gives
+    float[n, features_dim]. The second layer has windows as high as the board: a column's whole contents decide what
+    fits on it.
+    """
+
+    def __init__(self, observation_space: gym.spaces.Dict, channels: int = 32, features_dim: int = 256) -> None:
+        super().__init__(observation_space, features_dim)
+        rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
+        self.windows = nn.Sequential(
+            nn.Conv2d(2, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, (rows, 1)), nn.ReLU()
+        )
+        self.pieces = [name for name in ("piece", "next") if name in observation_space.spaces]
+        known = sum(gym.spaces.flatdim(observation_space[name]) for name in self.pieces)
+        self.last = nn.Sequential(nn.Linear(channels * cols + 3 * cols + known, features_dim), nn.ReLU())
+        # The height of each row, so that heights and holes can be told from a cell alone.
+        self.register_buffer("heights", torch.arange(rows, 0, -1).view(1, rows, 1) / rows, persistent=False)
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        board: torch.Tensor = observations["board"]
+        heights: Any = self.heights
+        tops = (board * heights).amax(dim=1)
+        filled = board.mean(dim=1)
+        steps = nn.functional.pad(tops.diff(dim=1), (0, 1))
+        planes = torch.stack([board, heights.expand_as(board)], dim=1)
+        columns = self.windows(planes).flatten(1)
+        pieces = [observations[name].flatten(1) for name in self.pieces]  # a replay buffer's have one dimension more
+        return self.last(torch.cat([columns, tops, filled, steps, *pieces], dim=1))
+
+
+class BoardAfterstates(BaseFeaturesExtractor):
+    """Tetris: the board that each legal placement leaves, all through the same layers; for `AfterstatesPolicy`.
+
+    Takes the observation as Stable-Baselines3 prepares it and gives float[n, (actions + 1) · features_dim]: for each
+    action what its afterstate is like (`inputs.py`: heights, holes, wells and so on; also what it pays, whether it is
+    fatal, and the pieces that follow) and a 1, zeros where it is illegal; then the highest of each over all actions.
+    `placements` and `overflow` are the environment's, which observations do not show.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Dict,
+        channels: int = 64,
+        features_dim: int = 16,
+        placements: Literal["drop", "slide"] = "drop",
+        overflow: Literal["strict", "clear_first"] = "strict",
+    ) -> None:
+        rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
+        five = observation_space["piece"] == gym.spaces.Discrete(len(PIECE_SETS["five"].names))
+        self.rules = Rules(cols, rows, "five" if five else "tetromino", placements=placements, overflow=overflow)
+        self.actions, self.width = self.rules.n_actions, features_dim
+        super().__init__(observation_space, (self.actions + 1) * features_dim)
+        self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
+        self.layers = nn.Sequential(
+            nn.Linear(inputs_of(self.rules) + 2 + self.following, channels),
+            nn.ReLU(),
+            nn.Linear(channels, features_dim - 1),
+            nn.ReLU(),
+        )
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        board, actions = observations["board"], self.actions
+        n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
+        seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
+        table = afterstates(seen, self.rules)
+        games = np.repeat(np.arange(n), np.diff(table.begins))
+        columns = [table.inputs, table.rewards[:, None], table.over[:, None].astype(np.float32)]
+        rows = torch.from_numpy(np.concatenate(columns, axis=1)).to(board.device)
+        if self.following:
+            following = observations["next"].reshape(n, -1)[torch.from_numpy(games).to(board.device)]
+            rows = torch.cat([rows, following], dim=1)
+        found = nn.functional.pad(self.layers(rows), (0, 1), value=1.0)
+        places = torch.from_numpy(games * actions + table.actions).to(board.device)
+        each = found.new_zeros(n * actions, found.shape[1]).index_copy(0, places, found).view(n, actions, -1)
+        return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
+
+    def each(self, latent: torch.Tensor) -> torch.Tensor:
+        """What was given, action by action: float[n, actions, width]; the last one is 1 where that is legal, else 0."""
+        return latent[:, : -self.width].unflatten(1, (self.actions, self.width))
+
+
+class EachAction(nn.Module):
+    """One linear map, the same for each action, of what an extractor says of it: [n, …] to [n, outputs · actions].
+
+    For Q-values an illegal action is worth 1 less than the worst legal one: it changes nothing, and would else promise
+    even on a lost board what boards are worth on average.
+    """
+
+    def __init__(self, extractor: Any, outputs: int = 1, q_values: bool = False) -> None:
+        super().__init__()
+        self.each, self.q_values = extractor.each, q_values
+        self.linear = nn.Linear(extractor.width, outputs)
+
+    def forward(self, latent: torch.Tensor) -> torch.Tensor:
+        each = self.each(latent)
+        found = self.linear(each)
+        if self.q_values:
+            legal = each[:, :, -1:] > 0
+            worst = found.masked_fill(~legal, torch.inf).amin(dim=1, keepdim=True).nan_to_num(posinf=0.0)
+            found = torch.where(legal, found, worst.detach() - 1)
+        return found.transpose(1, 2).flatten(1)
+
+
+def _extractor_of(network: Any, width: int) -> Any:
+    """The extractor of a policy or network with a head of our own; a ValueError where that does not fit."""
+    extractor = network.features_extractor
+    if not hasattr(extractor, "each"):
+        known = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
+        raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {known}")
+    if extractor.actions != network.action_space.n:
+        found = extractor.rules.placements
+        raise ValueError(f"placements is {found!r} in features_extractor_kwargs; the environment's are others")
+    if width != extractor.features_dim:
+        raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
+    return extractor
+
+
+def _width(head: nn.Sequential) -> int:
+    """How many features a head of one layer takes; 0 if it has more layers."""
+    first = head[0]
+    return first.in_features if len(head) == 1 and isinstance(first, nn.Linear) else 0
+
+
+class _ActorCritic:
+    """A policy whose action network is `EachAction`."""
+
+    def _build(self: Any, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)  # pyright: ignore[reportAttributeAccessIssue]
+        self.action_net = EachAction(_extractor_of(self, self.mlp_extractor.latent_dim_pi))
+        self.action_net.apply(partial(self.init_weights, gain=0.01))
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+class AfterstatesPolicy(_ActorCritic, ActorCriticPolicy):
+    """For PPO."""
+
+
+class MaskableAfterstatesPolicy(_ActorCritic, MaskableActorCriticPolicy):
+    """For MaskablePPO."""
+
+
+class AfterstatesDQNPolicy(DQNPolicy):
+    """For DQN."""
+
+    def make_q_net(self) -> Any:
+        network = super().make_q_net()
+        extractor = _extractor_of(network, _width(network.q_net))
+        network.q_net = nn.Sequential(EachAction(extractor, q_values=True)).to(self.device)
+        return network
+
+
+class AfterstatesQRDQNPolicy(QRDQNPolicy):
+    """For QR-DQN."""
+
+    def make_quantile_net(self) -> Any:
+        network = super().make_quantile_net()
+        extractor = _extractor_of(network, _width(network.quantile_net))
+        network.quantile_net = nn.Sequential(EachAction(extractor, network.n_quantiles, q_values=True)).to(self.device)
+        return network
+
+
+def policies_of(algorithm: Any) -> dict[str, type]:
+    """The policies of a class of Stable-Baselines3 by their names, ours among them."""
+    return algorithm.policy_aliases | {"AfterstatesPolicy": _AFTERSTATES[algorithm]}
+
+
+def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
+    """A policy's parameters, each by one name, however many parts share it; those of target networks are left out."""
+    named = policy.named_parameters()
+    return {name: parameter.detach().cpu().numpy().copy() for name, parameter in named if "_target." not in name}
+
+
+def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Give a policy the parameters that `parameters_of` returned, its target networks too; a ValueError if none fit."""
+    shapes = {name: array.shape for name, array in parameters_of(policy).items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    if found != shapes:
+        differences = sorted(f"{name} {shape}" for name, shape in found.items() ^ shapes.items())
+        raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(differences)}")
+    with torch.no_grad():
+        for name, parameter in policy.named_parameters():
+            array = arrays[name.replace("_target.", ".")]
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+
+_AFTERSTATES: dict[Any, type] = {
+    PPO: AfterstatesPolicy,
+    MaskablePPO: MaskableAfterstatesPolicy,
+    DQN: AfterstatesDQNPolicy,
+    QRDQN: AfterstatesQRDQNPolicy,
+}
+EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    "ranks-conv": RanksConv,
+    "ranks-afterstates": RanksAfterstates,
+    "board-conv": BoardConv,
+    "board-afterstates": BoardAfterstates,
+}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}

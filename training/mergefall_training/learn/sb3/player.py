@@ -1,0 +1,75 @@
+"""The policies of Stable-Baselines3 and sb3-contrib as players."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sb3_contrib import QRDQN, MaskablePPO
+from stable_baselines3 import DQN, PPO
+
+from mergefall_training.learn.agents import Agent
+from mergefall_training.learn.sb3.networks import (
+    ACTIVATIONS,
+    EXTRACTORS,
+    BoardAfterstates,
+    policies_of,
+    set_parameters,
+)
+from mergefall_training.play.workers import environment
+
+CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
+
+
+def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent:
+    """The policy of a model as a player."""
+    return PolicyAgent(spec, arrays)
+
+
+class PolicyAgent(Agent):
+    """The policy of a Stable-Baselines3 algorithm; preferences are Q-values, or the logarithms of probabilities."""
+
+    def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().__init__(spec)
+        network = spec["network"]
+        env = environment(spec["env_id"], spec["env_kwargs"])
+        kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
+        self.policy = kind(
+            env.observation_space,
+            env.action_space,
+            lambda _: 0.0,
+            **policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
+        )
+        env.close()
+        set_parameters(self.policy, arrays)
+        self.policy.set_training_mode(False)
+
+    def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:
+        tensors, _ = self.policy.obs_to_tensor(observation)
+        with torch.no_grad():
+            if hasattr(self.policy, "quantile_net"):
+                found = self.policy.quantile_net(tensors).mean(dim=1)
+            elif hasattr(self.policy, "q_net"):
+                found = self.policy.q_net(tensors)
+            else:
+                found = self.policy.get_distribution(tensors).distribution.logits
+        return found.numpy()
+
+
+def policy_kwargs(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """`policy_kwargs` with classes in place of their names, and the rules that the network needs to know."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"policy_kwargs is {given!r}; expected a mapping")
+    found = dict(given)
+    for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
+        if key in found:
+            if found[key] not in table:
+                raise ValueError(f"policy_kwargs: {key} is {found[key]!r}; expected one of {', '.join(table)}")
+            found[key] = table[found[key]]
+    if found.get("features_extractor_class") is BoardAfterstates:
+        rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
+        found["features_extractor_kwargs"] = rules | dict(found.get("features_extractor_kwargs", {}))
+    return found

@@ -1,0 +1,288 @@
+"""PPO and DQN of Stable-Baselines3, MaskablePPO and QR-DQN of sb3-contrib, on the native batched environments.
+
+Hyper-parameters bear rl_zoo3's names: those of the algorithm's class, and `policy`, `n_envs`, `normalize`. Rates may be
+text, ``lin_0.001`` for one that falls to 0. ``normalize: true`` divides rewards by a running deviation of the return;
+observations are ranks and cells and stay. In `policy_kwargs`, extractors and activations go by name (`networks.py`).
+`env_wrapper` is what training environments are wrapped in (`env_wrappers.py`), `warm_start` the model to begin with: a
+run's folder or a model file, of the same network, as cloning leaves one.
+
+Without masks an illegal action changes nothing and pays nothing; the trained player chooses among legal ones always.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from mergefall.checks import integer, number
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
+
+from mergefall_training.learn.device import device_of
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.run import Config, Run, model_file
+from mergefall_training.learn.sb3.networks import parameters_of, policies_of, set_parameters
+from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
+from mergefall_training.learn.sb3.vec_env import make_vec_env
+from mergefall_training.learn.schedule import schedule
+from mergefall_training.learn.showing import training_progress
+
+OURS = ("policy", "n_envs", "normalize", "env_wrapper", "warm_start")
+NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
+NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
+NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
+LEAST = {"gradient_steps": -1, "learning_starts": 0}  # of integers; that of others is 1
+SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
+RATES = ("learning_rate", "clip_range", "clip_range_vf")
+COUNTERS = (
+    "num_timesteps",
+    "_n_updates",
+    "_episode_num",
+    "_current_progress_remaining",
+    "_n_calls",
+    "exploration_rate",
+)
+
+
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained."""
+    model, envs = build(config, device)
+    with made_of(config):
+        model.predict(envs.top.reset(), deterministic=True)
+    if config.hyperparameters.get("warm_start"):
+        warm_start(model, config)
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    model, envs = build(run.config, run.device)
+    checkpoint = run.load_checkpoint()
+    if checkpoint is not None:
+        with run.fitting():
+            envs.restore(checkpoint[1]["envs"])
+            restore(model, checkpoint[1]["model"])
+    elif run.config.hyperparameters.get("warm_start"):
+        warm_start(model, run.config)
+    model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
+    with training_progress(run) as show:
+        keeper = _Keeper(run, envs, show)
+        if model.num_timesteps < run.config.timesteps:
+            left = run.config.timesteps - model.num_timesteps
+            model.learn(left, keeper, reset_num_timesteps=checkpoint is None)
+        if not run.points or run.points[-1].step < model.num_timesteps:
+            keeper.keep(model)
+
+
+# -- what is trained --------------------------------------------------------------------------------------------------
+
+
+def build(config: Config, device: str) -> tuple[Any, Envs]:
+    """(the algorithm on fresh environments, these environments); what makes no sense is a ValueError."""
+    given = dict(config.hyperparameters)
+    policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
+    wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
+    kind = CLASSES[config.algorithm]
+    _check(config.algorithm, policy, n_envs, normalize, given)
+    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
+    arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
+    if "policy_kwargs" in given:
+        arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"], config.env_kwargs)
+    torch_device = device_of(device)
+    with made_of(config):
+        model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
+    return model, envs
+
+
+@contextmanager
+def made_of(config: Config) -> Iterator[None]:
+    """In this block PyTorch's and Stable-Baselines3's errors are ValueErrors that name the hyper-parameters."""
+    try:
+        yield
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
+
+
+def warm_start(model: Any, config: Config) -> None:
+    """Begin with the parameters of a model of the same game and network; any other is a ValueError."""
+    path = config.hyperparameters["warm_start"]
+    found = load_model(model_file(path))
+    network = {name: config.hyperparameters.get(name) or {} for name in ("policy", "policy_kwargs")}
+    asked = {"env_id": config.env_id, **network}
+    theirs = {"env_id": found.spec["env_id"], **{name: found.spec["network"].get(name) or {} for name in network}}
+    for name in asked:
+        if theirs[name] != asked[name]:
+            raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
+    try:
+        set_parameters(model.policy, found.arrays)
+    except ValueError as error:
+        raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
+
+
+def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(CLASSES[algorithm]).parameters
+    known = set(parameters) - set(NOT_TO_SET)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
+    policies = policies_of(CLASSES[algorithm])
+    if policy not in policies:
+        raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
+    integer("n_envs", n_envs, 1)
+    if not isinstance(normalize, bool):
+        raise ValueError(f"normalize is {normalize!r}; expected true or false: rewards are normalised, or nothing is")
+    for name, value in given.items():
+        default = parameters[name].default
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}; expected true or false")
+        elif isinstance(default, int):
+            integer(name, value, LEAST.get(name, 1))
+        elif name in SHARES:
+            number(name, value, 0, 1)
+        elif name in RATES:
+            if value is not None or default is not None:
+                schedule(name, value)
+        elif isinstance(default, float) or (name == "target_kl" and value is not None):
+            number(name, value)
+    if algorithm in ("ppo", "maskable-ppo"):
+        size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
+        if size % batch:
+            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, which is {batch}")
+
+
+class Envs:
+    """The training environments of a run, with what is wrapped around them: `top` is what the algorithm steps."""
+
+    def __init__(self, config: Any, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
+        native = make_vec_env(
+            config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps, wrapper
+        )
+        self.games: Any = native.envs
+        self.monitor = VecMonitor(native, info_keywords=("score",))
+        self.normalize = VecNormalize(self.monitor, norm_obs=False, gamma=gamma) if normalize else None
+        self.top: VecEnv = self.normalize or self.monitor
+
+    def state(self) -> dict[str, Any]:
+        """All that the environments and their wrappers hold."""
+        state = {"games": self.games.clone_state()}
+        state |= {"episodes": [self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count]}
+        if self.normalize:
+            statistics = self.normalize.ret_rms
+            state["returns"] = [self.normalize.returns, statistics.mean, statistics.var, statistics.count]
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `state` returned."""
+        self.games.restore_state(state["games"])
+        self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count = state["episodes"]
+        if self.normalize:
+            statistics = self.normalize.ret_rms
+            self.normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]
+
+
+# -- what goes on -----------------------------------------------------------------------------------------------------
+
+
+class _Keeper(BaseCallback):
+    """Evaluates and writes checkpoints where they are due: between an update and the next rollout."""
+
+    def __init__(self, run: Run, envs: Envs, show: Callable[[int], None]) -> None:
+        super().__init__()
+        self.run, self.envs, self.show = run, envs, show
+
+    def _on_rollout_start(self) -> None:
+        if self.run.due(self.model.num_timesteps):
+            self.keep(self.model)
+
+    def _on_step(self) -> bool:
+        self.show(self.model.num_timesteps)
+        return True
+
+    def keep(self, model: Any) -> None:
+        """Evaluate, and write a checkpoint."""
+        step = model.num_timesteps
+        point = self.run.evaluate(step, *agent_of(model, self.run.config.hyperparameters))
+        model.logger.record(f"eval/mean_{point.headline}", point.mean)
+        model.logger.dump(step)
+        self.run.save_checkpoint(step, {"model": state(model), "envs": self.envs.state()})
+        self.show(step)
+
+
+def state(model: Any) -> dict[str, Any]:
+    """All that an algorithm holds but its environments: parameters, optimizer, counters, buffers, random generators."""
+    found: dict[str, Any] = {
+        "policy": model.policy.state_dict(),
+        "optimizer": model.policy.optimizer.state_dict(),
+        "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+        "last": [model._last_obs, model._last_original_obs, model._last_episode_starts],
+        "episodes": list(model.ep_info_buffer or ()),
+        "random": {
+            "python": random.getstate(),
+            "numpy": np.random.get_state(),  # noqa: NPY002 (Stable-Baselines3 draws from it)
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "actions": model.action_space.np_random.bit_generator.state,
+        },
+    }
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is not None:
+        filled = buffer.buffer_size if buffer.full else buffer.pos
+        arrays = {name: _each(part, lambda array: array[:filled]) for name, part in _arrays_of(buffer).items()}
+        found["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
+    return found
+
+
+def restore(model: Any, found: Mapping[str, Any]) -> None:
+    """Put an algorithm made of the same configuration into the state that `state` returned."""
+    model.policy.load_state_dict(found["policy"])
+    model.policy.optimizer.load_state_dict(found["optimizer"])
+    for name, value in found["counters"].items():
+        setattr(model, name, value)
+    model._last_obs, model._last_original_obs, model._last_episode_starts = found["last"]
+    model.ep_info_buffer, model.ep_success_buffer = deque(found["episodes"], model._stats_window_size), deque()
+    if "replay" in found:
+        buffer, kept = model.replay_buffer, found["replay"]
+        buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
+        for name, part in _arrays_of(buffer).items():
+            for key, array in _items(part):
+                stored = kept["arrays"][name] if key is None else kept["arrays"][name][key]
+                array[: len(stored)] = stored
+    generators = found["random"]
+    random.setstate(generators["python"])
+    # NumPy believes the place in its words, and reads wherever that is.
+    integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)
+    np.random.set_state(generators["numpy"])  # noqa: NPY002
+    torch.set_rng_state(generators["torch"])
+    if generators["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(generators["cuda"])
+    model.action_space.np_random.bit_generator.state = generators["actions"]
+
+
+def _arrays_of(buffer: Any) -> dict[str, Any]:
+    names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+    return {name: getattr(buffer, name) for name in names}
+
+
+def _items(part: Any) -> list[tuple[str | None, NDArray[Any]]]:
+    return list(part.items()) if isinstance(part, dict) else [(None, part)]
+
+
+def _each(part: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
+    return {name: change(array) for name, array in part.items()} if isinstance(part, dict) else change(part)
+
+
+# -- what comes of it -------------------------------------------------------------------------------------------------
+
+
+def agent_of(model: Any, hyperparameters: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """(arrays, network) of an algorithm, as `player` takes them."""
+    network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
+    return parameters_of(model.policy), network

@@ -1,0 +1,1 @@
+"""TD(λ) on afterstates of Tetris."""

@@ -1,0 +1,1 @@
+"""Whole games: played, recorded, replayed, watched, and what they show."""

@@ -1,0 +1,240 @@
+"""Evaluation: play many whole games in parallel, record each finished game, and summarise them.
+
+Episode k of an evaluation is the episode from ``reset(seed=seed + k)``, whichever process plays it and in whatever
+order. So the number of workers does not matter, and a resumed run gives the same episodes as an unbroken one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+from mergefall.checks import integer
+from mergefall.games import Game
+from mergefall.threads import cores
+from mergefall_baselines import Player, make
+from mergefall_baselines.player import Predictor
+from numpy.typing import NDArray
+
+from mergefall_training.play.batched import play_together
+from mergefall_training.play.records import Episode, Game2048Episode, Header, RecordFile
+from mergefall_training.play.statistics import (
+    Interval,
+    bootstrap,
+    exponential_mean,
+    exponential_ratio,
+    interquartile_mean,
+    ratio,
+    wilson,
+)
+from mergefall_training.play.workers import Task, check_executor, play_all, task
+from mergefall_training.progress import progress_bar
+
+SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evaluated on its training games.
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures of an evaluation, with 95 % intervals.
+
+    - `headline`: name of the figure that the game is judged by: score for 2048, lines for Tetris.
+    - `capped`, `deaths`: number of games that a cap ended, and of the others.
+    - `mean`, `median`, `iqm`: of the headline figure, with bootstrap intervals. For Tetris with capped games `mean` is
+      `exponential_mean`, `median` and `iqm` are None.
+    - `tiles`: for 2048, from tile 8 to the largest -> share of games that reached it, with Wilson's interval.
+    - `moves_per_game`, `ms_per_move`: a move is a piece in Tetris.
+    """
+
+    headline: str
+    episodes: int
+    first_seed: int
+    last_seed: int
+    deaths: int
+    capped: int
+    mean: Interval
+    median: Interval | None
+    iqm: Interval | None
+    tiles: dict[int, Interval]
+    moves_per_game: float
+    ms_per_move: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Finished episodes of one player in one environment.
+
+    - `header`: player, options, environment, cap and version.
+    - `episodes`: sorted by seed.
+    """
+
+    header: Header
+    episodes: list[Episode]
+
+    @property
+    def game(self) -> Game:
+        """The game that was played."""
+        return self.episodes[0].game
+
+    @property
+    def results(self) -> NDArray[np.int64]:
+        """The headline figure of each game: int64[episodes]."""
+        return np.array([episode.result for episode in self.episodes], dtype=np.int64)
+
+    @property
+    def deaths(self) -> int:
+        """The number of games that ended by themselves."""
+        return sum(episode.terminated for episode in self.episodes)
+
+    @property
+    def censored(self) -> bool:
+        """Whether a cap ended some games of a memoryless game; the mean is then `exponential_mean`."""
+        return self.game.memoryless and self.deaths < len(self.episodes)
+
+    @property
+    def scores(self) -> NDArray[np.int64]:
+        """Final scores: int64[episodes]."""
+        return np.array([episode.score for episode in self.episodes], dtype=np.int64)
+
+    @property
+    def max_tiles(self) -> NDArray[np.int64]:
+        """Largest tile of each game: int64[episodes]; empty for Tetris."""
+        return np.array([e.max_tile for e in self.episodes if isinstance(e, Game2048Episode)], dtype=np.int64)
+
+    def tile_rate(self, tile: int) -> Interval:
+        """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
+        return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
+
+    def mean(self) -> Interval:
+        """The mean result with its 95 % interval: bootstrapped, or `exponential_mean` if games are censored."""
+        if self.censored:
+            return exponential_mean(int(self.results.sum()), self.deaths)
+        return bootstrap(np.mean, self.results)
+
+    def ratio(self, other: Evaluation) -> Interval:
+        """The mean result divided by that of another player, with a 95 % interval; results must not be negative."""
+        if self.censored or other.censored:
+            return exponential_ratio(int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)
+        return ratio(self.results, other.results)
+
+    def summary(self) -> Summary:
+        """The figures that tables and plots show."""
+        seconds, actions = sum(e.seconds for e in self.episodes), sum(e.length for e in self.episodes)
+        largest = int(self.max_tiles.max(initial=0))
+        return Summary(
+            headline=self.game.headline,
+            episodes=len(self.episodes),
+            first_seed=self.episodes[0].seed,
+            last_seed=self.episodes[-1].seed,
+            deaths=self.deaths,
+            capped=len(self.episodes) - self.deaths,
+            mean=self.mean(),
+            median=None if self.censored else bootstrap(np.median, self.results),
+            iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
+            tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
+            moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
+            ms_per_move=1000 * seconds / actions,
+        )
+
+
+def evaluate(
+    player: str | Predictor,
+    env_id: str,
+    episodes: int,
+    seed: int = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    max_episode_steps: int | None = None,
+    executor: str | ProcessPoolExecutor = "processes",
+    progress: bool = True,
+) -> Evaluation:
+    """Play games from the seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
+
+    Args:
+        player: a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``.
+        env_id, env_kwargs: the environment, as for ``gymnasium.make``.
+        episodes: number of games.
+        seed: seed of the first game.
+        workers: processes that play side by side; 1: this process; default: one per core. Networks
+            (`Player.batched`) play all games side by side in this process instead. Their number may change the last
+            digits of a network's output, and so a move that is nearly a tie.
+        out: JSON-lines file to which each finished episode is appended. The same call plays the missing episodes.
+        max_episode_steps: cap on the length of games; default: none.
+        executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.
+        progress: whether to show a progress bar.
+
+    Raises ValueError for bad arguments, and if `out` holds another run, is damaged, or another run is writing to it.
+
+    Example:
+        >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
+        2
+    """
+    if isinstance(player, str):
+        player = make(player)
+    episodes = integer("episodes", episodes, 1, SEEDS)
+    seed = integer("seed", seed, 0, SEEDS - episodes)
+    workers = cores() if workers is None else integer("workers", workers, 1)
+    check_executor(executor)
+    job = task(player, env_id, env_kwargs, max_episode_steps)
+    header = _header(player, job)
+    wanted = range(seed, seed + episodes)
+    with _recording(out, header) as records:
+        done = {s: e for s, e in records.episodes.items() if s in wanted} if records else {}
+        missing = [s for s in wanted if s not in done]
+        together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
+        finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
+        try:
+            with closing(finished), _progress(header.title, done, episodes, progress) as show:
+                for episode in finished:
+                    if records:
+                        records.append(episode)
+                    done[episode.seed] = episode
+                    show(episode)
+        except KeyboardInterrupt as interrupt:
+            if records:
+                kept = sum(s in wanted for s in records.episodes)
+                interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
+            raise
+    return Evaluation(header, [done[s] for s in wanted])
+
+
+def _header(player: Predictor, job: Task) -> Header:
+    name = getattr(player, "name", Player.name)
+    options = dict(getattr(player, "options", {}))
+    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+
+
+def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:
+    if out is None:
+        return nullcontext()
+    if header.player == Player.name:
+        # Without a name, a resumed run could mix two models of one class.
+        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
+    return RecordFile(out, header)
+
+
+@contextmanager
+def _progress(
+    title: str, done: Mapping[int, Episode], total: int, enabled: bool
+) -> Iterator[Callable[[Episode], None]]:
+    """A progress bar with the mean result so far; yields a function that takes each finished episode."""
+    results, count = sum(episode.result for episode in done.values()), len(done)
+
+    def note() -> str:
+        return f"mean {results / count:,.0f}" if count else ""
+
+    with progress_bar(title, total, completed=count, note=note(), enabled=enabled) as show:
+
+        def take(episode: Episode) -> None:
+            nonlocal results, count
+            results, count = results + episode.result, count + 1
+            show(count, note())
+
+        yield take

@@ -1,0 +1,221 @@
+"""Records of finished episodes: a JSON-lines file that survives being killed.
+
+The first line is a header with player and environment; each finished episode appends one line. A last line without
+a newline was torn by a kill; a resumed run cuts it off. Any other damage is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+from mergefall.checks import id_of_file
+from mergefall.games import GAMES, Game
+
+from mergefall_training.files import differences, on_line, open_alone, read_lines
+
+FORMAT = "mergefall episodes"
+VERSION = 1
+
+
+OTHER = Game(  # any other environment whose `info` has a score
+    name="other",
+    homes={},
+    rules=(),
+    shown=(),
+    spaces=(),
+    size=("rows", "cols"),
+    figures=("score",),
+    headline="score",
+    turn="move",
+    turns="length",
+    memoryless=False,
+    start=(),
+)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One finished episode.
+
+    - `seed`: the episode is the one from ``reset(seed=seed)``.
+    - `score`: final score, whatever the reward was.
+    - `length`: number of actions, illegal ones included.
+    - `terminated`: whether the game ended by itself; False where a cap ended it.
+    - `seconds`: wall time.
+    """
+
+    game: ClassVar[Game] = OTHER
+
+    seed: int
+    score: int
+    length: int
+    terminated: bool
+    seconds: float
+
+    @property
+    def result(self) -> int:
+        """The headline figure of the game."""
+        return getattr(self, self.game.headline)
+
+    @property
+    def turns(self) -> int:
+        """The number of moves, or of pieces."""
+        return getattr(self, self.game.turns)
+
+
+@dataclass(frozen=True)
+class Game2048Episode(Episode):
+    """One finished game of 2048; `max_tile` is the value of the largest tile on the last board."""
+
+    game: ClassVar[Game] = GAMES["2048"]
+
+    max_tile: int
+
+
+@dataclass(frozen=True)
+class TetrisEpisode(Episode):
+    """One finished game of Tetris: `lines` cleared and `pieces` placed."""
+
+    game: ClassVar[Game] = GAMES["tetris"]
+
+    lines: int
+    pieces: int
+
+
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, Episode)
+
+
+def episode_from(record: Mapping[str, object]) -> Episode:
+    """The episode that a record describes; the record's fields tell which game it is.
+
+    Raises ValueError for fields that no kind of episode has.
+
+    >>> episode_from({"seed": 0, "score": 12, "length": 9, "terminated": True, "seconds": 0.1, "max_tile": 8}).max_tile
+    8
+    """
+    given = {name: type(value).__name__ for name, value in record.items()}
+    for kind in _KINDS:
+        if given == {field.name: field.type for field in fields(kind)}:
+            return kind(**cast(Any, record))
+    expected = "; or ".join(str({field.name: field.type for field in fields(kind)}) for kind in _KINDS)
+    raise ValueError(f"no episode has the fields {given}; expected {expected}")
+
+
+@dataclass(frozen=True)
+class Header:
+    """Player, environment and version of a run; episodes belong to one run only if all of these are equal."""
+
+    player: str
+    options: dict[str, Any]
+    env_id: str
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+    package: str
+
+    @property
+    def title(self) -> str:
+        """The player and its options in one line, as the command line spells them."""
+        return " ".join([self.player, *(f"{name}={value}" for name, value in self.options.items())])
+
+    def line(self) -> str:
+        """The header as the first line of a file. Raises ValueError for options that are no JSON types."""
+        try:
+            return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
+
+
+def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
+    """The header and the episodes of a file, sorted by seed; a torn last line is left out.
+
+    Raises ValueError if there is no such file, if it is damaged, or if its environment's id names a module to import.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
+    header, episodes, _ = _parse(Path(path))
+    if header is None:
+        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
+    with on_line(Path(path), 1):
+        id_of_file(header.env_id)
+    return header, sorted(episodes.values(), key=lambda episode: episode.seed)
+
+
+class RecordFile:
+    """A file of episodes that is open for appending; `episodes` maps seeds to the episodes it holds.
+
+    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version), for a damaged one, and for
+    one that another run has open.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
+        self.path = Path(path)
+        line = header.line()
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self.path, "episodes"))
+            found, self.episodes, whole = _parse(self.path, torn_header=line.encode())
+            if found is not None:
+                _check_same_run(self.path, found, line)
+            self._file.truncate(whole)
+            if found is None:
+                self._write(line)
+            until_read.pop_all()  # the file stays open
+
+    def append(self, episode: Episode) -> None:
+        """Write a finished episode to the file and flush it."""
+        self._write(json.dumps(asdict(episode)))
+        self.episodes[episode.seed] = episode
+
+    def _write(self, line: str) -> None:
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[int, Episode], int]:
+    """The header (None without a complete line), the episodes by seed, and the bytes that complete lines take."""
+    records, whole = read_lines(path, "episodes", torn_header)
+    header: Header | None = None
+    episodes: dict[int, Episode] = {}
+    for number, record in enumerate(records, start=1):
+        with on_line(path, number):
+            if header is None:
+                header = _header_from(record)
+                continue
+            episode = episode_from(record)
+            if episode.seed in episodes:
+                raise ValueError(f"seed {episode.seed} is there twice")
+            episodes[episode.seed] = episode
+    return header, episodes, whole
+
+
+def _header_from(record: dict[str, Any]) -> Header:
+    form, version = record.pop("format", None), record.pop("version", None)
+    if form != FORMAT:
+        raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
+    if version != VERSION:
+        raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
+    expected = {field.name for field in fields(Header)}
+    if record.keys() != expected:
+        raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
+    options = record["options"]
+    if isinstance(options, dict) and "evaluation" in options:  # what Tetris players called their heuristic before
+        record["options"] = {{"evaluation": "heuristic"}.get(name, name): value for name, value in options.items()}
+    return Header(**record)
+
+
+def _check_same_run(path: Path, found: Header, line: str) -> None:
+    # Compared as JSON reads it back, where a tuple has become a list.
+    asked = _header_from(json.loads(line))
+    if differing := differences(asdict(found), asdict(asked)):
+        raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")

@@ -1,0 +1,242 @@
+"""Play episodes side by side: in this process, over worker processes, or on a Ray cluster.
+
+An episode is a function of a task and a seed. This module maps that function over seeds.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter, sleep
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.error import DependencyNotInstalled
+from gymnasium.error import Error as GymnasiumError
+from mergefall.checks import integer
+from mergefall_baselines import Player, Trajectory, play_in_env
+from mergefall_baselines.player import Predictor
+from mergefall_baselines.registry import factory_of
+
+from mergefall_training.play.records import Episode, episode_from
+
+
+@dataclass(frozen=True)
+class Task:
+    """A player in an environment: enough to play the episode of any seed."""
+
+    player: Predictor
+    env_id: str
+    env_kwargs: dict[str, Any]
+    max_episode_steps: int | None
+
+    def starter(self) -> Callable[[int], Episode]:
+        """The task as a function of the seed, compiled, so that no episode's `seconds` includes compiling."""
+
+        def play(seed: int, cap: int | None = self.max_episode_steps) -> Episode:
+            start = perf_counter()
+            trajectory = self.trajectory(seed, cap)
+            seconds = perf_counter() - start
+            length, terminated = len(trajectory), bool(trajectory.terminated)
+            figures = {name: int(value) for name, value in trajectory.figures.items()}
+            return episode_from(dict(seed=seed, length=length, terminated=terminated, seconds=seconds, **figures))
+
+        play(0, cap=1)
+        return play
+
+    def trajectory(self, seed: int, cap: int | None) -> Trajectory:
+        """The episode from ``reset(seed=seed)``, truncated after `cap` actions."""
+        if isinstance(self.player, Player):
+            return self.player.play(self.env_id, seed, self.env_kwargs, cap)
+        return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap)
+
+    def pack(self) -> bytes:
+        """The task as bytes for another process; one that cannot travel is a ValueError."""
+        if isinstance(self.player, Player):
+            try:
+                factory_of(self.player.name)
+            except ValueError as error:
+                name = self.player.name
+                raise ValueError(f"{name!r} is not registered; other processes make players by their names") from error
+        try:
+            return pickle.dumps(self)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(f"{self.player!r} cannot be sent to other processes; workers=1 plays here") from error
+
+
+@lru_cache(maxsize=1)
+def _unpack_task(packed: bytes) -> Task:
+    return pickle.loads(packed)
+
+
+@lru_cache(maxsize=1)
+def _unpack(packed: bytes) -> Callable[[int], Episode]:
+    return _unpack_task(packed).starter()
+
+
+def _play(packed: bytes, seed: int) -> Episode:
+    return _unpack(packed)(seed)
+
+
+def _trajectory(packed: bytes, seed: int) -> Trajectory:
+    task = _unpack_task(packed)
+    return task.trajectory(seed, task.max_episode_steps)
+
+
+def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
+    """A task whose parts fit together, with the environment's defaults filled in.
+
+    Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player.
+    """
+    kwargs = dict(env_kwargs or {})
+    if max_episode_steps is not None:
+        max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
+    env = environment(env_id, kwargs, max_episode_steps=max_episode_steps)
+    env.close()
+    spec = env.spec
+    assert spec is not None
+    # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
+    known = spec.id if spec.namespace == "mergefall" else env_id
+    kwargs = all_kwargs(env, kwargs)
+    if isinstance(player, Player):
+        player = player.with_rules(kwargs)
+    return Task(player, known, kwargs, spec.max_episode_steps)
+
+
+def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.Env[Any, Any]:
+    """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
+    try:
+        json.dumps(kwargs)
+        return gym.make(env_id, **options, **kwargs)
+    except DependencyNotInstalled:
+        raise
+    except (GymnasiumError, ImportError, TypeError) as error:
+        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
+
+
+def all_kwargs(env: gym.Env[Any, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of an environment that was made with `kwargs`: with the id's own and the defaults."""
+    parameters = inspect.signature(type(env.unwrapped)).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    assert env.spec is not None
+    return defaults | env.spec.kwargs | dict(kwargs)
+
+
+def check_executor(executor: object) -> None:
+    """Raises ValueError for an executor that `play_all` does not know."""
+    if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
+        raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a `process_pool`")
+
+
+def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
+    """Play the task's episodes from `seeds`; yields each as it ends, in any order."""
+    if not seeds:
+        return
+    # Also before workers play: errors show at once, and the workers find compiled kernels on disk.
+    play = task.starter()
+    if executor == "ray":
+        yield from _on_ray(task.pack(), seeds)
+    elif isinstance(executor, ProcessPoolExecutor):
+        yield from _on_processes(task.pack(), seeds, executor)
+    elif min(workers, len(seeds)) == 1:
+        yield from map(play, seeds)
+    else:
+        with process_pool(min(workers, len(seeds))) as pool:
+            yield from _on_processes(task.pack(), seeds, pool)
+
+
+def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Trajectory]:
+    """The trajectories of the task's episodes from `seeds`, in that order."""
+    if min(workers, len(seeds)) <= 1:
+        for seed in seeds:
+            yield task.trajectory(seed, task.max_episode_steps)
+        return
+    task.trajectory(0, 1)  # compiles the kernels, so that workers find them on disk
+    with process_pool(min(workers, len(seeds))) as pool:
+        yield from _on_processes(task.pack(), seeds, pool, _trajectory, in_order=True)
+
+
+@contextmanager
+def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
+    """A pool of worker processes. Ctrl-C stops them without tracebacks, and they end when this process dies.
+
+    The processes are spawned, because a forked child would inherit locks held by threads that it does not have.
+    """
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held_back() -> Generator[None]:
+    """Delays Ctrl-C inside the block, and in processes started inside it until they can end without a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    # A killed parent cannot stop its workers; they would wait for work forever.
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _on_processes(
+    packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor, function: Any = _play, in_order: bool = False
+) -> Generator[Any]:
+    with _interrupts_held_back():
+        futures = [pool.submit(function, packed, seed) for seed in seeds]
+    try:
+        for future in futures if in_order else as_completed(futures):
+            yield future.result()
+    except BrokenProcessPool as error:
+        sleep(0.5)  # Ctrl-C kills workers too, and its signal may reach this thread a moment later
+        error.add_note(
+            "In a script, call this under `if __name__ == '__main__':`, because worker processes import the script."
+        )
+        raise
+
+
+def _on_ray(packed: bytes, seeds: Sequence[int]) -> Generator[Episode]:
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise DependencyNotInstalled("executor='ray' needs Ray: pip install 'mergefall[ray]'") from error
+    if not ray.is_initialized():
+        ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
+    play, shared = ray.remote(_play), ray.put(packed)
+    pending = [play.remote(shared, seed) for seed in seeds]
+    try:
+        while pending:
+            done, pending = ray.wait(pending)
+            yield from ray.get(done)
+    finally:
+        for reference in pending:
+            ray.cancel(reference)

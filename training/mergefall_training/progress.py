@@ -1,0 +1,32 @@
+"""The console and the progress bar: output for people during long work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+WIDTH = 140
+
+
+def console(stderr: bool = False) -> Console:
+    """The console on standard output or error; `WIDTH` columns wide for a file or a pipe."""
+    terminal = Console(stderr=stderr)
+    return terminal if terminal.is_terminal else Console(stderr=stderr, width=WIDTH)
+
+
+@contextmanager
+def progress_bar(
+    title: str, total: int, *, completed: int = 0, note: str = "", enabled: bool = True
+) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on standard error.
+
+    Yields ``show(completed, note)``: how much of `total` is done, and a text beside the bar, such as the mean so far.
+    """
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
+    columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), disable=not enabled) as bar:
+        row = bar.add_task(title, total=total, completed=completed, note=note)
+        yield lambda completed, note: bar.update(row, completed=completed, note=note)

@@ -1,0 +1,1 @@
+"""Better weights and better hyper-parameters, found by search."""

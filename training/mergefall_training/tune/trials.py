@@ -1,0 +1,113 @@
+"""The trials of a search for something better: a record that goes on where it was stopped, and a progress bar.
+
+A search is deterministic: what it tries next follows from its settings and the trials before. So a search that is
+begun again asks for the same trials, takes those on file from there, and goes on by itself with the first one that is
+not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Self, TypeVar
+
+from mergefall_training.files import differences, on_line, open_alone, read_lines
+from mergefall_training.progress import progress_bar
+
+T = TypeVar("T")  # a trial: a dataclass of JSON types
+
+
+class TrialFile(Generic[T]):
+    """The trials of a search, in order: those on file are taken from there, the others are made and appended.
+
+    ``kind`` is the dataclass of a trial, which raises a ValueError for fields that make no sense. A file with another
+    header or with damage is a ValueError; without a path nothing is kept.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], kind: type[T]) -> None:
+        self.passed: list[T] = []
+        self._known: list[T] = []
+        self._kind: Any = kind
+        self._path = Path(path) if path is not None else None
+        self._file: BinaryIO | None = None
+        if self._path is None:
+            return
+        try:
+            line = json.dumps(header, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self._path, "trials"))
+            lines, whole = read_lines(self._path, "trials", line.encode())
+            for number, record in enumerate(lines, start=1):
+                with on_line(self._path, number):
+                    if number == 1:
+                        _check_header(record, json.loads(line))
+                    else:
+                        self._known.append(self._trial_from(record))
+            self._file.truncate(whole)
+            if not lines:
+                self._append(line)
+            until_read.pop_all()  # it stays open
+
+    def next(self, make: Callable[..., T], **asked: Any) -> T:
+        """The next trial, which is ``make(**asked)``: made now, or on file with these very fields."""
+        number = len(self.passed)
+        if number < len(self._known):
+            trial = self._known[number]
+            found = {name: getattr(trial, name) for name in asked}
+            if found != asked:
+                raise ValueError(
+                    f"{self._path}, line {number + 2}: the search tries {asked} here, the file has {found}"
+                )
+        else:
+            trial = make(**asked)
+            if self._path:
+                self._append(json.dumps(asdict(trial)))  # pyright: ignore[reportArgumentType]
+        self.passed.append(trial)
+        return trial
+
+    def _trial_from(self, record: Mapping[str, Any]) -> T:
+        expected = {field.name for field in fields(self._kind)}
+        if record.keys() != expected:
+            raise ValueError(f"a trial has the fields {sorted(expected)}; found {record}")
+        return self._kind(**record)
+
+    def _append(self, line: str) -> None:
+        assert self._file is not None
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._file:
+            self._file.close()
+        if isinstance(error, KeyboardInterrupt) and self._path:
+            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
+
+
+def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for name in ("format", "version"):
+        if found.get(name) != asked[name]:
+            raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
+    if differing := differences(found, asked):
+        raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
+
+
+@contextmanager
+def trial_progress(title: str, total: int, enabled: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar with the best value so far; yields a function that takes each trial's value."""
+    values: list[float] = []
+    with progress_bar(title, total, enabled=enabled) as show:
+
+        def take(value: float) -> None:
+            values.append(value)
+            show(len(values), f"best {max(values):,.0f}")
+
+        yield take

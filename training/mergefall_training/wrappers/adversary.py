@@ -1,0 +1,117 @@
+"""The adversary: a searcher draws the new tiles or pieces, so that chance turns against the agent.
+
+After a move the adversary lists what the game could draw (in 2048 both tiles in every empty cell, in Tetris every piece
+that can come), values the best answer to each, and picks the draw that leaves the player least. With `2048/minimax`
+this is the minimizer of the minimax document. It sets the game's random stream so that the next draw is the one
+wanted. The game itself stays the plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import VectorEnv
+from mergefall.chance import STREAM, coins, forced
+from mergefall.checks import number
+from mergefall.games import concatenate
+from mergefall_baselines import Player
+from numpy.typing import NDArray
+
+from mergefall_training.wrappers.searcher import Spec, VectorWrapper, searcher
+
+
+def adversary(env: Any, player: Spec, rate: float = 1.0) -> Any:
+    """Let a player draw new tiles or pieces against the agent, each with probability `rate`, otherwise chance.
+
+    Of all possible draws after a move the adversary picks the one that makes the player's highest value lowest; ties go
+    to the first (2048: cells from the top left, 2 before 4; Tetris: the lowest piece id). So ``2048/minimax`` places
+    tiles like the minimizer of its own search; ``tetris/greedy`` picks the piece whose best placement is worst. In
+    Tetris the drawn piece is the last one shown, so with a preview the player must look that far
+    (``tetris/two-tetrad``). The start of an episode is left to chance, and a bag deals only what it still holds.
+
+    The environment's random stream decides whether the adversary draws, so a seed fixes everything: rate 0 gives the
+    plain environment, draw by draw, and game i of a batch plays like a single one.
+
+    Raises ValueError for a rate outside 0 … 1, for a player of other rules or one that remembers, and for environments
+    that are not mergefall's.
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = adversary(gym.make("mergefall/Game2048-v0"), {"name": "2048/minimax", "depth": 1})
+    >>> _ = env.reset(options={"board": "8 4 8 4/4 16 4 8/2 4 8 4/4 4 16 32"})
+    >>> board, _, terminated, _, _ = env.step(1)
+    >>> board[3].tolist(), terminated  # chance would most likely have drawn a 2, which merges with the one above
+    ([2, 3, 4, 5], True)
+    """
+    rate = number("rate", rate, 0, 1)
+    chosen, batched = searcher(env, player), isinstance(env.unwrapped, VectorEnv)
+    if not hasattr(env.unwrapped, "afterstates"):
+        raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
+    return (_VectorAdversary if batched else _Adversary)(env, chosen, rate)
+
+
+def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Random streams uint64[n] that make the games draw next what leaves `player` least.
+
+    `states` uint64[n, words] are the games before moves that leave the afterstates `boards` uint8[n, rows, cols].
+    """
+    found = [rules.chance_outcomes(board, state) for board, state in zip(boards, states, strict=True)]
+    values = player.values(concatenate([outcomes.observations for outcomes in found])).max(axis=1)
+    first, streams = 0, states[:, STREAM].copy()
+    for i, outcomes in enumerate(found):
+        worst = int(values[first : first + len(outcomes.upper)].argmin())
+        streams[i] = forced(streams[i], outcomes.upper[worst], outcomes.lower[worst])
+        first += len(outcomes.upper)
+    return streams
+
+
+class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
+    """The adversary in a single environment."""
+
+    def __init__(self, env: Any, player: Player, rate: float) -> None:
+        super().__init__(env)
+        self._player, self._rate = player, rate
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        game: Any = self.unwrapped
+        states = game.clone_state()[None]
+        if coins(states[:, STREAM])[0] < self._rate and self.action_space.contains(action):
+            boards, _, legal = game.afterstates()
+            if legal[action]:
+                states[:, STREAM] = turned(self._player, game.rules, states, boards[action][None])
+                game.restore_state(states[0])
+        return self.env.step(action)
+
+
+class _VectorAdversary(VectorWrapper):
+    """The adversary in each game of a native batched environment."""
+
+    def __init__(self, env: Any, player: Player, rate: float) -> None:
+        super().__init__(env)
+        self._player, self._rate, self._started = player, rate, False
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._started = True
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        if self._started and self.action_space.contains(np.asarray(actions)):
+            self._turn(np.asarray(actions))
+        return self.env.step(actions)
+
+    def restore_state(self, state: Any) -> None:
+        self._started = True
+        self.env.restore_state(state)
+
+    def _turn(self, actions: NDArray[np.int64]) -> None:
+        game: Any = self.unwrapped
+        states, games = game.clone_state(), np.arange(self.num_envs)
+        chosen = coins(states[:, STREAM]) < self._rate
+        if chosen.any():
+            boards, _, legal = game.afterstates()
+            which = np.flatnonzero(chosen & legal[games, actions] & ~game.beginning())
+            if which.size:
+                after = boards[which, actions[which]]
+                states[which, STREAM] = turned(self._player, game.rules, states[which], after)
+                game.restore_state(states)

@@ -1,0 +1,43 @@
+"""The wrappers of a run's training environments, from its hyper-parameter ``env_wrapper`` (rl_zoo3's key).
+
+    env_wrapper:
+      - regret: {player: {name: 2048/expectimax, depth: 2}}
+      - adversary: {player: 2048/minimax, rate: 0.1}
+      - starts: {path: starts.npz, ordinary: 0.5}
+
+The first wrapper is the innermost. Evaluations use the plain environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mergefall_training.wrappers.adversary import adversary
+from mergefall_training.wrappers.regret import regret
+from mergefall_training.wrappers.starts import with_starts
+
+WRAPPERS: dict[str, Callable[..., Any]] = {"regret": regret, "adversary": adversary, "starts": with_starts}
+
+
+def wrapped(env: Any, specs: Any) -> Any:
+    """A single or batched environment in the wrappers that `specs` lists; None: no wrapper.
+
+    Raises ValueError for an unknown wrapper or bad arguments.
+
+    >>> import gymnasium as gym, mergefall
+    >>> envs = wrapped(gym.make_vec("mergefall/Tetris-v0", num_envs=2), [{"adversary": {"player": "tetris/bcts"}}])
+    >>> envs.num_envs
+    2
+    """
+    for spec in specs if isinstance(specs, list | tuple) else [] if specs is None else [specs]:
+        name, kwargs = next(iter(spec.items())) if isinstance(spec, Mapping) and len(spec) == 1 else (spec, {})
+        if not isinstance(name, str) or name not in WRAPPERS or not isinstance(kwargs, Mapping):
+            raise ValueError(
+                f"env_wrapper is {spec!r}; expected {{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
+            )
+        try:
+            env = WRAPPERS[name](env, **kwargs)
+        except TypeError as error:
+            raise ValueError(f"env_wrapper {name!r} does not take {dict(kwargs)}: {error}") from error
+    return env
