@@ -1,4 +1,4 @@
-# The two commands of the README are `make compare` and `make test`; both set everything up in .venv first.
+# Every target sets everything up in .venv first. tests/README.md describes the targets.
 
 PYTHON ?= python3
 VENV := .venv

@@ -1,27 +1,97 @@
-"""The README's examples run as they stand."""
+"""The READMEs hold: their code runs and prints what they say, their commands exist, their links lead somewhere."""
 
 import re
+from functools import cache
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
-TEXT = README.read_text(encoding="utf-8")
-CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+import pytest
+from mergefall_training.compare import load_suite
+
+from . import commands
+from .figures import TABLES, records, table
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "envs/README.md", "baselines/README.md", "training/README.md", "training/RESULTS.md"]
+PAGES += ["tests/README.md", "tests/benchmarks/README.md"]
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 
 
-def test_the_examples_run(capsys):
-    of_2048, of_tetris, of_shaping = CODE.findall(TEXT)
-    exec(compile(of_2048, str(README), "exec"), {})
-    score, largest = map(int, capsys.readouterr().out.splitlines()[0].split())
-    assert score > 0
-    assert largest >= 8
-    exec(compile(of_tetris, str(README), "exec"), {})
-    assert "'f8'" in capsys.readouterr().out.splitlines()[0]
-    exec(compile(of_shaping, str(README), "exec"), {})
-    paid, score = capsys.readouterr().out.split()
-    assert float(paid) != 0
-    assert int(score) >= 0
+@cache
+def text(page):
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
-def test_its_links_lead_somewhere():
-    for target in re.findall(r"\]\((?!http)([^)]+)\)", CODE.sub("", TEXT)):
-        assert (README.parent / target).is_file(), target
+def blocks(language):
+    """(page, number, code, what it prints) of each fenced block in a language."""
+    cases = []
+    for page in PAGES:
+        found = [match.groups() for match in FENCED.finditer(text(page)) if match[1] == language]
+        for number, (_, code, output) in enumerate(found, start=1):
+            cases.append(pytest.param(page, number, code, output, id=f"{page}-{number}"))
+    return cases
+
+
+def shell_lines(page):
+    """The lines of a page's shell blocks, continuation lines joined."""
+    prose = FENCED.sub("", text(page))
+    return [line.strip() for block in INDENTED.findall(prose) for line in block.replace("\\\n", " ").splitlines()]
+
+
+@pytest.mark.parametrize(("page", "number", "code", "output"), blocks("python"))
+def test_code_runs_and_prints_what_the_page_says(page, number, code, output, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / f"{page.replace('/', '_').replace('.md', '')}_{number}.py"
+    file.write_text(code, encoding="utf-8")  # compiled code is kept under the file's content
+    exec(compile(code, str(file), "exec"), {"__name__": "__main__"})
+    if output is not None:
+        assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == output.splitlines()
+
+
+@pytest.mark.parametrize(("page", "number", "code", "output"), blocks("yaml"))
+def test_suites_of_the_pages_are_suites(page, number, code, output, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(code, encoding="utf-8")
+    assert load_suite(file).contests
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shell_lines_exist(page):
+    for line in shell_lines(page):
+        commands.check(line)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"`[^`]*`", "", FENCED.sub("", text(page)))
+    for target, _, anchor in re.findall(r"\]\((?!http)([^)#]*)(#([^)]+))?\)", prose):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), f"{page}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {slug(heading) for heading in headings}, f"{page}: {target}#{anchor}"
+
+
+def slug(heading):
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_first_page_is_short():
+    assert len(text("README.md").splitlines()) <= 180
+    assert len(FENCED.search(text("README.md"))[2].splitlines()) <= 30
+
+
+def test_what_it_is_good_for_is_in_the_figures():
+    known = "".join(table(name, records()) for name in TABLES)
+    (claims,) = re.findall(r"## What it is good for\n(.*?)## ", text("README.md"), re.DOTALL)
+    claimed = re.findall(r"(?<!- )\*\*([\d.,]+\w*×?)\*\*", claims)
+    assert len(claimed) == 4
+    assert all(figure in known for figure in claimed)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_in_the_prose_exist(page):
+    words = re.findall(r"`(mergefall [a-z]+)", text(page))
+    known = {type_.__name__.lower() for type_ in commands.COMMANDS}
+    assert {word.split()[1] for word in words} <= known, words

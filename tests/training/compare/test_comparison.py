@@ -192,7 +192,7 @@ def test_agents_are_trained_in_a_folder_only(tmp_path):
 def test_defaults_of_a_suite(tmp_path):
     suite = load_suite(write_suite(tmp_path))
     assert suite.name == "pair"
-    small, capped = suite.games
+    small, capped = suite.contests
     assert [(e.label, e.file_name, e.episodes) for e in small.players] == [
         ("random", "random", 12),
         ("greedy (reward)", "greedy_reward", 8),
@@ -204,7 +204,7 @@ def test_defaults_of_a_suite(tmp_path):
 def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
     new = f"2048/expectimax, options: {{cutoff: {cutoff}}},"
     suite = load_suite(write_suite(tmp_path, "2048/greedy,", new))
-    assert suite.games[0].players[1].options == {"cutoff": 0.0001}
+    assert suite.contests[0].players[1].options == {"cutoff": 0.0001}
 
 
 @pytest.mark.parametrize(
@@ -250,4 +250,4 @@ def test_an_unknown_suite_is_told_the_known_ones():
 def test_the_suites_that_come_with_the_package_are_sound(name):
     suite = load_suite(name)
     assert suite.description
-    assert sum(entry.episodes for game in suite.games for entry in game.players) > 0
+    assert sum(entry.episodes for game in suite.contests for entry in game.players) > 0

@@ -383,7 +383,7 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
     """Observations may show them, though no game does."""
     envs, observations = played(TETRIS, SMALL | {"reward": "score"}, 0)
     observations["board"][:, 4:] = 1
-    table = afterstates(observations, envs.unwrapped.settings)
+    table = afterstates(observations, envs.unwrapped.rules)
     assert set(table.rewards.tolist()) == {1240.0}
 
 

@@ -272,6 +272,8 @@ def test_a_model_that_does_not_fit_is_refused():
     for network, arrays in (
         (spec["network"], {}),
         (spec["network"], {"weights": np.zeros(9)}),
+        (spec["network"], {"weights": learner.arrays()["weights"].astype(np.float32)}),
+        (spec["network"], learner.arrays() | {"more": np.zeros(9)}),
         ({**spec["network"], "names": ["holes"]}, learner.arrays()),
     ):
         with pytest.raises(ValueError, match="a model's weights are"):

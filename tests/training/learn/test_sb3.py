@@ -328,6 +328,15 @@ def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
         np.random.set_state(before)  # noqa: NPY002
 
 
+def test_parameters_of_another_dtype_are_refused(tmp_path):
+    with open_run(tmp_path, config(), progress=False) as run:
+        policy = sb3.build(run)[0].policy
+    arrays = sb3.parameters_of(policy)
+    sb3.set_parameters(policy, arrays)
+    with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):
+        sb3.set_parameters(policy, {name: array.astype(np.float64) for name, array in arrays.items()})
+
+
 def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
     out = tmp_path / "run"
     command = ["train", "ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]

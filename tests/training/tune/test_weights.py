@@ -201,7 +201,7 @@ def found_by(record):
 def test_the_suite_of_prairie_fire_plays_what_its_records_found(name, label):
     header, weights = found_by(f"prairie-fire-{name}")
     found = heuristic(with_weights(header["options"]["heuristic"], weights))
-    entries = [entry for entry in load_suite("prairie-fire").games[0].players if entry.label.startswith(label)]
+    entries = [entry for entry in load_suite("prairie-fire").contests[0].players if entry.label.startswith(label)]
     assert [entry.options["depth"] for entry in entries] == [2, 3]
     for entry in entries:
         assert heuristic(entry.options["heuristic"]).weight_vector().tolist() == found.weight_vector().tolist()

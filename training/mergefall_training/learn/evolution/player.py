@@ -91,12 +91,11 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: i
     they were learnt for; `depth` tells another. What does not fit is a ValueError.
     """
     network = spec["network"]
-    known, weights = (
-        heuristic_of(network.get("heuristic", network.get("evaluation"))),
-        arrays.get("weights", np.empty(0)),
-    )
-    if network.get("names") != names_of(known) or weights.shape != (len(names_of(known)),):
-        found = f"{weights.shape} for {network.get('names')}"
-        raise ValueError(f"a model's weights are {found}; expected one for each of {names_of(known)}")
+    known = heuristic_of(network.get("heuristic", network.get("evaluation")))
+    weights = arrays.get("weights", np.empty(0))
+    expected = {"weights": (np.float64, (len(names_of(known)),))}
+    if network.get("names") != names_of(known) or expected != {n: (a.dtype, a.shape) for n, a in arrays.items()}:
+        found = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
+        raise ValueError(f"a model's weights are {found}; expected one float64 for each of {names_of(known)}")
     known, ahead = weighted(known, weights), network.get("depth", 1) if depth is None else depth
     return EvolvedGreedy(spec, known) if ahead == 1 else EvolvedSearch(spec, known, ahead, lost=LOST)

@@ -66,7 +66,7 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
         raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
     touched = touched_entries(state["touched"], network.weights.size)
     adjusted = np.zeros(network.weights.size, dtype=np.float32)
-    adjusted[touched] = typed("coherence", state["coherence"], np.float32, np.count_nonzero(touched), 2)[:, 1]
+    adjusted[touched] = typed("coherence", state["coherence"], np.float32, int(np.count_nonzero(touched)), 2)[:, 1]
     if entries < np.count_nonzero(adjusted):
         least = np.partition(adjusted, -entries)[-entries]
         network.weights[adjusted < least] = 0

@@ -262,10 +262,10 @@ def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
 
 def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Give a policy the parameters that `parameters_of` returned, its target networks too; a ValueError if none fit."""
-    shapes = {name: array.shape for name, array in parameters_of(policy).items()}
-    found = {name: array.shape for name, array in arrays.items()}
-    if found != shapes:
-        differences = sorted(f"{name} {shape}" for name, shape in found.items() ^ shapes.items())
+    ours = {name: f"{array.dtype}{list(array.shape)}" for name, array in parameters_of(policy).items()}
+    found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+    if found != ours:
+        differences = sorted(f"{name} {kind}" for name, kind in found.items() ^ ours.items())
         raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(differences)}")
     with torch.no_grad():
         for name, parameter in policy.named_parameters():

@@ -1,0 +1,85 @@
+"""Checks a shell command of a text without running it: its program, player, options and suite exist."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+import shlex
+from contextlib import ExitStack, redirect_stderr
+from dataclasses import is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mergefall_baselines.registry import factory_of
+from mergefall_training import cli
+from mergefall_training.compare import load_suite
+from mergefall_training.learn.presets import configure
+
+ROOT = Path(__file__).parents[1]
+TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+COMMANDS = [found for found in vars(cli).values() if is_dataclass(found) and hasattr(found, "run")]
+OTHERS = ("cd", "export", "git", "pip", "ray", "tensorboard")  # programs that are taken as they are
+
+
+def check(line: str) -> None:
+    """Raise ValueError for a line of commands, joined by `&&`, of which one could not run.
+
+    >>> check("mergefall evaluate 2048/random --episodes 3 && make test")
+    >>> check("mergefall evaluate 2048/expectimax --option deepness=3")
+    Traceback (most recent call last):
+    ValueError: 2048/expectimax has no option 'deepness'
+    """
+    for command in line.split(" && "):
+        check_one(command)
+
+
+@cache
+def check_one(command: str) -> None:
+    """Raise ValueError for a command that could not run."""
+    program, *arguments = shlex.split(command, comments=True)
+    if program == "mergefall":
+        check_mergefall(arguments)
+    elif program == "make":
+        if wrong := set(arguments) - set(TARGETS):
+            raise ValueError(f"the Makefile has no target {wrong.pop()!r}")
+    elif program == "python":
+        if arguments[0] != "-m" and not (ROOT / arguments[0]).is_file():
+            raise ValueError(f"there is no file {arguments[0]!r}")
+    elif program not in OTHERS:
+        raise ValueError(f"unknown program {program!r}")
+
+
+def check_mergefall(arguments: list[str]) -> None:
+    """Parse a command line as `mergefall` does, and check the names that parsing lets through."""
+    parsed, complaint = [], io.StringIO()
+    with ExitStack() as patches:
+        for kind in COMMANDS:
+            patches.enter_context(mock.patch.object(kind, "run", lambda command: parsed.append(command)))
+        patches.enter_context(redirect_stderr(complaint))
+        try:
+            cli.main(arguments)
+        except SystemExit as error:
+            raise ValueError(f"mergefall {shlex.join(arguments)}: {complaint.getvalue()}") from error
+    command = parsed[-1]
+    command = getattr(command, "search", command)  # `mergefall tune` has two subcommands
+    fields = vars(command)
+    if hasattr(command, "suite"):
+        load_suite(command.suite)
+    elif hasattr(command, "player") and command.player.partition("/")[0] in ("2048", "tetris", "quintris"):
+        check_player(command.player, cli.parse_options(fields.get("option", [])))
+    elif isinstance(command, cli.Train):
+        kwargs, changed = cli.parse_options(command.env_option), cli.parse_options(command.set)
+        configure(
+            command.algorithm, command.env or cli.GAME2048, env_kwargs=kwargs, changed=changed, preset=command.preset
+        )
+
+
+def check_player(name: str, options: dict[str, Any]) -> None:
+    """Check that there is a player of a name, and that it has these options."""
+    known = inspect.signature(factory_of(name)).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option in options.keys() - known.keys():
+            raise ValueError(f"{name} has no option {option!r}")

@@ -1,0 +1,71 @@
+"""The figures of the results pages: complete records, commands that exist, and tables that agree with them."""
+
+import datetime
+
+import pytest
+
+from . import commands
+from .figures import PAGES, TABLES, records, rendered
+
+RECORDS = records()
+REQUIRED = {
+    "figure": (
+        "label player options env env_kwargs episodes seed figure mean unit command date",
+        "cap training_seed low high error interval decimals rates ms moves_per_second published note short again "
+        "training size optimum ratio less runs games matched pieces deaths open",
+    ),
+    "exact": ("label player options env env_kwargs figure mean command date", ""),
+    "speed": ("label ours command date", "beside ratio full_run"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
+def test_tables_agree_with_the_records(page):
+    text = page.read_text(encoding="utf-8")
+    assert rendered(text, RECORDS) == text, "python tests/figures.py --write"
+
+
+def test_every_record_is_shown_somewhere():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert {record["question"] for record in RECORDS} <= set(TABLES)
+    assert all(f"<!-- figures: {name} -->" in text for name in TABLES)
+
+
+def test_ids_are_unique():
+    ids = [record["id"] for record in RECORDS]
+    assert len(set(ids)) == len(ids)
+
+
+def test_records_have_their_fields():
+    for record in RECORDS:
+        required, optional = (set(names.split()) for names in REQUIRED[record.get("kind", "figure")])
+        assert required <= record.keys(), record
+        assert record.keys() - required - optional <= {"kind", "id", "question", "options", "env_kwargs"}, record
+        assert datetime.date.fromisoformat(record["date"])
+
+
+def test_values_lie_within_their_intervals():
+    for record in RECORDS:
+        if "low" in record:
+            assert record["low"] <= record["mean"] <= record["high"], record
+        for percent, *ends in record.get("rates", {}).values():
+            assert 0 <= percent <= 100, record
+            assert not ends or ends[0] <= percent <= ends[1], record
+
+
+def test_what_was_not_recorded_has_a_note():
+    for record in RECORDS:
+        if "kind" not in record:
+            assert record["mean"] is not None or record.get("rates") or record.get("matched"), record
+            assert None not in (record["episodes"], record["seed"]) or "note" in record, record
+
+
+def test_players_of_records_exist():
+    for record in RECORDS:
+        if record.get("player", "runs").partition("/")[0] not in ("runs", "results"):
+            commands.check_player(record["player"], record["options"])
+
+
+def test_commands_exist():
+    for command in {command for record in RECORDS for command in (record["command"], record.get("again", "make test"))}:
+        commands.check(command)
