@@ -1,4 +1,4 @@
-"""2048 as an exact, fast Gymnasium environment. Importing this package registers it."""
+"""2048 and Tetris as exact, fast Gymnasium environments. Importing this package registers them."""
 
 __version__ = "0.1.0"
 

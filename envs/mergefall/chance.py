@@ -1,4 +1,4 @@
-"""Chance as something to look at: what a game may draw next, and random streams that draw a given outcome."""
+"""The chance outcomes of a game, and random streams that draw a given outcome."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 from mergefall.words import next_bits, stream_before
 
 U = np.uint64
-STREAM = 0  # the word of a state that is the random stream, in every game
+STREAM = 0  # the word of a state that holds the random stream, in both games
 HALF = 1 << 32
-_COIN = U(0xD1B54A32D192ED03)  # tells the coin from the draw that the same stream makes next
+_COIN = U(0xD1B54A32D192ED03)  # makes a coin independent of the game's next draw from the same stream
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What chance may do after one move.
+    """The chance outcomes after one move.
 
-    ``observations`` are what the player would see then, a batch. A draw's upper half below ``upper[k + 1]`` and from
-    ``upper[k]`` on means outcome k, if its lower half lies in ``lower``, int64[outcomes, 2] each.
+    - `observations`: a batch; row k is what the player sees after outcome k.
+    - `upper`, `lower: int64[outcomes, 2]`: outcome k is drawn if the upper half of the game's next 64 random bits is in
+      `upper[k, 0]` … `upper[k, 1] - 1`, and the lower half in `lower[k, 0]` … `lower[k, 1] - 1`.
     """
 
     observations: Any
@@ -29,19 +30,26 @@ class Outcomes:
     lower: NDArray[np.int64]
 
 
-def shares(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where `words.below` steps from one part of 0 … steps[-1] to the next, as [parts, 2] of a draw's upper half."""
+def bounds(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The upper halves for which `words.below(bits, steps[-1])` is in `steps[k]` … `steps[k + 1] - 1`, int64[parts, 2].
+
+    >>> (bounds(np.array([0, 1, 4])) / HALF).tolist()
+    [[0.0, 0.25], [0.25, 1.0]]
+    """
     edges = -(-steps * HALF // steps[-1])
     return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def coins(streams: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """A number from 0 to 1 for each game, which its random stream fixes, and which leaves the stream where it is."""
+    """A number in [0, 1) for each game, float64[n], which its random stream determines; no stream advances."""
     return (next_bits.py_func(streams ^ _COIN)[1] >> U(11)) / 2.0**53
 
 
 def forced(stream: np.uint64, upper: NDArray[np.int64], lower: NDArray[np.int64]) -> np.uint64:
-    """A stream whose next draw has its halves within the given bounds, being as random as `stream` within them."""
+    """A stream whose next draw has its halves within the bounds `upper` and `lower`, each int64[2].
+
+    Within the bounds, the draw is as random as the next draw of `stream`.
+    """
     bits = int(next_bits.py_func(np.array([stream]))[1][0])
     halves = []
     for half, (low, high) in ((bits >> 32, upper.tolist()), (bits & HALF - 1, lower.tolist())):

@@ -1,4 +1,4 @@
-"""Checks of what callers hand over, shared by both games."""
+"""Checks of arguments, shared by both games. Errors name the value and the expectation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int within low … high; a ValueError names it otherwise."""
+    """`value` as an int; raises ValueError unless it is an integer from `low` to `high` (None: no limit)."""
     expected = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
@@ -24,7 +24,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def array(name: str, value: Any, expected: str) -> NDArray[Any]:
-    """`value` as an array of any kind; a ValueError names what is ragged and therefore none."""
+    """`value` as an array of any dtype; raises ValueError if its rows differ in length."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -32,7 +32,7 @@ def array(name: str, value: Any, expected: str) -> NDArray[Any]:
 
 
 def choice(name: str, value: Any, choices: Any) -> Any:
-    """`value`, which must be one of `choices`; a ValueError names both otherwise."""
+    """`value`; raises ValueError unless it is one of the strings `choices`."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}")
     return value
@@ -63,7 +63,7 @@ def states_like(state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def known(owner: str, given: Mapping[str, Any], names: Iterable[str]) -> None:
-    """A ValueError for the first of the given options that is not one of `names`, which `owner` has."""
+    """Raises ValueError for the first of the given options that is not among `names`, the options of `owner`."""
     names = list(names)
     if unknown := sorted(set(map(str, given)) - set(names)):
         raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names)}")
@@ -72,7 +72,7 @@ def known(owner: str, given: Mapping[str, Any], names: Iterable[str]) -> None:
 def number(
     name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, above: float = -math.inf
 ) -> float:
-    """`value` as a finite float from `least` to `most`, and above `above`; a ValueError names it otherwise."""
+    """`value` as a float; raises ValueError unless it is finite, from `least` to `most`, and greater than `above`."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or not (least <= value <= most and value > above):
         low = f" from {least}" if least > -math.inf else f" above {above}" if above > -math.inf else ""
@@ -82,9 +82,9 @@ def number(
 
 
 def id_of_file(env_id: Any) -> str:
-    """The environment's id that a file holds; a ValueError if it names a module other than mergefall.
+    """The environment id that a file holds; raises ValueError if it names a module other than mergefall.
 
-    Gymnasium imports the module of ``module:name``. A user may ask for that, a file may not.
+    Gymnasium imports the module in `module:name`. A user may ask for that, a file may not.
 
     >>> id_of_file("mergefall/Tetris-v0")
     'mergefall/Tetris-v0'

@@ -1,25 +1,37 @@
-"""What pictures of both games share. They need pygame-ce, the extra `render`, imported only when drawing."""
+"""Drawing that both games share: pictures by pygame-ce, figures by matplotlib.
+
+Both come with the extra `render` and are imported only when something is drawn.
+"""
 
 from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-FINE = 3  # drawn this much larger, then scaled down, for smooth edges
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pygame import Surface
+
+INSTALL = 'run `pip install "mergefall[render]"`'
+
+# -- pictures, by pygame-ce -------------------------------------------------------------------------------------------
+
+FINE = 3  # shapes are drawn this much larger, then scaled down, for smooth edges
 TALL = 100  # pixels of the font that text is set in before it is scaled
 
-Colour = tuple[int, int, int]
+Colour = tuple[int, int, int]  # bytes of red, green and blue
 PAGE, BOARD, EMPTY = (250, 247, 240), (84, 78, 92), (108, 101, 116)
 DARK, LIGHT = (70, 62, 74), (255, 252, 245)
 
 
 def colours(words: str) -> tuple[Colour, ...]:
-    """The colours of a text of six hexadecimal digits each.
+    """Colours from words of six hexadecimal digits.
 
     >>> colours("f3ead8 000010")
     ((243, 234, 216), (0, 0, 16))
@@ -33,21 +45,19 @@ def ansi(back: Colour, front: Colour) -> str:
 
 
 def pygame() -> Any:
-    """pygame with fonts ready; an error that names the extra where it is not installed."""
+    """pygame with fonts ready; raises DependencyNotInstalled, which names the extra, where it is missing."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
     except ImportError as error:
-        raise gym.error.DependencyNotInstalled(
-            'drawing needs pygame-ce, which is not installed; run `pip install "mergefall[render]"`'
-        ) from error
+        raise gym.error.DependencyNotInstalled(f"drawing needs pygame-ce, which is not installed; {INSTALL}") from error
     if not pygame.font.get_init():
         pygame.font.init()
     return pygame
 
 
 @cache
-def rounded(width: int, height: int, colour: Colour, radius: int) -> Any:
+def rounded(width: int, height: int, colour: Colour, radius: int) -> Surface:
     """A rectangle with smooth rounded corners on a transparent ground."""
     large = pygame().Surface((width * FINE, height * FINE), pygame().SRCALPHA)
     large.fill((*colour, 0))
@@ -55,27 +65,29 @@ def rounded(width: int, height: int, colour: Colour, radius: int) -> Any:
     return pygame().transform.smoothscale(large, (width, height))
 
 
-def fitting(text: str, colour: Colour, width: float, height: float) -> Any:
-    """Text in the largest size that fits, set fine and scaled down."""
+def fitting(text: str, colour: Colour, width: float, height: float) -> Surface:
+    """Text in the largest size that fits."""
     word = pygame().font.Font(None, TALL * FINE).render(text, True, colour)
     word = word.subsurface(word.get_bounding_rect())
     scale = min(width / word.get_width(), height / word.get_height())
     return pygame().transform.smoothscale(word, (round(word.get_width() * scale), round(word.get_height() * scale)))
 
 
-def pixels(surface: Any) -> NDArray[np.uint8]:
+def pixels(surface: Surface) -> NDArray[np.uint8]:
     """A surface as uint8[height, width, 3]."""
     return np.ascontiguousarray(pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
 
 class Window:
-    """A window on the screen, with at most `fps` pictures a second."""
+    """A window on the screen that shows at most `fps` pictures a second."""
 
     def __init__(self, caption: str, fps: int) -> None:
         self._caption, self._fps = caption, fps
-        self._screen: Any = None
+        self._screen: Surface | None = None
+        self._clock: Any = None
 
-    def show(self, surface: Any) -> None:
+    def show(self, surface: Surface) -> None:
+        """Show a picture; the first one opens the window at its size."""
         if self._screen is None:
             pygame().display.init()
             pygame().display.set_caption(self._caption)
@@ -87,6 +99,60 @@ class Window:
         self._clock.tick(self._fps)
 
     def close(self) -> None:
+        """Close the window if it is open."""
         if self._screen is not None:
             pygame().display.quit()
             self._screen = None
+
+
+# -- figures, by matplotlib -------------------------------------------------------------------------------------------
+
+GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
+Shade = tuple[float, float, float]  # red, green and blue from 0 to 1
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches; raises ImportError, which names the extra, without matplotlib."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"this drawing needs matplotlib, which is not installed; {INSTALL}") from error
+    figure = plt.figure(figsize=(width, height), layout="constrained", facecolor="white")
+    plt.close(figure)  # the caller keeps the figure: a notebook shows it once, a script leaks none
+    return figure
+
+
+def shade(colour: Colour) -> Shade:
+    """A colour as matplotlib takes it."""
+    return colour[0] / 255, colour[1] / 255, colour[2] / 255
+
+
+def short_number(value: float) -> str:
+    """A number as it is written beside a bar: three digits, or whole from 1,000 up."""
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def draw_bars(axes: Axes, parts: dict[str, float], low: float, high: float) -> None:
+    """Draw a named bar for each part, on an axis that holds values from `low` to `high`."""
+    values = list(parts.values())
+    places = range(len(values))
+    axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
+    room = 0.28 * ((high - low) or 1.0)  # for the numbers at the bars' ends
+    axes.set_xlim(low - room if low < 0 else 0, high + room)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    for place, value in zip(places, values, strict=True):
+        axes.annotate(
+            short_number(value),
+            (value, place),
+            xytext=(4 if value >= 0 else -4, 0),
+            textcoords="offset points",
+            ha="left" if value >= 0 else "right",
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+    axes.set_yticks(places, list(parts), fontsize=9, color=INK)
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set_xticks([])
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_visible(False)

@@ -1,7 +1,7 @@
-"""What a game is, once: its environments, the arguments that make its rules, the figures of an episode, its heuristics.
+"""`Game`: the one place that knows how 2048 and Tetris differ, for code that handles both.
 
-Whoever needs to know how 2048 and Tetris differ asks a `Game`. The functions below handle what both have in common: an
-observation is an array (2048) or a dict of arrays (Tetris), and so is a batch of observations.
+It names a game's environments, the arguments that make its rules, the figures of an episode, and its heuristics. The
+functions below handle observations of both games: an array (2048) or a dict of arrays (Tetris), single or batched.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ from numpy.typing import NDArray
 
 from mergefall.registration import ENVIRONMENTS
 
-PLAIN = ("reward", "shaping", "illegal_limit", "render_mode")  # arguments of every environment that are no rules
-
 
 @dataclass(frozen=True)
 class Game:
     """One game.
 
-    - `name`: first part of its players' names (`2048/expectimax`) and of its folders.
-    - `homes`: first part of a player's name -> the environment that such a player plays by default.
-    - `rules`: the environment's arguments that make the game; two games with equal rules are the same game.
-    - `shown`: the rules that an observation shows by its shape.
-    - `spaces`: the rules that the observation or the action space depends on.
+    - `name`: the first part of its players' names, as in `2048/expectimax`.
+    - `homes`: first part of a player's name -> id of the environment that such players play by default.
+    - `rules`: the environment's arguments that make the game. The others change rewards, limits or pictures.
+    - `shown`: the rules that the shape of an observation shows.
+    - `spaces`: the rules that the observation space or the action space depends on.
     - `size`: the two rules that size the board, in the order in which the game's literature writes them.
-    - `figures`: the integers in an episode's last `info` that say how it went.
-    - `headline`: the figure that a player is judged by.
-    - `turn`, `turns`: what a move is called, and the figure that counts them (`length` counts actions).
-    - `memoryless`: whether the headline grows until an accident ends the game, each move as likely as any other; then
-      the mean of games that a cap ended can be estimated (`exponential_mean`).
-    - `start`: the options of `reset` that an observation answers to, by the observation's parts.
+    - `figures`: the integers in an episode's last `info` that measure it.
+    - `headline`: the figure that players are compared by.
+    - `turn`: the word for one move.
+    - `turns`: the field of an episode that counts moves (`length` counts actions).
+    - `memoryless`: whether every move is equally likely to end the game, so that the headline is distributed
+      exponentially. Then `exponential_mean` estimates the mean from games that a cap ended.
+    - `start`: the options of `reset` that begin an episode at an observation, named as the observation's parts.
     """
 
     name: str
@@ -57,11 +56,11 @@ class Game:
 
     @property
     def heuristics(self) -> Mapping[str, Any]:
-        """Its heuristics by name, such as `mergefall.tetris.HEURISTICS`."""
+        """Its heuristics by name: `HEURISTICS` of `mergefall.game2048` or `mergefall.tetris`."""
         return self._package.HEURISTICS
 
     def rules_of(self, env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The rules among an environment's arguments.
+        """Those of an environment's arguments that are rules.
 
         >>> GAMES["2048"].rules_of({"rows": 3, "reward": "log2"})
         {'rows': 3}
@@ -69,12 +68,16 @@ class Game:
         return {name: env_kwargs[name] for name in self.rules if name in env_kwargs}
 
     def start_of(self, observation: Any) -> dict[str, Any]:
-        """The options of `reset` that begin an episode at an observation."""
+        """The options of `reset` that begin an episode at an observation.
+
+        >>> GAMES["2048"].start_of([[1, 0], [0, 1]])
+        {'board': [[1, 0], [0, 1]]}
+        """
         return dict(observation) if isinstance(observation, Mapping) else {self.start[0]: observation}
 
     @property
     def _package(self) -> Any:
-        # Imported when asked for: `import mergefall` loads no game.
+        # A late import: `import mergefall` loads no game.
         return import_module(ENVIRONMENTS[self.env_ids[0]].single.rpartition(".")[0])
 
 
@@ -111,7 +114,7 @@ GAMES = {
 
 
 def game_of(env_id: str) -> Game:
-    """The game that an environment's id belongs to; raises ValueError for an id that is none of mergefall's.
+    """The game of an environment's id; raises ValueError for an id that is not mergefall's.
 
     >>> game_of("mergefall/SZTetris-v0").headline
     'lines'
@@ -123,7 +126,7 @@ def game_of(env_id: str) -> Game:
 
 
 def home_of(player: str) -> str | None:
-    """The environment that a player plays by default, from the first part of its name; None if there is no such game.
+    """The environment that a player plays by default, from the first part of its name; None if no game has that part.
 
     >>> home_of("quintris/expectimax")
     'mergefall/Quintris-v0'
@@ -136,7 +139,7 @@ def home_of(player: str) -> str | None:
 
 
 def map_parts(function: Callable[..., Any], *observations: Any) -> Any:
-    """Apply a function to the arrays of observations, part by part.
+    """Apply a function to observations part by part; it receives the same part of each.
 
     >>> map_parts(np.add, {"piece": 1, "next": 2}, {"piece": 10, "next": 20})
     {'piece': np.int64(11), 'next': np.int64(22)}
@@ -147,20 +150,25 @@ def map_parts(function: Callable[..., Any], *observations: Any) -> Any:
 
 
 def stack(observations: Sequence[Any]) -> Any:
-    """Single observations as one batch."""
+    """A batch from single observations."""
     return map_parts(lambda *parts: np.stack(parts), *observations)
 
 
 def concatenate(batches: Sequence[Any]) -> Any:
-    """Batches of observations as one batch."""
+    """One batch from several."""
     return map_parts(lambda *parts: np.concatenate(parts), *batches)
 
 
 def take(batch: Any, index: int | slice | NDArray[Any] | Iterable[int]) -> Any:
-    """Some observations of a batch, by index, slice or mask; a single one for an integer."""
+    """The observations of a batch at a slice, indices or a mask; a single observation for an integer."""
     return map_parts(lambda part: part[index], batch)
 
 
 def batch_of_one(observation: Any) -> Any:
-    """A single observation as a batch."""
+    """A batch from one observation."""
     return map_parts(lambda part: np.asarray(part)[None], observation)
+
+
+def board_of(observation: Any) -> NDArray[np.uint8]:
+    """The board in an observation, single or batched."""
+    return observation["board"] if isinstance(observation, Mapping) else observation

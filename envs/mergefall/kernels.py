@@ -1,9 +1,9 @@
-"""The one way kernels are compiled: Numba, cached on disk, never stale, never compiled at import.
+"""`kernel`: compiles functions by Numba on their first call and caches them on disk, never stale.
 
-Numba keys its cache on the file that defines a function, while our kernels inline rules from other files. So the cache
-key here holds a digest of every kernel file: those of `mergefall`, of the package the kernel is defined in, and of the
-packages of the kernels it was made with, as one's loop over another's decisions. Each compiled signature has a file of
-its own, written whole and renamed, so processes may compile side by side.
+Numba keys its cache on the file that defines a function, but our kernels inline rules from other files. So the cache
+key here includes a digest of all kernel files: of `mergefall`, of the package that defines the kernel, and of the
+packages of the kernels that it calls. Each compiled signature has its own file, which is written whole and then
+renamed, so several processes can compile at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
-SLOW_COMPILE = 1.0  # seconds of compiling after which the user is told what is going on
+SLOW_COMPILE = 1.0  # seconds of compiling after which a notice is printed
 _MARK = b"mergefall.kernels"  # a kernel file is one that imports from this module
 
 
@@ -49,17 +49,17 @@ def _package_root(source: Path) -> Path:
 
 
 def _packages(function: Callable[..., Any]) -> frozenset[Path]:
-    """The packages of a function, of the kernels it closes over, and of those that are its globals."""
+    """The packages of a function, and of the kernels in its closure and among its globals."""
     code, found = function.__code__, {_package_root(Path(function.__code__.co_filename))}
     named = [function.__globals__.get(name) for name in code.co_names]
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # an empty cell: of a kernel that is defined further down, so in this file
+        with suppress(ValueError):  # an empty cell: its kernel is defined further down, so in this file
             named.append(cell.cell_contents)
     return frozenset(found.union(*(getattr(value, "packages", ()) for value in named if hasattr(value, "py_func"))))
 
 
 class _Notice:
-    """Says on stderr, once, that kernels are being compiled, if it takes long enough to be noticed."""
+    """Prints to stderr, once, that kernels are being compiled, if that takes long enough to be noticed."""
 
     said = False
 
@@ -84,7 +84,7 @@ class _Notice:
 
 
 class _FilePerSignature(IndexDataCacheFile):
-    """A cache file for each signature, repeating the key it was made under: no index that two writers could tear."""
+    """A cache file for each signature that holds its own key, instead of an index that two writers could damage."""
 
     def _path(self, key: Any) -> str:
         return self._data_path(self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)))
@@ -131,12 +131,12 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """Compile a function on its first call and keep the machine code on disk.
 
     Args:
-        function: plain functions over integers, arrays and tuples.
-        variant: tells apart kernels made from one function inside a factory (a closure over other kernels).
-        options: Numba's own, such as ``forceinline`` and ``inline``; kernels let go of Python's lock (``nogil``).
+        function: a function over integers, floats, arrays and tuples.
+        variant: distinguishes kernels that a factory makes from one function (closures over other kernels).
+        options: Numba's, such as `forceinline` and `inline`. Kernels release Python's lock (`nogil`).
 
-    A kernel that calls itself must do so with arguments of its own types, so without literals, which are a type apart:
-    Numba crashes on loading kernels from its cache that call each other in a circle.
+    A kernel that calls itself must pass arguments of the types it received, so no literals, which have types of their
+    own: Numba crashes when it loads kernels from its cache that call each other in a circle.
 
     Example:
         >>> from mergefall.kernels import kernel
@@ -148,21 +148,22 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
-    told = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
-    # Numba names machine code after the function and a count that begins anew in each process. Two kernels of one
-    # factory, compiled by two processes, could bear one name, and a third process that loads both would call the wrong.
-    function.__qualname__ = f"{function.__qualname__}-{told}"
-    # Nobody calls a kernel from C, and what that takes would be compiled for each.
+    label = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
+    # Numba names machine code by the function and a counter that starts again in each process. Two kernels of one
+    # factory, compiled by two processes, could get the same name, and a third process that loads both would call the
+    # wrong one.
+    function.__qualname__ = f"{function.__qualname__}-{label}"
+    # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out.
     dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher.variant = told
-    if Path(function.__code__.co_filename).exists():  # not so in a doctest or at a prompt
+    dispatcher.variant = label
+    if Path(function.__code__.co_filename).exists():  # False in a doctest or at a prompt
         dispatcher.packages = _packages(function)
         dispatcher._cache = _KernelCache(function, dispatcher.packages)
     return dispatcher
 
 
 def _pointer_to(typing_context: Any, address: Any, dtype: Any) -> Any:
-    """An address as a pointer to values of `dtype`, a NumPy type known to the compiler."""
+    """An address as a pointer to values of `dtype`, a NumPy type that is a compile-time constant."""
     value = dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type
     signature = types.CPointer(value)(address, dtype)
 
@@ -179,8 +180,8 @@ _pointer: Any = intrinsic(_pointer_to)
 def borrow(address, dtype, count):
     """A one-dimensional array over memory that the caller keeps alive, from its address as uint64.
 
-    A kernel that calls itself hands on one word instead of seven for each array, and counts no references (half the
-    time of a deep search).
+    With it, a recursive kernel passes on one word for each array instead of seven, and counts no references; both took
+    half the time of a deep search.
     """
     return carray(_pointer(address, dtype), (count,))
 
@@ -199,10 +200,10 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _unowned(typing_context: Any, arrays: Any) -> Any:
-    """An array, or a tuple of arrays and other things, without what counts references to its memory.
+    """An array, or a (nested) tuple of arrays and other values, without its reference count.
 
-    For loops that hand arrays to other kernels: each counting is an atomic operation, and a few of them take longer
-    than a step of a game. The caller's own arrays keep the memory alive.
+    For loops that pass arrays to other kernels: each count is an atomic operation, and a few of them take longer than a
+    step of a game. The caller's own arrays keep the memory alive.
     """
 
     def codegen(context, builder, signature, args):
@@ -215,7 +216,7 @@ unowned: Any = intrinsic(_unowned)
 
 
 def _prefetched(typing_context: Any, array: Any, index: Any) -> Any:
-    """Begin to bring the cache line of array[index] near, to be written: for loops that know where they will look."""
+    """Prefetch the cache line of array[index] for writing, in loops that know where they will look next."""
 
     def codegen(context, builder, signature, args):
         word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
@@ -233,8 +234,8 @@ prefetch: Any = intrinsic(_prefetched)
 
 
 def direct(kernel: Any, *arguments: Any) -> Callable[..., Any]:
-    """The compiled function for arguments of these types, to be called without Numba's look at each type (0.15 µs).
+    """The compiled function for arguments of these types; a call saves Numba's look at each type (0.15 µs).
 
-    Nothing converts what it is called with: an argument of another type raises or is misread. It is not picklable.
+    Arguments are not converted: one of another type raises an error or is misread. The function cannot be pickled.
     """
     return kernel.compile(tuple(numba.typeof(argument) for argument in arguments))

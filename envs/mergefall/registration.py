@@ -1,4 +1,4 @@
-"""The environments' ids: one table of what `import mergefall` registers with Gymnasium."""
+"""The table of environments that `import mergefall` registers with Gymnasium."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gymnasium as gym
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an id's single and batched environment are, its game's name, and the arguments that the id fixes."""
+    """One id: the name of its game, the entry points of its single and batched environment, its default arguments."""
 
     game: str
     single: str
@@ -33,7 +33,7 @@ ENVIRONMENTS = {
 
 
 def register_all() -> None:
-    """Register every id of the table that is not registered yet."""
+    """Register the ids that are not registered yet."""
     for name, entry in ENVIRONMENTS.items():
         if name not in gym.registry:
             gym.register(id=name, entry_point=entry.single, vector_entry_point=entry.batched, kwargs=dict(entry.kwargs))

@@ -1,17 +1,23 @@
-"""Potential-based reward shaping from the documented heuristics and evaluations (Ng, Harada & Russell 1999).
+"""Potential-based reward shaping by the heuristics of both games (Ng, Harada & Russell 1999).
 
-A step from s to s′ pays F = γΦ(s′) − Φ(s) besides its reward. Discounted, that adds up to −Φ(s₀) over an episode,
-whatever is played, so the optimal policy stays what it is, if γ is the learner's own discount and Φ is 0 in terminal
-states. Where an episode is truncated Φ(s′) keeps its value, for a learner looks on from there. An illegal action leaves
-s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environment begins an episode anew pays 0.
+    F = γΦ(s′) − Φ(s)
 
-Φ(s) = scale · squash(h(s) − offset). h is the heuristic's value of the board (`to_move=False`), for Tetris what the
-terms of the board add up to: those of a placement are no function of a state. The base of nneonneo, the same for all
-boards, is left out. `squash` is "identity" or "asinh", which is logarithmic where far from 0. Unless told, `offset` is
-the value of an empty board less `drop` for each cell: about what the last boards of random games are worth, so that
-better ones have Φ > 0, and a game's last step is paid like others. (tile-order's is 0; it grows with the tiles.)
+A step from s to s′ pays F in addition to its reward. Over an episode the discounted sum of F is −Φ(s₀), whatever the
+actions, so the optimal policy stays the same. This holds if γ is the learner's own discount and Φ is 0 in terminal
+states. If an episode is truncated, Φ(s′) keeps its value, because learners bootstrap from there. An illegal action
+leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environment begins a new episode pays 0.
 
-Squash, scale and drop of each potential are chosen so that a typical step is paid about 1:
+    Φ(s) = scale · squash(h(s) − offset)
+
+- h is the heuristic's value of the board with `to_move=False`. Of a Tetris heuristic only the terms of the board count,
+  because the terms of a placement are no function of a state. The base of nneonneo, the same for all boards, is left
+  out.
+- `squash` is "identity" or "asinh", which is logarithmic far from 0.
+- `offset`, default: h(empty board) − drop · cells. That is about the value of the last boards of random games, so
+  better boards have Φ > 0, and the last step of a game is paid like others. (The offset of tile-order is 0; its value
+  grows with the tiles.)
+
+`squash`, `scale` and `drop` of each potential are chosen so that F of a typical step is about 1:
 
                                                  F, random play        F, better play
     potential        squash    scale   drop     rms  median  last     rms  median  last    Φ, empty board
@@ -27,16 +33,16 @@ Squash, scale and drop of each potential are chosen so that a typical step is pa
     dt-20            identity  0.08    2.8      3.3   2.6     4.5     0.7   0.5      −      45
     el-tetris        identity  0.04    5.6      3.4   2.5     6.9     0.6   0.4      −      45
 
-Better play is 2048/greedy and tetris/bcts, which loses no game here; root mean square, median of |F|, and the mean of
-last steps, on 4×4 and on 10×20 with uniform pieces, γ = 0.99, 64 games of 400 steps from seed 0. The command is
-`python tests/benchmarks/shaping.py`. Rewards of 2048 are of order ten (`reward="score"`): raise `scale` to make more of
-shaping there.
+Columns: root mean square of F, median of |F|, mean F of last steps. Better play is 2048/greedy and tetris/bcts, which
+loses no game here. Measured on 4×4 and on 10×20 with uniform pieces, γ = 0.99, in 64 games of 400 steps from seed 0, by
+`python tests/benchmarks/shaping.py`. Rewards of 2048 are of order ten (`reward="score"`): raise `scale` to give shaping
+more weight there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
@@ -46,16 +52,17 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from mergefall.checks import choice, number
+from mergefall.games import board_of
 from mergefall.kernels import kernel
 from mergefall.vector import GameVectorEnv
 from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
-GAMMA = 0.99  # the discount unless told, as in Stable-Baselines3
+GAMMA = 0.99  # the default discount, as in Stable-Baselines3
 
 
 class Constants(NamedTuple):
-    """What a potential is made of unless told; see the table above."""
+    """A potential's defaults; see the table above."""
 
     squash: str
     scale: float
@@ -79,15 +86,15 @@ CONSTANTS = {
 
 @kernel
 def squashed(value, offset, scale, bends):
-    """scale · squash(value − offset); `bends` is True for "asinh"."""
+    """scale · squash(value − offset); `bends` is True for "asinh", False for "identity"."""
     return scale * (math.asinh(value - offset) if bends else value - offset)
 
 
 @dataclass(frozen=True)
 class Shaping:
-    """A potential of one game's states and a discount: what each step pays besides its reward.
+    """A potential of one game's states and a discount: what each step pays in addition to its reward.
 
-    Subclasses know the game. `rules.shaping(options)` of an environment makes one.
+    Each game has a subclass, the `shaping_type` of its environments.
     """
 
     potential: WeightedSum
@@ -98,10 +105,14 @@ class Shaping:
 
     @classmethod
     def read(cls, options: Any, rows: int, cols: int) -> Self | None:
-        """The shaping that options ask for on boards of a size, None for None; a ValueError names what is wrong.
+        """The shaping that the argument `shaping` of an environment describes; None for None.
 
-        `options` maps `potential`, a name or a mapping of it and weights, and perhaps some of the other fields; those
-        left out or None are as the table says, `gamma` is 0.99.
+        - `options`: a mapping with the keys `potential` (a heuristic's name, or a mapping of `name` and weights) and,
+          optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the module). None as a
+          value means the default.
+        - `rows`, `cols`: the board's size.
+
+        Raises ValueError for anything else.
         """
         if options is None:
             return None
@@ -130,21 +141,21 @@ class Shaping:
 
     @staticmethod
     def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Any:
-        """The potential of a name or of a mapping of it and weights; a ValueError if there is none for the size."""
+        """The heuristic of a name, or of a mapping of `name` and weights; raises ValueError if it has no such size."""
         raise NotImplementedError
 
     @staticmethod
     def of_empty(potential: Any, rows: int, cols: int) -> float:
-        """What the weighted terms of an empty board add up to."""
+        """Σ weight·term of an empty board."""
         raise NotImplementedError
 
     @staticmethod
     def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """A state uint64[1, words] with a board that does not end the game."""
+        """A state uint64[1, words] that holds a board and is not terminal."""
         raise NotImplementedError
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel (states, …, offset, scale, bends, values) that values states, and what it takes for the dots."""
+        """The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments at the dots."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
@@ -153,38 +164,45 @@ class Shaping:
         object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
 
     def __reduce__(self) -> Any:
-        """Without kernel and tables, which are made anew."""
+        """Copies and pickles hold the fields alone; kernel and tables are made again."""
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Φ of states uint64[n, words], as `clone_state` returns them, float64[n]; 0 where the game is over."""
+        """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
         values = np.empty(len(states))
         self._kernel(states, *self._arguments, values)  # pyright: ignore[reportAttributeAccessIssue]
         return values
 
     def of_board(self, board: NDArray[np.uint8]) -> float:
-        """Φ of a state that is not terminal, from its board."""
+        """Φ of a board uint8[rows, cols] whose state is not terminal."""
         return self.of_states(self.state_of(board)).item()
 
     def pay(self, before: Any, after: Any) -> Any:
-        """F of steps, from Φ of the states before and after them, floats or arrays."""
+        """F = γ · after − before, for Φ of the states before and after a step; floats or arrays."""
         return self.gamma * after - before
 
-    def step(self, game: Any, play: Any, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """What `play(action)` returns, which steps the single environment `game`, with F paid and told."""
-        before = self.of_states(game._states).item()
+    def step(self, state: Callable[[], NDArray[np.uint64]], play: Callable[[Any], Any], action: Any) -> Any:
+        """`play(action)`, which steps a single environment, with F added to the reward and to `info["shaping"]`.
+
+        `state` returns the environment's current state uint64[1, words].
+        """
+        before = self.of_states(state()).item()
         observation, reward, terminated, truncated, info = play(action)
-        paid = self.pay(before, 0.0 if terminated else self.of_states(game._states).item())
+        paid = self.pay(before, 0.0 if terminated else self.of_states(state()).item())
         info = info | {"shaping": info.get("shaping", 0.0) + paid}
         return observation, reward + paid, terminated, truncated, info
 
 
 class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """Adds F to the rewards of an environment of mergefall, and tells it as `info["shaping"]` (0 after `reset`).
+    """Adds F to the rewards of one of mergefall's environments; F is also `info["shaping"]` (0 after `reset`).
 
-    What the argument `shaping` of the environments does, around wrappers: states are those the wrapped environment
-    leaves behind, so it goes outside of a wrapper that changes them. Where there is shaping within, the two add up.
-    Arguments are as in `Shaping.read`.
+    The wrapper does what the environments' argument `shaping` does. It reads the states that the wrapped environment
+    leaves behind, so put it outside of a wrapper that changes them. If the environment has shaping already, the two
+    add up.
+
+    - `potential`: a heuristic's name, or a mapping of `name` and weights.
+    - `gamma`: the learner's discount, default: 0.99.
+    - `scale`, `squash`, `offset`: default: see `mergefall.shaping`.
 
     >>> import mergefall
     >>> env = PotentialShaping(gym.make("mergefall/Tetris-v0"), "bcts", gamma=0.9)
@@ -215,13 +233,17 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         return observation, info | {"shaping": 0.0}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self.shaping.step(self._game, self.env.step, action)
+        return self.shaping.step(self._state, self.env.step, action)
+
+    def _state(self) -> NDArray[np.uint64]:
+        return self._game.clone_state()[None]
 
 
 class VectorPotentialShaping(gym.vector.VectorWrapper):
-    """`PotentialShaping` for batches of mergefall's environments, native ones and Gymnasium's `SyncVectorEnv`.
+    """`PotentialShaping` for batches of mergefall's environments, native or in Gymnasium's `SyncVectorEnv`.
 
-    F is 0 on the step that begins an episode anew, and of an episode's last step it is in `final_info` where that is.
+    F is 0 on the step that begins a new episode. With autoreset mode `"SameStep"`, F of an episode's last step is in
+    `final_info`.
 
     >>> import mergefall
     >>> envs = VectorPotentialShaping(gym.make_vec("mergefall/Game2048-v0", num_envs=2), "nneonneo")
@@ -260,13 +282,12 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         return observations, infos | {"shaping": np.zeros(self.num_envs), "_shaping": mask}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        before, begins = self._potentials(), self._games._ended if self._native else self._ended
+        before, begins = self._potentials(), self._games.beginning() if self._native else self._ended
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         after, ended = self._potentials(), terminated | truncated
         if self._mode is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(ended):
-                final = infos["final_obs"][i]
-                after[i] = self.shaping.of_board(final["board"] if isinstance(final, dict) else final)
+                after[i] = self.shaping.of_board(board_of(infos["final_obs"][i]))
         paid = self.shaping.pay(before, np.where(terminated, 0.0, after))
         if self._mode is AutoresetMode.NEXT_STEP:
             paid[begins] = 0.0
@@ -277,8 +298,8 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
             total = final.get("shaping", 0.0) + np.where(ended, paid, 0.0)
             infos["final_info"] = final | {"shaping": total, "_shaping": ended.copy()}
             paid[ended] = 0.0
-        told = {"shaping": infos.get("shaping", 0.0) + paid, "_shaping": np.ones(self.num_envs, np.bool_)}
-        return observations, rewards, terminated, truncated, infos | told
+        infos = infos | {"shaping": infos.get("shaping", 0.0) + paid, "_shaping": np.ones(self.num_envs, np.bool_)}
+        return observations, rewards, terminated, truncated, infos
 
     def _potentials(self) -> NDArray[np.float64]:
         states = self._games.clone_state() if self._native else np.stack(self._games.call("clone_state"))
@@ -286,7 +307,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
 
 
 def _read(game: Any, options: Mapping[str, Any]) -> Any:
-    """The shaping that options ask for, of an environment's own kind."""
+    """The shaping of an environment's game that options describe."""
     if not hasattr(game, "shaping_type"):
         raise ValueError(f"environment is {game!r}; expected one of mergefall, or a native or Sync batch of them")
     return game.shaping_type.read(options, game.rules.rows, game.rules.cols)

@@ -1,7 +1,7 @@
-"""A loop shared by threads: for kernels that let go of Python's lock, called for one piece of the work at a time.
+"""`share`: a loop over pieces of work on several threads, for kernels that release Python's lock.
 
-Unlike a parallel loop of Numba's this costs no compiling, waits for nobody who has not begun (so a busy machine slows
-it down no more than it must), and survives `fork`, after which GNU OpenMP ends whoever uses it.
+Compared with Numba's parallel loops, it needs no compiling. It waits only for threads that have begun a piece, so a
+busy machine slows it down little. It survives `fork`, after which GNU OpenMP kills a process that uses it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")  # a piece of work
 
 
 def cores() -> int:
@@ -18,10 +20,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Share:
-    """One helper's part in a loop: it may begin until the caller has run out of work, and then the caller waits."""
+class _Share(Generic[T]):
+    """One helper's part in a loop. `help` does nothing after `close`; `close` waits for a `help` that has begun."""
 
-    def __init__(self, work: Callable[[Any], None], left: list[Any]) -> None:
+    def __init__(self, work: Callable[[T], None], left: list[T]) -> None:
         self._work, self._left = work, left
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._error: BaseException | None = None
@@ -31,7 +33,7 @@ class _Share:
         if self._begun.acquire(blocking=False):
             try:
                 _drain(self._work, self._left)
-            except BaseException as error:  # told to the caller, whose thread it belongs to
+            except BaseException as error:  # raised by `close`, in the caller's thread
                 self._error = error
             finally:
                 self._done.release()
@@ -44,14 +46,14 @@ class _Share:
 
 
 class _Crew:
-    """The helpers of this process, threads that wait for shares."""
+    """The helper threads of this process, which wait for shares."""
 
     def __init__(self) -> None:
-        self._shares: SimpleQueue[_Share] = SimpleQueue()
+        self._shares: SimpleQueue[_Share[Any]] = SimpleQueue()
         self._lock = threading.Lock()
         self._size = 0
 
-    def call(self, share: _Share, size: int) -> None:
+    def call(self, share: _Share[Any], size: int) -> None:
         if self._size < size:
             with self._lock:
                 for _ in range(self._size, size):
@@ -68,7 +70,7 @@ _crew = _Crew()
 
 
 def _forked() -> None:
-    """A forked child has none of its parent's threads."""
+    """Start afresh in a forked child, which has none of its parent's threads."""
     global _crew
     _crew = _Crew()
 
@@ -77,19 +79,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _drain(work: Callable[[Any], None], left: list[Any]) -> None:
+def _drain(work: Callable[[T], None], left: list[T]) -> None:
     while True:
         try:
-            piece = left.pop()  # one step, whoever else takes from the list
+            piece = left.pop()  # atomic, so several threads can take from the list
         except IndexError:
             return
         work(piece)
 
 
-def share(work: Callable[[Any], None], pieces: Iterable[Any], threads: int) -> None:
-    """Call `work(piece)` for every piece, in any order, on up to `threads` threads, the caller's among them.
+def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
+    """Call `work(piece)` for every piece, in any order, on up to `threads` threads, the caller's included.
 
-    Returns when all is done. An exception ends the thread's part and is raised here.
+    Returns when all pieces are done. An exception in a thread ends its part and is raised here.
 
     >>> done = []
     >>> share(done.append, range(10), threads=3)

@@ -1,4 +1,4 @@
-"""What batched environments of any game have in common: checks, seeds, autoreset, infos with their `_key` masks."""
+"""The part of batched environments that both games share: checks, seeds, autoreset, infos with their `_key` masks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import integer
+from mergefall.games import take
 from mergefall.threads import cores, share
 from mergefall.words import stream_from_seed
 
 
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
-    """n games stepped together, returning what Gymnasium's `SyncVectorEnv` of single environments returns.
+    """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
-    Each game is a row of `_states` uint64[n, words]. What games show is a named tuple of fresh arrays with a row for
-    each game, `terminated` and `truncated` among them; here it is called `seen`. A subclass calls `_set_up` once, and
-    says how games begin, what they show, and how a part of the batch is stepped.
+    Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A subclass calls `_set_up` once
+    and implements the methods below: how games begin, what they show, how a part of the batch is stepped.
     """
 
     rules: Any
@@ -33,19 +34,21 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     _pool: NDArray[Any]  # starts to draw from
 
     def _empty(self) -> Any:
-        """Room for what the games show."""
+        """A new `seen`, uninitialised."""
         raise NotImplementedError
 
     def _begin(self, which: NDArray[np.int64], start: Any) -> None:
-        """Begin the games with these indices anew: from `start` (`rules.start`), or for None as `_pool` says."""
+        """Begin the games with these indices anew, from `start` (see `rules.start`); None: from `_pool`."""
         raise NotImplementedError
 
     def _look(self, which: NDArray[np.int64], seen: Any) -> None:
-        """Write what the games with these indices show after a beginning."""
+        """Write what the games with these indices show after a reset."""
         raise NotImplementedError
 
-    def _step_part(self, part: Any, actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: Any) -> None:
-        """Step games `part[0]` to `part[1]` - 1, or begin those marked in `fresh` anew, and write what they show."""
+    def _step_part(
+        self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: Any
+    ) -> None:
+        """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
         raise NotImplementedError
 
     def _observations(self, seen: Any) -> Any:
@@ -53,7 +56,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         raise NotImplementedError
 
     def _columns(self, seen: Any) -> dict[str, NDArray[Any]]:
-        """The infos in `seen` by key."""
+        """The infos in `seen`, by key."""
         raise NotImplementedError
 
     def _set_up(
@@ -68,7 +71,10 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         threads: int | None,
         fewest: int,
     ) -> None:
-        """Check the arguments of a batch and lay out its games; unless told, a thread has at least `fewest`."""
+        """Check the arguments of a batch and make its games.
+
+        `threads` default: one for each core that has at least `fewest` games to play.
+        """
         if render_mode not in (None, "ansi", "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; expected 'ansi', 'rgb_array' or None")
         modes = [mode.value for mode in AutoresetMode]
@@ -80,8 +86,10 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
         self.max_episode_steps = max_episode_steps
-        usual = max(1, min(cores(), self.num_envs // fewest))
-        self.threads = usual if threads is None else min(integer("threads", threads, 1), self.num_envs)
+        if threads is None:
+            self.threads = max(1, min(cores(), self.num_envs // fewest))
+        else:
+            self.threads = min(integer("threads", threads, 1), self.num_envs)
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
@@ -91,7 +99,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._pool = rules.pool(None)
         self._states = rules.new_states(self.num_envs)
-        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # episodes that the last step ended
+        self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # games whose episode the last step ended
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
         self._started = False
@@ -101,9 +109,11 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin all episodes, or those that `options["reset_mask"]` bool[n] marks; seed s is s + i for game i.
+        """Begin all episodes, or those that `options["reset_mask"]` marks: (observations, infos).
 
-        A list gives each game its seed; where there is none the random stream goes on.
+        - `seed`: s seeds game i with s + i; a list holds a seed for each game. A game whose seed is None continues its
+          random stream.
+        - `options`: `reset_mask: bool[n]`, and the options of the single environment, which hold for all these games.
         """
         options = dict(options or {})
         mask = self._checked_mask(options.pop("reset_mask", None))
@@ -112,7 +122,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
         seen = self._empty()
-        if start is None and mask.all():  # as a step does it: with that kernel alone the first steps wait for less
+        if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
         else:
             self._begin(np.flatnonzero(mask), start)
@@ -127,7 +137,11 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Play one action in each game: observations, rewards, terminated, truncated, infos."""
+        """Play one action in each game: (observations, rewards, terminated, truncated, infos).
+
+        Raises ValueError for an action outside the space, and Gymnasium's ResetNeeded before the first reset or, with
+        autoreset mode `"Disabled"`, if a game has ended.
+        """
         actions = self._checked_actions(actions)
         if not self._started:
             raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
@@ -149,7 +163,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
 
     def _unpaid(self) -> NDArray[np.float64] | None:
-        """What shaping pays each game, nothing yet; None without shaping."""
+        """Zeros for what shaping pays each game; None without shaping."""
         return None if self.shaping is None else np.zeros(self.num_envs)
 
     def _step_and_pay(
@@ -160,7 +174,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         fresh: NDArray[np.bool_],
         seen: Any,
     ) -> None:
-        """`_step_part` with shaping: what it pays is written into `paid` float64[n], and added to the rewards."""
+        """`_step_part` with shaping: writes F to `paid` float64[n] and adds it to the rewards."""
         own = slice(*part)
         before = self.shaping.of_states(self._states[own])
         self._step_part(part, actions, fresh, seen)
@@ -169,16 +183,12 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         seen.rewards[own] += paid[own]
 
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
-        """Begin the games that have ended anew; returns what they showed at their ends."""
+        """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
         which = np.flatnonzero(self._ended)
         shown = type(seen)(*(column[which] for column in seen))
         last, observations = self._observations(shown), np.full(self.num_envs, None, dtype=object)
-        if isinstance(last, dict):
-            rows = (dict(zip(last, row, strict=True)) for row in zip(*last.values(), strict=True))
-        else:
-            rows = iter(last)
-        for i, row in zip(which, rows, strict=True):
-            observations[i] = row
+        for k, i in enumerate(which):
+            observations[i] = take(last, k)
         final = {}
         for key, column in self._columns(shown).items():
             final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)
@@ -226,15 +236,15 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         return [None if one is None else integer("seed", one, 0) for one in seed]
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
-        """Draw the start of each new episode from a list of `reset` options, by each game's own random stream.
+        """Draw the start of each new episode, autoresets included, from a list of `reset` options.
 
-        An entry `{}` is an ordinary start; None or an empty list ends it. Holds through autoreset; options given to
-        `reset` go first.
+        Each game draws from its own random stream. An entry `{}` is an ordinary start. None or an empty list restores
+        ordinary starts. Options passed to `reset` take precedence.
         """
         self._pool = self.rules.pool(pool)
 
     def beginning(self) -> NDArray[np.bool_]:
-        """Which games the next step begins anew instead of playing on, bool[n]: in `"NextStep"` mode, those over."""
+        """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
 
     def observations(self) -> Any:
@@ -244,12 +254,15 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         return self._observations(seen)
 
     def clone_state(self) -> NDArray[np.uint64]:
-        """All games, random streams and steps of the episodes included; row i suits a single environment too."""
+        """The state of all games, uint64[n, words], random streams and step counts included.
+
+        Row i is a state that `restore_state` of a single environment accepts.
+        """
         return self._states.copy()
 
 
 def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Gymnasium's batched infos: each column beside a fresh mask of the games it holds for."""
+    """Gymnasium's batched infos: each column beside a fresh mask of the games that it is valid for."""
     if paid is not None:
         columns["shaping"] = paid
     return columns | {f"_{key}": mask.copy() for key in columns}

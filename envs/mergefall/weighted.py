@@ -1,4 +1,4 @@
-"""Weighted sums of named terms: what the heuristics of 2048 and the evaluations of Tetris have in common."""
+"""Weighted sums of named terms: the part that the heuristics of 2048 and of Tetris share."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-# The largest weight by the precision of the kernels. It leaves room for the terms and for the sums of a search: below
-# 1e18 in single precision, below 1e100 in double precision, where `tile-order` multiplies two weights.
+# The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
+# and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
 LARGEST = {np.float32: 1e20, np.float64: 1e100}
 
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """Named terms and a weight for each; the fields of a subclass are the weights, the published ones by default."""
+    """Named terms and a weight for each. The fields of a subclass are the weights; default: the published ones."""
 
-    kind: ClassVar[str]  # what error messages call it
+    kind: ClassVar[str]  # its name in error messages
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
-    vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # weights that have a name
-    real: ClassVar[type[np.floating]] = np.float64  # the precision in which searches value
+    vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # sets of weights that have a name
+    real: ClassVar[type[np.floating]] = np.float64  # the precision of searches' values
 
     def __post_init__(self) -> None:
         for term in self.term_names:
             check_weight(self.name, term, getattr(self, term), self.real)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights as the kernels take them, float64[k]; the first are those of the terms, in order."""
+        """The weights for the kernels, float64[k]: first those of the terms, in order."""
         return np.array([getattr(self, term) for term in self.term_names], dtype=np.float64)
 
     @cached_property
@@ -39,7 +39,7 @@ class WeightedSum:
         return self.weight_vector()
 
     def to_json(self) -> dict[str, Any]:
-        """It as JSON types, which `heuristic` or `evaluation` reads back.
+        """The name and all weights as JSON types, which `heuristic` reads back.
 
         >>> from mergefall.game2048 import HEURISTICS
         >>> HEURISTICS["monotone-smooth"].to_json()
@@ -48,8 +48,11 @@ class WeightedSum:
         return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def check_weight(owner: str, name: str, value: Any, real: type[np.floating] = np.float64) -> None:
-    """Raises ValueError for a weight that is no finite number, or too large for kernels that compute in `real`."""
+W = TypeVar("W", bound=WeightedSum)
+
+
+def check_weight(owner: str, name: str, value: object, real: type[np.floating] = np.float64) -> None:
+    """Raises ValueError for a weight that is not a finite number, or too large for kernels of precision `real`."""
     number = float(value) if isinstance(value, np.integer | np.floating) else value
     largest = LARGEST[real]
     if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= largest:
@@ -57,10 +60,10 @@ def check_weight(owner: str, name: str, value: Any, real: type[np.floating] = np
         raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected {expected}")
 
 
-def read_options(cls: Any, options: Mapping[str, Any]) -> Any:
+def read_options(cls: type[W], options: Mapping[str, Any]) -> W:
     """An instance of a subclass from its options; raises ValueError for an unknown one.
 
-    The option `weights` names one of the class's `vectors`; weights given besides replace those in it.
+    The option `weights` names one of the class's `vectors`; single weights override those in it.
     """
     options = dict(options)
     if cls.vectors and "weights" in options:
@@ -74,8 +77,11 @@ def read_options(cls: Any, options: Mapping[str, Any]) -> Any:
     return cls(**options)
 
 
-def from_spec(base: Any, known: Mapping[str, Any], spec: Any) -> Any:
-    """One of `known`, subclasses of `base`, by its name, from a mapping of `name` and options, or as it is."""
+def from_spec(base: type[W], known: Mapping[str, W], spec: object) -> W:
+    """An instance of `base`: `spec` itself, or made from its name or from a mapping of `name` and options.
+
+    `known` maps names to instances. Raises ValueError for an unknown name or option.
+    """
     if isinstance(spec, base):
         return spec
     if not isinstance(spec, str | Mapping):
@@ -87,11 +93,11 @@ def from_spec(base: Any, known: Mapping[str, Any], spec: Any) -> Any:
     return read_options(type(known[name]), options)
 
 
-# -- weights by name, of a heuristic as JSON --------------------------------------------------------------------------
+# -- the weights in a heuristic's JSON form ----------------------------------------------------------------------------
 
 
 def weights_of(spec: Any, path: str = "") -> dict[str, float]:
-    """The weights in a heuristic written as JSON: the numbers that have a name, by their paths.
+    """The weights in a heuristic's JSON form, path -> weight: all numbers that have a name.
 
     >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
     {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
@@ -108,7 +114,7 @@ def weights_of(spec: Any, path: str = "") -> dict[str, float]:
 
 
 def with_weights(spec: Any, weights: dict[str, float]) -> Any:
-    """The heuristic written as JSON with other weights.
+    """A copy of a heuristic's JSON form with some weights replaced, path -> weight.
 
     >>> with_weights({"name": "nneonneo", "sum": -11.0}, {"sum": -12.0})
     {'name': 'nneonneo', 'sum': -12.0}

@@ -1,4 +1,4 @@
-"""Kernels on single 64-bit words: their bits counted and found by one machine instruction each, and random words."""
+"""Kernels on single 64-bit words: bit counts by one machine instruction each, and the random stream."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ trailing_zeros: Any = intrinsic(_trailing_zeros)  # zeros below the lowest set b
 
 
 def stream_from_seed(seed: int | None) -> np.uint64:
-    """The random stream that a seed fixes: a start of SplitMix64, well mixed by NumPy's SeedSequence.
+    """The random stream of a seed: a state of SplitMix64 that NumPy's SeedSequence mixes from the seed.
 
-    None takes fresh entropy from the operating system.
+    `seed=None` takes fresh entropy from the operating system.
     """
     return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
 
 
 @kernel
 def next_bits(stream):
-    """(the stream moved on, 64 random bits): SplitMix64 (Steele, Lea & Flood 2014)."""
+    """(the next state of the stream, 64 random bits), by SplitMix64 (Steele, Lea & Flood 2014)."""
     stream += U(0x9E3779B97F4A7C15)
     z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
@@ -57,19 +57,19 @@ def next_bits(stream):
 
 
 def stream_before(bits: np.uint64) -> np.uint64:
-    """The random stream from which `next_bits` draws these bits: its inverse.
+    """The state of the stream from which `next_bits` draws these bits: its inverse.
 
     >>> stream_before(next_bits.py_func(np.array([7], np.uint64))[1][0])
     np.uint64(7)
     """
     z = int(bits)
     for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
-        z ^= z >> shift ^ z >> 2 * shift  # undoes z ^= z >> shift, for three shifts are more than 64
+        z ^= z >> shift ^ z >> 2 * shift  # undoes z ^= z >> shift; a third term would be 0
         z = z * pow(factor, -1, 1 << 64) % (1 << 64)
     return U((z - 0x9E3779B97F4A7C15) % (1 << 64))
 
 
 @kernel
 def below(bits, count):
-    """A number from 0 to count - 1 from 64 random bits, each as likely (to within count / 2³²)."""
+    """A number from 0 to count - 1, from the upper half of 64 random bits; uniform to within count / 2³²."""
     return np.int64(((bits >> U(32)) * U(count)) >> U(32))

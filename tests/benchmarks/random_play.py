@@ -1,11 +1,11 @@
-"""Random legal play in one compiled loop: how fast the rules of 2048 are with nothing around them."""
+"""Random legal play in one compiled loop: the speed of the rules of 2048 alone."""
 
 from __future__ import annotations
 
 import numpy as np
-from mergefall.game2048 import square
+from mergefall.game2048 import packed
 from mergefall.kernels import kernel
-from mergefall.words import next_bits
+from mergefall.words import below, next_bits
 
 U = np.uint64
 
@@ -22,13 +22,13 @@ def play(stream, moves, lines):
     for _ in range(moves):
         if mask == 0:
             games += 1
-            stream, board = square.two_tiles(stream)
-            mask = square.legal_mask(board)
+            stream, board = packed.two_tiles(stream)
+            mask = packed.legal_mask(board)
         stream, bits = next_bits(stream)
-        action = PICKS[mask, ((bits >> U(32)) * U(12)) >> U(32)]
+        action = PICKS[mask, U(below(bits, 12))]
         stream, bits = next_bits(stream)
-        board, gain = square.slide(board, action, lines)
-        board = square.add_tile(board, bits)
+        board, gain = packed.move(board, action, lines)
+        board = packed.add_tile(board, bits)
         score += gain
-        mask = square.legal_mask(board)
+        mask = packed.legal_mask(board)
     return games, score, stream

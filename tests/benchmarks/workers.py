@@ -132,7 +132,7 @@ def batched_pgx(size, scan):
 def rules():
     """Random legal play in a compiled loop, one core."""
     import numpy as np
-    from mergefall.game2048.square import lines_for
+    from mergefall.game2048.packed import lines_for
     from random_play import play
 
     lines, stream = lines_for(4, 4), np.uint64(1)

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.game2048 import HEURISTICS as OF_2048
 from mergefall.game2048 import board, heuristic
+from mergefall.games import board_of
 from mergefall.shaping import CONSTANTS, PotentialShaping, VectorPotentialShaping
 from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_baselines import make
@@ -48,10 +49,6 @@ def potential_of(name, boards, scale=None, squash=None, offset=None):
         offset = h(np.zeros(boards.shape[-2:], int)) - usual.drop * boards[0].size
     bent = {"identity": np.positive, "asinh": np.arcsinh}[squash or usual.squash](h(boards) - offset)
     return (scale or usual.scale) * bent
-
-
-def board_of(observation):
-    return observation["board"] if isinstance(observation, dict) else observation
 
 
 def play(env, seed, illegal=0.2, only_illegal_after=10**9):
@@ -422,7 +419,7 @@ def test_bad_options_raise(env_id, name, shaping, message):
 def test_what_cannot_be_shaped_is_refused():
     with pytest.raises(ValueError, match="board of 3×3; tile-order is defined on 4×4 only"):
         gym.make(GAME, rows=3, cols=3, shaping={"potential": "tile-order"})
-    with pytest.raises(ValueError, match="no evaluation 'tile-order'"):
+    with pytest.raises(ValueError, match="no heuristic 'tile-order'"):
         gym.make(TETRIS, shaping={"potential": "tile-order"})
     with pytest.raises(ValueError, match="expected one of mergefall"):
         PotentialShaping(gym.make("CartPole-v1"), "bcts")

@@ -1,4 +1,4 @@
-"""What tests of environments share: comparisons of returns, and the plain 2048 rules applied to many boards."""
+"""Tools for tests of environments: comparisons of returns, and the plain 2048 rules applied to many boards."""
 
 import json
 from functools import cache
@@ -44,7 +44,7 @@ def moves(boards):
 
 
 def symmetries(board):
-    """The eight symmetries of a board: [(board, what becomes of the actions up, right, down, left)]."""
+    """The eight symmetries of a board: [(board, images of the actions up, right, down, left)]."""
     pictures = []
     for mirrored in (False, True):
         for turns in range(4):  # quarter turns to the left

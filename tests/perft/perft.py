@@ -1,8 +1,8 @@
 """Count sequences of moves and new tiles, and compare with the counts in text files.
 
 A line of a file is `position depth count`: a board's text form, and the number of sequences (legal move, cell of the
-new tile, a 2 or a 4) of that length from it, equal boards not merged. Where a count differs, the divide is printed: the
-count after each first action, by the compiled rules and by the plain Python ones.
+new tile, a 2 or a 4) of that length from it, equal boards not merged. Where a count differs, the tool prints the
+divide: the count after each first action, by the compiled rules and by the plain Python ones.
 
     python tests/perft/perft.py [files …]        exit status 1 if a count differs
 """
@@ -39,7 +39,7 @@ def count(cells, rows, cols, depth):
 
 
 def slow_count(board: reference.Board, depth: int) -> int:
-    """The same by the plain Python rules."""
+    """`count` by the plain Python rules."""
     return sum(slow_divide(board, depth)) if depth else 1
 
 
@@ -61,7 +61,7 @@ def divide(text: str, depth: int) -> list[int]:
 
 
 def check(path: Path) -> bool:
-    """Compare all counts of a file; prints the divide of each that differs."""
+    """Whether all counts of a file hold; prints each, and the divide of each that differs."""
     good = True
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):

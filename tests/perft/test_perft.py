@@ -1,4 +1,4 @@
-"""The counts hold, and the tool tells where they do not."""
+"""The counts hold, and the tool shows where they do not."""
 
 import subprocess
 import sys

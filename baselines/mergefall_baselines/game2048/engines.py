@@ -12,10 +12,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048 import packed, wide
+from mergefall.game2048 import packed
 from mergefall.kernels import borrow, kernel
 from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
+
+from mergefall_baselines.game2048 import wide
 
 U = np.uint64
 LINES = 1 << 16

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.packed import area, empties, moves, pack, transpose
+from mergefall.game2048.packed import area, empties, flip, mirror, moves, pack, transpose
 from mergefall.kernels import kernel
 
 U = np.uint64
@@ -39,38 +39,15 @@ class Table(NamedTuple):
 
 
 @kernel
-def mirror(board, cols):
-    """Reverse every row.
-
-    0 1 2 .      2 1 0 .
-    4 5 6 .  →   6 5 4 .
-    """
-    board = (board & U(0x0F0F0F0F0F0F0F0F)) << U(4) | board >> U(4) & U(0x0F0F0F0F0F0F0F0F)
-    board = (board & U(0x00FF00FF00FF00FF)) << U(8) | board >> U(8) & U(0x00FF00FF00FF00FF)
-    return board >> U(4 * (4 - cols))
-
-
-@kernel
-def flip(board, rows):
-    """Reverse the order of the rows.
-
-    0 1 2 .      4 5 6 .
-    4 5 6 .  →   0 1 2 .
-    """
-    board = board << U(48) | (board & U(0xFFFF0000)) << U(16) | board >> U(16) & U(0xFFFF0000) | board >> U(48)
-    return board >> U(16 * (4 - rows))
-
-
-@kernel
 def canonical(board, rows, cols):
     """(the least of a board's symmetric forms, how many different forms there are: a divisor of 8, or of 4)."""
     least, same, forms = board, 0, 0
     for turn in range(2 if rows == cols else 1):
         form = transpose(board) if turn else board
         for _ in range(2):
-            form = flip(form, rows)
+            form = flip(form) >> U(16 * (4 - rows))
             for _ in range(2):
-                form = mirror(form, cols)
+                form = mirror(form) >> U(4 * (4 - cols))
                 least = min(least, form)
                 same += form == board
                 forms += 1

@@ -28,8 +28,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.packed import U, transpose
-from mergefall.game2048.square import top_rank
+from mergefall.game2048.packed import U, flip, mirror, top_rank, transpose
 from mergefall.kernels import kernel, prefetch
 
 F = np.float32
@@ -111,20 +110,6 @@ def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4, s
     if shape.size * (1 + len(tiles)) >= 1 << 32:
         raise ValueError(f"a network of {shape.size * (1 + len(tiles))} entries; expected fewer than 2³²")
     return shape
-
-
-@kernel
-def mirror(board):
-    """Exchange left and right on 4×4: 0 1 2 3 → 3 2 1 0 in every row."""
-    board = (board & U(0x0F0F0F0F0F0F0F0F)) << U(4) | board >> U(4) & U(0x0F0F0F0F0F0F0F0F)
-    return (board & U(0x00FF00FF00FF00FF)) << U(8) | board >> U(8) & U(0x00FF00FF00FF00FF)
-
-
-@kernel
-def flip(board):
-    """Exchange top and bottom on 4×4: rows 0 1 2 3 → 3 2 1 0."""
-    board = board << U(32) | board >> U(32)
-    return (board & U(0x0000FFFF0000FFFF)) << U(16) | board >> U(16) & U(0x0000FFFF0000FFFF)
 
 
 class TupleKernels(NamedTuple):

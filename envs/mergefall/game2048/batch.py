@@ -1,27 +1,39 @@
-"""One pass over many games: every output of a batched step written by one kernel, which threads call for a part each.
+"""Many games of 2048 stepped by one kernel call. This form exists for batched environments: 4×4 games go 64 at a time.
 
-Each game is a row of state words as in `board.py`. What a step returns is a `Seen`, made anew for every step.
+Each game is a row of state words as in `board.py`. A step writes its results into a `Seen` of fresh arrays. Threads
+call `step` for a part of the batch each.
+
+On 4×4, `step` reads a block of games into a scratch with one column per quantity, and each loop does one thing to all
+of them with the arithmetic of `packed.py`, so that compilers turn it into vector instructions. Table look-ups and
+copies to and from rows of states do not vectorise, so each has a loop to itself. All columns lie in one array at known
+distances: otherwise the compiler could not tell that they do not overlap, and would not vectorise.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048 import block, square
 from mergefall.game2048 import board as core
-from mergefall.kernels import kernel, unowned
+from mergefall.game2048 import packed
+from mergefall.kernels import direct, kernel, unowned
+from mergefall.words import next_bits
 
 U = np.uint64
+BLOCK = U(64)  # games
+COLUMNS = 9
+UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, SEEN = (U(64 * i) for i in range(COLUMNS))
+SCRATCH = int(BLOCK) * COLUMNS  # words
 
 
 class Seen(NamedTuple):
     """What n games show after a step: the columns of Gymnasium's batched returns.
 
-    `cells` are the words of the states that hold the ranks, so that a kernel copies words: uint64[n, words]; `masks`
-    likewise the four bytes of each action mask in a word.
+    - `cells: uint64[n, words]`: the words of the states that hold the ranks (a kernel copies words faster than bytes).
+    - `masks: uint32[n]`: the four bytes of each action mask.
     """
 
     cells: NDArray[np.uint64]
@@ -35,7 +47,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def empty(cls, states: NDArray[np.uint64]) -> Seen:
-        """Room for what the games of `states` uint64[n, words] show."""
+        """Uninitialised arrays for the games of `states` uint64[n, words]."""
         n = len(states)
         return cls(
             np.empty((n, states.shape[1] - core.CELLS), np.uint64),
@@ -50,91 +62,155 @@ class Seen(NamedTuple):
 
 
 class EpisodeRules(NamedTuple):
-    """What an environment adds to the game: how rewards are told, and when an episode ends early."""
+    """What an environment adds to the game: the reward, and when an episode ends early."""
 
-    lines: NDArray[np.uint64]  # square.lines_for the boards' size
-    log2: bool  # rewards are log2(1 + score of the move)
+    lines: NDArray[np.uint64]  # packed.lines_for the boards' size
+    log2: bool  # the reward is log2(1 + score of the move)
     illegal_limit: int
     max_steps: int  # 0 for no cap
 
 
+# -- a block of 4×4 games ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _read_block(states, actions, first, count, s):
+    for j in range(U(0), count):
+        i = first + j
+        s[UPPER + j], s[LOWER + j] = states[i, core.CELLS], states[i, core.CELLS + 1]
+        s[STREAM + j], s[SHAPE + j] = states[i, core.STREAM], states[i, core.SHAPE]
+        s[ACTION + j] = U(actions[i])
+
+
+@kernel
+def _turn_block(count, s):
+    for j in range(U(0), count):
+        board = packed.from_words(s[UPPER + j], s[LOWER + j])
+        s[BOARD + j], s[ROWS + j] = board, packed.turned(board, s[ACTION + j])
+
+
+@kernel
+def _slide_block(count, lines, s):
+    for j in range(U(0), count):
+        s[ROWS + j], s[GAIN + j] = packed.slide_one_way(s[ROWS + j], s[ACTION + j], lines)
+
+
+@kernel
+def _finish_block(count, s):
+    for j in range(U(0), count):
+        board, stream = s[BOARD + j], s[STREAM + j]
+        after = packed.turned(s[ROWS + j], s[ACTION + j])
+        legal = U(after != board)
+        onward, bits = next_bits(stream)
+        board = packed.choose(legal, packed.add_tile(after, bits), board)
+        s[STREAM + j] = packed.choose(legal, onward, stream)
+        s[UPPER + j], s[LOWER + j] = packed.to_words(board)
+        seen = U(packed.status(board, core.goal_of(s[SHAPE + j])))
+        s[SEEN + j] = seen | legal << U(core.LEGAL_BIT) | s[GAIN + j] << U(core.GAIN_SHIFT)
+
+
 @kernel(inline="always")
-def _show(i, states, seen, cells, masks, scores, max_tiles, legal):
-    """Write what game `i` shows, of the packed integer that a step or a start returned."""
-    if cells.shape[1] == 2:  # 4×4, for which a loop would take as long as the rest of this
-        cells[i, 0], cells[i, 1] = states[i, core.CELLS], states[i, core.CELLS + 1]
-    else:
-        for j in range(cells.shape[1]):
-            cells[i, j] = states[i, core.CELLS + j]
-    masks[i] = (seen & 15) * 0x204081 & 0x1010101  # bit a of the mask to the lowest bit of byte a
-    scores[i] = np.int64(states[i, core.SCORE])
-    max_tiles[i] = 1 << (seen >> core.RANK_SHIFT & 255)
-    legal[i] = seen >> core.LEGAL_BIT & 1
+def _step_block(states, actions, first, count, lines, s):
+    """Step `count` ≤ BLOCK games from `first` on in the scratch `s` uint64[SCRATCH]; the states stay as they are.
+
+    The results of games that are not `packed.all_below_15` are meaningless.
+    """
+    _read_block(states, actions, first, count, s)
+    _turn_block(count, s)
+    _slide_block(count, lines, s)
+    _finish_block(count, s)
+
+
+@kernel(inline="always")
+def _take_over(states, i, s, j):
+    """Write the block's `j`th game, after its step, to the state of game `i`; returns what `board.step` returns."""
+    seen = np.int64(s[SEEN + j])
+    states[i, core.STREAM] = s[STREAM + j]
+    states[i, core.SCORE] += U(core.gain_of(seen))
+    states[i, core.ILLEGAL] = packed.choose(U(core.is_legal(seen)), U(0), states[i, core.ILLEGAL] + U(1))
+    states[i, core.STEPS] += U(1)
+    states[i, core.CELLS], states[i, core.CELLS + 1] = s[UPPER + j], s[LOWER + j]
+    return seen
+
+
+# -- all games ---------------------------------------------------------------------------------------------------------
+
+
+@kernel(inline="always")
+def _as_reset(seen):
+    """`seen` at the beginning of an episode: legal, not over."""
+    return seen & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
 
 
 @kernel(inline="always")
 def _play(i, states, action, fresh, pool):
-    """Step game `i`, or begin it where it is to be fresh; returns the packed integer, not over at a beginning."""
+    """Step game `i`, or begin it anew if `fresh`; returns `seen`."""
     if fresh:
-        seen = square.begin(states, i, pool) & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
+        seen = _as_reset(packed.begin(states, i, pool))
     else:
         seen = core.step(states[i], action)
     return seen
 
 
 @kernel(inline="always")
-def _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated):
+def _judge(i, states, seen, rules, out):
     """Write what the step pays and whether it ends the episode."""
-    gain = np.float64(seen >> core.GAIN_SHIFT)
-    rewards[i] = np.log2(1.0 + gain) if log2 else gain
-    terminated[i] = seen >> core.OVER_BIT & 1
-    stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
-    truncated[i] = stuck | ((max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps))
+    gain = np.float64(core.gain_of(seen))
+    out.rewards[i] = np.log2(1.0 + gain) if rules.log2 else gain
+    out.terminated[i] = core.is_over(seen)
+    stuck = np.int64(states[i, core.ILLEGAL]) >= rules.illegal_limit
+    out.truncated[i] = stuck | ((rules.max_steps > 0) & (np.int64(states[i, core.STEPS]) >= rules.max_steps))
+
+
+@kernel(inline="always")
+def _show(i, states, seen, out):
+    """Write what game `i` shows."""
+    if out.cells.shape[1] == 2:  # 4×4, where a loop would take as long as the rest of this
+        out.cells[i, 0], out.cells[i, 1] = states[i, core.CELLS], states[i, core.CELLS + 1]
+    else:
+        for j in range(out.cells.shape[1]):
+            out.cells[i, j] = states[i, core.CELLS + j]
+    out.masks[i] = core.mask_of(seen) * 0x204081 & 0x1010101  # bit a of the mask to the lowest bit of byte a
+    out.scores[i] = np.int64(states[i, core.SCORE])
+    out.max_tiles[i] = 1 << core.top_of(seen)
+    out.legal[i] = core.is_legal(seen)
 
 
 @kernel
-def step(
-    first,
-    end,
-    states,
-    actions,
-    fresh,
-    pool,
-    lines,
-    log2,
-    illegal_limit,
-    max_steps,
-    cells,
-    rewards,
-    terminated,
-    truncated,
-    masks,
-    scores,
-    max_tiles,
-    legal,
-):
-    """Step games `first` to `end` - 1 of states uint64[n, words]; those marked in `fresh` bool[n] begin anew instead.
+def step(first, end, states, actions, fresh, pool, rules, out):
+    """Step games `first` to `end` - 1, or begin anew those marked in `fresh`.
 
-    After actions int64[n], the marks and the pool of starts come the fields of `EpisodeRules` and of `Seen`, one by
-    one: from a tuple in a loop, Numba takes arrays with a count of references each, which takes longer than the step.
+    - `states: uint64[games, words]`, `actions: int64[games]`, `fresh: bool[games]`.
+    - `pool: uint8[n, rows·cols]`: starts, for `board.begin`.
+    - `rules`: an `EpisodeRules`.
+    - `out`: a `Seen`, which the results are written to.
     """
-    states, actions, fresh, pool, lines = unowned((states, actions, fresh, pool, lines))
-    cells, rewards, terminated, truncated = unowned((cells, rewards, terminated, truncated))
-    masks, scores, max_tiles, legal = unowned((masks, scores, max_tiles, legal))
-    four_by_four = lines.size > 0
-    scratch = np.empty(block.SCRATCH, np.uint64)
-    for start in range(U(first), U(end), block.BLOCK):  # unsigned, so that no index is looked at for being negative
-        count = min(block.BLOCK, U(end) - start)
+    states, actions, fresh, pool, rules, out = unowned((states, actions, fresh, pool, rules, out))
+    four_by_four = rules.lines.size > 0
+    scratch = np.empty(SCRATCH, np.uint64)
+    for start in range(U(first), U(end), BLOCK):  # unsigned, so that no index is looked at for being negative
+        count = min(BLOCK, U(end) - start)
         if four_by_four:
-            block.advance(states, actions, start, count, lines, scratch)
+            _step_block(states, actions, start, count, rules.lines, scratch)
         for j in range(U(0), count):
             i = start + j
-            if four_by_four and not fresh[i] and square.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
-                seen = block.keep(states, i, scratch, j)
+            if four_by_four and not fresh[i] and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
+                seen = _take_over(states, i, scratch, j)
             else:
                 seen = _play(i, states, actions[i], fresh[i], pool)
-            _judge(i, states, seen, log2, illegal_limit, max_steps, rewards, terminated, truncated)
-            _show(i, states, seen, cells, masks, scores, max_tiles, legal)
+            _judge(i, states, seen, rules, out)
+            _show(i, states, seen, out)
+
+
+@cache
+def stepper() -> Any:
+    """`step` compiled for what `Game2048VectorEnv` passes, to be called without Numba's look at each argument's type.
+
+    Numba takes as long to recognise two records as 64 games take to play.
+    """
+    states, rules = core.new_states(1, 4, 4), EpisodeRules(packed.lines_for(4, 4), False, 1, 0)
+    actions, fresh, pool = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros((0, 16), np.uint8)
+    return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(states))
 
 
 @kernel
@@ -142,7 +218,7 @@ def begin(states, which, pool):
     """Begin the games with the indices `which` int64[k] anew."""
     states, pool = unowned((states, pool))
     for i in which:
-        square.begin(states, U(i), pool)
+        packed.begin(states, U(i), pool)
 
 
 @kernel
@@ -154,20 +230,19 @@ def begin_from(states, which, ranks):
 
 @kernel
 def look(states, which, out):
-    """Write what the games with the indices `which` int64[k] show after a beginning."""
+    """Write what the games with the indices `which` int64[k] show after a reset."""
     states, out = unowned((states, out))
     for k in which:
         i = U(k)
-        seen = core.observe(states[i]) | 1 << core.LEGAL_BIT
-        _show(i, states, seen, out.cells, out.masks, out.scores, out.max_tiles, out.legal)
+        _show(i, states, _as_reset(core.observe(states[i])), out)
 
 
 @kernel
 def observe(states, masks, over):
-    """Write the action masks of n games into bool[n, 4], and into bool[n] whether each is over."""
+    """Write the action masks of n games to `masks` bool[n, 4], and whether each is over to `over` bool[n]."""
     for i in range(len(states)):
         seen = core.observe(states[i])
-        over[i] = seen >> core.OVER_BIT & 1
+        over[i] = core.is_over(seen)
         for action in range(4):
             masks[i, action] = seen >> action & 1
 

@@ -1,13 +1,13 @@
-"""The rules of 2048, compiled: boards of any size as flat cells, and the state of a game as a few words.
+"""The rules of 2048, compiled: boards as flat cells, a byte each. This form exists because it holds any size and rank.
 
-A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
+The state of a game is one row of unsigned 64-bit words, so a copy of it is the whole game, random stream included:
 
     word    STREAM   SCORE   ILLEGAL   STEPS         SHAPE                            CELLS …
             random   so far  in a row  this episode  rows | cols << 8 | goal << 16    ranks, a byte each, row-major
 
-`goal` is the rank that ends the game, 0 for none. STEPS counts actions, illegal ones too, for who caps episodes.
-Nothing derived (empty cells, legality, largest tile) is kept. The usual 4×4 board has a faster twin in `square.py`, and
-boards up to 4×4 are packed into one word by `packed.py`; the slow twin of all is `reference.py`.
+`goal` is the rank that ends the game, 0 for none. STEPS counts all actions, illegal ones included, for a cap on the
+length of episodes. Nothing derived (empty cells, legality, largest tile) is kept. `packed.py` plays faster on boards up
+to 4×4, `batch.py` steps many games at once; `reference.py` states the same rules in plain Python.
 """
 
 from __future__ import annotations
@@ -16,24 +16,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel, unowned
-from mergefall.words import next_bits
+from mergefall.words import below, next_bits
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
 UP, RIGHT, DOWN, LEFT = range(4)
 ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
-MOST_COUNTED = U(1 << 53)  # actions of an episode: more than any has
+MOST_COUNTED = U(1 << 53)  # more actions than any episode has
 FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
 
-# What `step` returns in one integer, from the lowest bit: action mask (4 bits, bit a is action a), whether the action
-# was legal, whether the game is over, the largest rank (8 bits), and above them the score of the move.
+COLS_SHIFT, GOAL_SHIFT = 8, 16  # within the word SHAPE
+
+# `step` returns one integer, here called `seen`. From the lowest bit: the action mask (4 bits, bit a is action a),
+# whether the action was legal, whether the game is over, the largest rank (8 bits), and above them the move's score.
 LEGAL_BIT, OVER_BIT, RANK_SHIFT, GAIN_SHIFT = 4, 5, 8, 16
+
+
+@kernel
+def mask_of(seen):
+    """The action mask in what `step` returned."""
+    return seen & ALL_ACTIONS
+
+
+@kernel
+def is_legal(seen):
+    """Whether the action was legal, 1 or 0."""
+    return seen >> LEGAL_BIT & 1
+
+
+@kernel
+def is_over(seen):
+    """Whether the game is over, 1 or 0."""
+    return seen >> OVER_BIT & 1
+
+
+@kernel
+def top_of(seen):
+    """The largest rank."""
+    return seen >> RANK_SHIFT & 255
+
+
+@kernel
+def gain_of(seen):
+    """The score of the move."""
+    return seen >> GAIN_SHIFT
+
+
+def shape_word(rows: int, cols: int, goal: int = 0) -> int:
+    """The word SHAPE of a state; `goal` is a rank or 0."""
+    return rows | cols << COLS_SHIFT | goal << GOAL_SHIFT
 
 
 def new_states(count: int, rows: int, cols: int, goal: int = 0) -> NDArray[np.uint64]:
     """States of `count` games on empty boards, uint64[count, words]; `goal` is a rank or 0."""
     states = np.zeros((count, CELLS + (rows * cols + 7) // 8), dtype=np.uint64)
-    states[:, SHAPE] = rows | cols << 8 | goal << 16
+    states[:, SHAPE] = shape_word(rows, cols, goal)
     return states
 
 
@@ -45,7 +82,7 @@ def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uin
 
 @kernel
 def draw(state):
-    """64 random bits; moves the state's stream on."""
+    """64 random bits from the state's stream."""
     state[STREAM], bits = next_bits(state[STREAM])
     return bits
 
@@ -54,10 +91,9 @@ def draw(state):
 def slide(cells, start, stride, length):
     """Slide one line of flat cells towards `start`, in place; returns the score of its merges, -1 if nothing moved.
 
-    Free of branches that depend on the tiles, for no processor can predict those.
-
     Example: ranks 1 0 1 3 become 2 3 0 0 and score 4.
     """
+    # No branch depends on the tiles: a processor could not predict it.
     target, waiting, gain, moved = 0, 0, 0, False
     for i in range(length):
         rank = np.int64(cells[start + i * stride])
@@ -95,7 +131,7 @@ def move_cells(cells, rows, cols, action):
 
 @kernel
 def pair_mask(here, there):
-    """Which of two neighbouring cells can move: bit 0 that `there` moves to `here`, bit 1 the other way."""
+    """Which of two neighbouring cells can move: bit 0 if `there` can move to `here`, bit 1 the other way."""
     equal = here == there
     towards = (there != 0) & (equal | (here == 0))
     away = (here != 0) & (equal | (there == 0))
@@ -115,6 +151,12 @@ def legal_mask(cells, rows, cols):
 
 
 @kernel
+def new_rank(bits):
+    """The rank of the new tile that 64 random bits decide on: the lower half decides."""
+    return 1 + np.int64((bits & U(0xFFFFFFFF)) < FOUR_IN_2_32)
+
+
+@kernel
 def spawn(state, cells):
     """Put a 2 (0.9) or a 4 on a uniformly drawn empty cell; there must be one.
 
@@ -124,8 +166,8 @@ def spawn(state, cells):
     for i in range(cells.size):
         empty += cells[i] == 0
     bits = draw(state)
-    skip = np.int64(((bits >> U(32)) * U(empty)) >> U(32))
-    rank = 1 + np.int64((bits & U(0xFFFFFFFF)) < FOUR_IN_2_32)
+    skip = below(bits, empty)
+    rank = new_rank(bits)
     for i in range(cells.size):
         free = cells[i] == 0
         cells[i] += np.uint8(rank * np.int64(free & (skip == 0)))
@@ -133,10 +175,16 @@ def spawn(state, cells):
 
 
 @kernel
+def goal_of(shape):
+    """The goal rank in the word SHAPE."""
+    return np.int64(shape >> U(GOAL_SHIFT))
+
+
+@kernel
 def shape_of(state):
     """(rows, cols, goal rank) of a state."""
     shape = np.int64(state[SHAPE])
-    return shape & 255, shape >> 8 & 255, shape >> 16
+    return shape & 255, shape >> COLS_SHIFT & 255, shape >> GOAL_SHIFT
 
 
 @kernel
@@ -147,7 +195,7 @@ def flat_cells(state, rows, cols):
 
 @kernel
 def status(cells, rows, cols, goal):
-    """What `step` returns about a board: action mask, whether the game is over, largest rank."""
+    """The part of `seen` that a board alone decides: action mask, whether the game is over, largest rank."""
     top = 0
     for i in range(cells.size):
         top = max(top, np.int64(cells[i]))
@@ -157,13 +205,19 @@ def status(cells, rows, cols, goal):
 
 
 @kernel
-def start(state):
-    """Begin a game: an empty board and two tiles. Returns what `step` returns."""
-    rows, cols, goal = shape_of(state)
-    cells = flat_cells(state, rows, cols)
+def clear_counts(state):
+    """Set score, illegal actions in a row and steps to 0."""
     state[SCORE] = 0
     state[ILLEGAL] = 0
     state[STEPS] = 0
+
+
+@kernel
+def start(state):
+    """Begin a game with two random tiles; returns `status`."""
+    rows, cols, goal = shape_of(state)
+    cells = flat_cells(state, rows, cols)
+    clear_counts(state)
     for i in range(cells.size):
         cells[i] = 0
     spawn(state, cells)
@@ -173,12 +227,10 @@ def start(state):
 
 @kernel
 def start_from(state, ranks):
-    """Begin a game on the given ranks uint8[rows·cols]; nothing is drawn. Returns what `step` returns."""
+    """Begin a game on the given ranks uint8[rows·cols], drawing nothing; returns `status`."""
     rows, cols, goal = shape_of(state)
     cells = flat_cells(state, rows, cols)
-    state[SCORE] = 0
-    state[ILLEGAL] = 0
-    state[STEPS] = 0
+    clear_counts(state)
     for i in range(cells.size):
         cells[i] = ranks[i]
     return status(cells, rows, cols, goal)
@@ -186,12 +238,12 @@ def start_from(state, ranks):
 
 @kernel
 def begin(state, pool):
-    """Begin a game on a board drawn from `pool` uint8[n, rows·cols], an empty one standing for two random tiles.
+    """Begin a game on a board drawn from `pool` uint8[n, rows·cols]; returns `status`.
 
-    With an empty pool nothing is drawn for the choice. Returns what `step` returns.
+    An empty board of the pool stands for two random tiles. With an empty pool the choice takes no draw.
     """
     if pool.shape[0] > 0:
-        ranks = pool[np.int64(((draw(state) >> U(32)) * U(pool.shape[0])) >> U(32))]
+        ranks = pool[below(draw(state), pool.shape[0])]
         for i in range(ranks.size):
             if ranks[i]:
                 return start_from(state, ranks)
@@ -200,7 +252,7 @@ def begin(state, pool):
 
 @kernel
 def observe(state):
-    """What `step` returns, of a state as it stands."""
+    """The `status` of a state."""
     rows, cols, goal = shape_of(state)
     return status(flat_cells(state, rows, cols), rows, cols, goal)
 
@@ -209,9 +261,9 @@ def observe(state):
 def wrong_word(state, shape):
     """The first word of a state that no game of `shape` (the word SHAPE) can hold; -1 if there is none.
 
-    A game may start with rows·cols tiles of the highest rank m; what they merge to is all that is ever above: the sum
-    of 2^(rank − m) over these tiles is at most rows·cols. A score is a multiple of 4, and no more than Σ (rank − 1) ·
-    2^rank, which grows by the score of a merge with each, and with each new 4 besides.
+    A game may start with rows·cols tiles of the highest rank m, and only these can merge to higher ranks: the sum of
+    2^(rank − m) over the higher tiles is at most rows·cols. A score is a multiple of 4 and at most Σ (rank − 1) · 2^rank,
+    which grows by the score of every merge, and by 4 with every new 4.
     """
     if state[SHAPE] != U(shape):
         return SHAPE
@@ -225,11 +277,11 @@ def wrong_word(state, shape):
         rank = np.int64(cells[i])
         top = max(top, rank)
         most += max(rank - 1, 0) << (rank & 63)
-    if top > highest + 5:  # 2⁵ is the most below the 36 cells of the largest board
+    if top > highest + 5:  # 2⁵ is the largest power of two below the 36 cells of the largest board
         return CELLS
     for i in range(rows * cols if top > highest else 0):
         above += 1 << (cells[i] - highest) if cells[i] > highest else 0
-    for i in range(rows * cols, cells.size):  # no cells: what fills the last word
+    for i in range(rows * cols, cells.size):  # the padding of the last word
         above += 64 * np.int64(cells[i])
     if above > rows * cols:
         return CELLS
@@ -249,7 +301,7 @@ def first_wrong(states, shape):
 
 @kernel
 def step(state, action):
-    """Play one action: slide, and if the board changed, score and spawn. Returns the packed integer described above.
+    """Play one action: slide, and if the board changed, score and spawn. Returns the integer described above.
 
     An illegal action changes only the counts of steps and of illegal actions in a row.
     """
@@ -268,7 +320,10 @@ def step(state, action):
 
 @kernel
 def afterstates(state, boards, gains):
-    """Write the boards the four actions slide to, uint8[4, rows·cols], and their scores int64[4], -1 if illegal."""
+    """Write the afterstates of the four actions to `boards` uint8[4, rows·cols], their scores to `gains` int64[4].
+
+    An illegal action has gain -1.
+    """
     rows, cols, _ = shape_of(state)
     for action in range(4):
         cells = flat_cells(state, rows, cols)

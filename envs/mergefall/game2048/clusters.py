@@ -1,8 +1,8 @@
-"""What burns together: the groups of equal cells on a 2048 board, and what a move does to them.
+"""Clusters: the groups of connected equal cells on a 2048 board, and what a move does to them.
 
-Prairie fire (a cluster note of an edX project, 2017) sets a cell alight and lets the fire spread to neighbours of equal
-rank; it reports the group that burnt, and what it met at the edge. Plain Python, in the words of the note; the compiled
-terms of the `prairie-fire` heuristic are tested against it.
+Prairie fire (a cluster note of an edX project, 2017) sets a cell alight; the fire spreads to neighbours of equal rank.
+The cells that burn are a cluster. This is plain Python in the words of the note; the compiled terms of the
+`prairie-fire` heuristic are tested against it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEPS = {UP: (-1, 0), RIGHT: (0, 1), DOWN: (1, 0), LEFT: (0, -1)}
 
 @dataclass(frozen=True)
 class Cluster:
-    """A group of equal cells that hang together, empty cells included.
+    """A group of connected equal cells; empty cells form clusters too.
 
     Attributes:
         rank: log2 of its tiles, 0 for empty cells.
@@ -32,10 +32,10 @@ class Cluster:
         box: (min row, max row, min column, max column).
         neighbours: (rank, direction from the cluster) -> number of cells; directions are numbered as the actions, empty
             cells have rank 0, and a cell met from two directions counts once in each.
-        shape: `round` (holds a 2×2 block), else `line`, `angled` (a path, or a ring, with turns), `branched`.
-        turns: cells of a `line` or `angled` cluster whose two neighbours in it are not opposite.
-        monotone: the number of rows and columns through the cluster in which the tiles on its two sides are one
-            smaller, one larger.
+        shape: `round` (holds a 2×2 block), else `line`, `angled` (a path, or a ring, with turns) or `branched`.
+        turns: cells of an `angled` cluster whose two neighbours in it are not opposite; 0 for other shapes.
+        monotone: the number of rows and columns through the cluster in which, of the tiles on its two sides, one is
+            smaller and one is larger.
     """
 
     rank: int
@@ -49,10 +49,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Fracture:
-    """How broken up a board is.
+    """How many clusters a board has, and how large they are.
 
     Attributes:
-        groups: number of clusters, empty ones included.
+        groups: number of clusters, those of empty cells included.
         tile_groups: number of clusters of tiles.
         tiles: number of tiles.
         ratio: tiles / tile_groups; None on an empty board.
@@ -68,16 +68,16 @@ class Fracture:
 
 @dataclass(frozen=True)
 class MoveComparison:
-    """What a move did to the clusters of tiles; a tile made by a merge is new.
+    """What a move did to the clusters of tiles. A merged tile is new.
 
     Attributes:
         legal: whether the board changed.
         score: the sum of merged tiles.
         after: the board after the move, before a new tile.
         fracture: (before, after).
-        joined: clusters after the move that hold tiles of several clusters before it, or an old tile and a new one.
-        split: clusters before the move whose unmerged tiles now lie in several clusters.
-        new: clusters after the move that are made of new tiles only.
+        joined: clusters after the move with tiles of several earlier clusters, or with an old and a new tile.
+        split: clusters before the move whose unmerged tiles are now in several clusters.
+        new: clusters after the move with new tiles only.
     """
 
     legal: bool
@@ -90,7 +90,9 @@ class MoveComparison:
 
 
 def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
-    """All clusters of a board (rows, cols) of ranks, by rank, then by first cell; ValueError for anything else.
+    """All clusters of a board (rows, cols) of ranks, by rank, then by first cell.
+
+    Raises ValueError for anything but one board of integers from 0 up.
 
     Example:
         >>> [(c.rank, c.cells, c.shape) for c in clusters([[1, 1, 2], [0, 1, 2]])]
@@ -108,7 +110,7 @@ def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
 
 
 def fracture(ranks: ArrayLike) -> Fracture:
-    """Summary figures of a board (rows, cols): groups, tiles per group, sizes per rank.
+    """The number and sizes of a board's clusters; raises ValueError as `clusters` does.
 
     Example:
         >>> fracture([[1, 1, 2], [0, 1, 2]])
@@ -124,7 +126,7 @@ def fracture(ranks: ArrayLike) -> Fracture:
 
 
 def compare_move(before: ArrayLike, action: int) -> MoveComparison:
-    """What a move (0 up, 1 right, 2 down, 3 left) does to the clusters of a board (rows, cols); new tiles left out.
+    """What a move (0 up, 1 right, 2 down, 3 left) does to the clusters of a board, before the random new tile.
 
     Raises ValueError for a bad board or action. An illegal move changes nothing.
 
@@ -216,7 +218,7 @@ def _shape(group: set[Cell]) -> tuple[Shape, int]:
 
 
 def _monotone(board: Board, group: set[Cell]) -> int:
-    """Rows and columns through the group in which one side has a smaller tile and the other a larger one."""
+    """The number of rows and columns through the group with a smaller tile on one side, a larger one on the other."""
     count = 0
     for lines, cells in ((board, group), (tuple(zip(*board, strict=True)), {(c, r) for r, c in group})):
         for r in {r for r, _ in cells}:
@@ -229,7 +231,7 @@ def _monotone(board: Board, group: set[Cell]) -> int:
 
 
 def _sources(board: Board, action: int) -> dict[int, tuple[int, ...]]:
-    """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it was before."""
+    """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it came from."""
     rows, cols = len(board), len(board[0])
     grid = np.arange(rows * cols).reshape(rows, cols)
     lines = grid if action in (LEFT, RIGHT) else grid.T

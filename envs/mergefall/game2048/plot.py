@@ -1,4 +1,4 @@
-"""2048 to look at: what a heuristic sees on a board, its clusters, and what a move does to them. Needs matplotlib."""
+"""Figures of 2048: the terms of a heuristic, the clusters of a board, what a move does to them. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mergefall.draw import (
+    BAD,
+    BOARD,
+    DARK,
+    EMPTY,
+    GOOD,
+    INK,
+    LIGHT,
+    NEW,
+    Shade,
+    draw_bars,
+    new_figure,
+    shade,
+    short_number,
+)
 from mergefall.game2048.clusters import Cluster, clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
-from mergefall.game2048.render import BOARD, DARK, EMPTY, LIGHT, tile_colours
-from mergefall.plot import BAD, GOOD, INK, NEW, Colour, draw_bars, new_figure, number, shade
+from mergefall.game2048.render import tile_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,23 +35,20 @@ if TYPE_CHECKING:
 
 ARROWS = "↑→↓←"  # by action
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
-GREY: Colour = (0.86, 0.86, 0.86)
+GREY: Shade = (0.86, 0.86, 0.86)
 
 
 def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: Sequence[str] | None = None) -> Figure:
-    """Draw boards, and beside each a bar for weight·term of each term that counts: the value is their sum.
+    """Draw boards, and beside each a bar for weight·term of each term: their sum is the value.
 
-    All bars share one linear axis, so that a term which hardly counts looks it. Left out are terms of weight 0, and
-    nneonneo's base, which is the same on every board.
+    All bars share one linear axis, so terms can be compared. Terms of weight 0 are left out, and so is nneonneo's base,
+    which is the same on every board. Raises ImportError without matplotlib (`pip install "mergefall[render]"`).
 
     Args:
         h: the heuristic.
         boards: ranks (rows, cols) or (n, rows, cols), as `h` takes them.
         to_move: as `h` takes it.
-        titles: one for each board.
-
-    Raises:
-        ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
+        titles: one for each board; default: none.
     """
     batch = np.asarray(boards)
     batch = batch[None] if batch.ndim == 2 else batch
@@ -50,20 +61,20 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
     for i, (left, right) in enumerate(axes):
         draw_board(left, batch[i])
         draw_bars(right, {name: float(part[i]) for name, part in drawn.items()}, low, high)
-        note = "" if "base" not in parts else f"  (base {number(parts['base'][i])} included)"
+        note = "" if "base" not in parts else f"  (base {short_number(parts['base'][i])} included)"
         if not np.isclose(values[i], sum(part[i] for part in parts.values())):
             note = "  (no move left: not the sum)"
-        right.set_title(f"{h.name}: {number(values[i])}{note}", loc="left", fontsize=10, color=INK)
+        right.set_title(f"{h.name}: {short_number(values[i])}{note}", loc="left", fontsize=10, color=INK)
         if titles:
             left.set_title(titles[i], loc="left", fontsize=10, color=INK)
     return figure
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:
-    """Draw a board (rows, cols) with a colour for each cluster, and beside it a table of what is known of each.
+    """Draw a board (rows, cols) with a colour for each cluster, and beside it a table of the clusters' attributes.
 
-    Neighbours are listed by direction: `→4×2` are two cells with a 4 to the right. Raises ValueError for a bad board,
-    ImportError without matplotlib.
+    The table lists neighbours by direction: `→4×2` means two cells with a 4 to the right. Raises ValueError for a bad
+    board, ImportError without matplotlib.
     """
     found = clusters(ranks)
     figure = new_figure(9, max(2.8, 0.55 + 0.26 * len(found)))
@@ -91,10 +102,10 @@ def plot_clusters(ranks: ArrayLike) -> Figure:
 
 
 def plot_move(before: ArrayLike, action: int) -> Figure:
-    """Draw a board before and after a move, without the new tile, and outline what it did to clusters.
+    """Draw a board before and after a move, without the new tile, and outline the clusters that the move changed.
 
-    Outlined are clusters that the move joined, those it split (on the board before), and those made of merged tiles
-    alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
+    The board before shows the clusters that the move split, the board after those that it joined and those that are
+    made of merged tiles alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
     """
     from matplotlib.lines import Line2D
 
@@ -117,10 +128,11 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     return figure
 
 
-def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | None = None) -> None:
+def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Shade] | None = None) -> None:
     """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
 
-    `colours` maps the flat index of a cell to a colour other than its tile's; neighbours of one colour flow together.
+    `colours` maps the flat index of a cell to a colour that replaces its tile's; the gaps between neighbours of one
+    such colour are filled.
     """
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -144,12 +156,12 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Colour] | Non
     axes.axis("off")
 
 
-def _round(box: Any, x: float, y: float, width: float, height: float, colour: Colour, corner: float) -> Any:
+def _round(box: Any, x: float, y: float, width: float, height: float, colour: Shade, corner: float) -> Any:
     return box((x, y), width, height, f"round,pad=0,rounding_size={corner}", facecolor=colour, linewidth=0)
 
 
-def _write(axes: Axes, text: str, x: float, y: float, colour: Colour) -> None:
-    """Digits centred on a tile, as large as fits, whatever the size of the axes: outlines, not text."""
+def _write(axes: Axes, text: str, x: float, y: float, colour: Shade) -> None:
+    """Digits centred on a tile, as large as fits: drawn as outlines, which scale with the axes as text does not."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath
@@ -164,7 +176,7 @@ def _write(axes: Axes, text: str, x: float, y: float, colour: Colour) -> None:
 
 
 def _weighted(h: Heuristic, batch: Any, to_move: bool) -> dict[str, Any]:
-    """weight·term float64[n] for each term with a weight."""
+    """weight·term, float64[n], for each term whose weight is not 0 on every board."""
     at = getattr(h, "at", None)  # prairie-fire's weights depend on the largest tile
     used = [at(int(board.max())) if at else h for board in batch]
     weights = {name: np.array([getattr(now, name) for now in used]) for name in h.term_names}
@@ -176,8 +188,8 @@ def _count(groups: int) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 
-def _cluster_colours(found: Sequence[Cluster]) -> list[Colour]:
-    """Empty clusters grey; the others go round the colours in large steps, so that those next in order differ."""
+def _cluster_colours(found: Sequence[Cluster]) -> list[Shade]:
+    """Grey for empty clusters; the others go round the colour wheel in large steps, so that successive ones differ."""
     coloured = [colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65) for i in range(len(found))]
     return [colour if cluster.rank else GREY for cluster, colour in zip(found, coloured, strict=True)]
 
@@ -193,7 +205,7 @@ def _cluster_line(letter: str, cluster: Cluster) -> tuple[str, ...]:
 
 
 def _outline(axes: Axes, found: Iterable[Cluster], cols: int, colour: str) -> None:
-    """A line around each of the clusters."""
+    """Draw a line around each cluster."""
     for cluster in found:
         cells = {divmod(cell, cols) for cell in cluster.cells}
         for r, c in cells:

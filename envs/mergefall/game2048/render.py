@@ -1,9 +1,9 @@
-"""Boards as pictures and as coloured text."""
+"""Boards of 2048 as pictures and as coloured text."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.game2048.rules import board_array
 
+if TYPE_CHECKING:
+    from pygame import Surface
+
 SIDE, GAP, ROUND = 100, 12, 10  # pixels of a tile, between tiles, and of a tile's rounded corners
 PANEL = 64  # pixels of the score panel's height
-POWER_FROM = 24  # tiles from this rank on are written as a power, 2²⁴: their digits would not be readable
+POWER_FROM = 24  # tiles from this rank up are written as a power, 2²⁴: their digits would be too small to read
 
 # From rank 1: sand, amber and red, then violet, blue and green, and into the dark.
 TILES = colours(
@@ -26,12 +29,12 @@ TILES = colours(
 
 
 def tile_colours(rank: int) -> tuple[Colour, Colour]:
-    """(background, digits) of a tile; ranks past the palette's end keep its last colour."""
+    """The colours (background, digits) of a tile; ranks beyond the palette take its last colour."""
     return TILES[min(rank, len(TILES)) - 1], DARK if rank <= 4 else LIGHT
 
 
 def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
-    """A board as coloured text for terminals, with the score above it."""
+    """A board as coloured text for terminals; the score, if given, is written above it."""
     rows = ranks.tolist()
     width = max(5, len(str(1 << max(map(max, rows))))) + 2
     lines = [] if score is None else [f"score {score}"]
@@ -50,11 +53,11 @@ def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.u
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
     Args:
-        ranks: a board: integer ranks (log2 of the tile, 0 for empty) or its text form.
-        score: written above the board, with the largest tile; None leaves the panel out.
-        tile: side of a tile in pixels, 100 unless told; the rest scales with it.
+        ranks: a board, as integer ranks (log2 of the tile, 0 for empty) or in its text form.
+        score: written above the board, with the largest tile; default: no such panel.
+        tile: side of a tile in pixels, default: 100; everything else scales with it.
 
-    Needs pygame-ce (`pip install "mergefall[render]"`); a ValueError names a bad board.
+    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
     """
     surface = board_surface(board_array(ranks), score)
     if tile != SIDE:
@@ -68,8 +71,8 @@ def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> str | NDArray[np.u
     return to_ansi(ranks, score) if mode == "ansi" else draw(ranks, score)
 
 
-def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Any:
-    """A picture of one board as a pygame surface, as `draw` has it."""
+def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:
+    """The picture that `draw` returns, as a pygame surface."""
     rows, cols = ranks.shape
     top = 0 if score is None else PANEL
     width, height = (n * SIDE + (n + 1) * GAP for n in (cols, rows))
@@ -85,7 +88,7 @@ def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Any:
 
 
 @cache
-def _tile(rank: int) -> Any:
+def _tile(rank: int) -> Surface:
     if not rank:
         return rounded(SIDE, SIDE, EMPTY, ROUND)
     back, front = tile_colours(rank)
@@ -101,8 +104,8 @@ def _tile(rank: int) -> Any:
     return tile
 
 
-def _panel(width: int, score: int, rank: int) -> Any:
-    """The line above a board: the score on the left, the largest tile on the right if there is room."""
+def _panel(width: int, score: int, rank: int) -> Surface:
+    """The panel above a board: the score on the left, the largest tile on the right if there is room."""
     panel = pygame().Surface((width, PANEL), pygame().SRCALPHA)
     label, number = fitting("SCORE", BOARD, width, 13), fitting(f"{score}", DARK, width - 2 * GAP, 26)
     panel.blit(label, (GAP, 10))

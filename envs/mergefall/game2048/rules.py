@@ -1,4 +1,4 @@
-"""The rules of 2048: what makes a game (`Rules`), and its moves as checked functions of one board.
+"""The rules of 2048: the arguments that make a game (`Rules`), and its moves as checked functions of one board.
 
 A board is an integer array or nested lists of ranks (log2 of the tile, 0 for empty), or its text form.
 """
@@ -16,40 +16,46 @@ from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import Outcomes
-from mergefall.checks import integer
+from mergefall.checks import choice, integer
 from mergefall.game2048 import board as core
 from mergefall.game2048 import chance, reference
 from mergefall.game2048.reference import ACTIONS
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
+MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
+REWARDS = ("score", "log2")
 
 ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
 
 
+ACTIONS_TEXT = "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))  # for messages
+
+
 def action_index(action: Any) -> int:
-    """`action` (an int, a NumPy integer, a 0-d array) as an int; a ValueError for anything but 0 to 3."""
+    """`action` (an int, a NumPy integer, a 0-d array) as an int; raises ValueError unless it is 0 to 3."""
     try:
         number = operator.index(action)
     except TypeError:
         number = -1
     if not 0 <= number < 4:
-        names = ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
-        raise ValueError(f"action is {action!r}; expected one of {names}")
+        raise ValueError(f"action is {action!r}; expected {ACTIONS_TEXT}")
     return number
 
 
 def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) -> NDArray[np.uint8]:
-    """One board as uint8[rows, cols]: an integer array or nested lists of ranks, or the text form of a board.
+    """One board as a new uint8[rows, cols].
 
-    A ValueError names the first thing that is wrong: the shape, the type, a rank beyond rows·cols + 1. The shape may
-    be any from 2×2 to 6×6 where `rows` and `cols` are left out.
+    - `ranks`: an integer array or nested lists of ranks from 0 to rows·cols + 1, or the text form of a board.
+    - `rows`, `cols`: the expected shape; default: any from 2×2 to 6×6.
+
+    Raises ValueError for anything else.
     """
     if isinstance(ranks, str):
         ranks = reference.from_text(ranks)
     array = checks.array("board", ranks, "rows × cols ranks")
     expected = f"({rows}, {cols})" if rows else f"rows × cols with {SMALLEST} to {LARGEST} each"
-    fitting = array.shape == (rows, cols) if rows else array.ndim == 2 and all(2 <= n <= 6 for n in array.shape)
-    if not fitting:
+    sized = array.ndim == 2 and all(SMALLEST <= n <= LARGEST for n in array.shape)
+    if not sized or (rows and array.shape != (rows, cols)):
         raise ValueError(f"board has shape {array.shape}; expected {expected}")
     if array.dtype.kind not in "iu":
         raise ValueError(f"board has dtype {array.dtype}; expected integer ranks (log2 of the tile, 0 for empty)")
@@ -57,12 +63,12 @@ def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) ->
     wrong = (array < 0) | (array > highest)
     if wrong.any():
         raise ValueError(f"board holds the rank {array[wrong][0]}; expected ranks (log2 of the tile) 0 to {highest}")
-    return array.astype(np.uint8, order="C")  # a copy, flat in memory even if `ranks` is turned
+    return array.astype(np.uint8, order="C")  # a copy, row-major in memory even if `ranks` is not
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The arguments that the single and the batched environment share; see `Game2048Env` for their meaning."""
+    """The arguments that the single and the batched environment share; `Game2048Env` describes them."""
 
     rows: int
     cols: int
@@ -74,8 +80,7 @@ class Rules:
         for name in ("rows", "cols"):
             object.__setattr__(self, name, integer(name, getattr(self, name), SMALLEST, LARGEST))
         object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1))
-        if self.reward not in ("score", "log2"):
-            raise ValueError(f"reward is {self.reward!r}; expected 'score' or 'log2'")
+        choice("reward", self.reward, REWARDS)
         if self.goal is not None:
             highest = 1 << self.max_rank
             goal = integer("goal", self.goal, 8, highest)
@@ -85,7 +90,7 @@ class Rules:
 
     @property
     def max_rank(self) -> int:
-        """The highest rank that a game can reach: one above it would take two of them on rows·cols cells."""
+        """The highest rank that a game can reach; the next would need two such tiles on rows·cols cells."""
         return self.rows * self.cols + 1
 
     @property
@@ -100,8 +105,8 @@ class Rules:
         return gym.spaces.Discrete(4)
 
     def actions_text(self) -> str:
-        """What actions are, for messages."""
-        return "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
+        """The actions, for messages."""
+        return ACTIONS_TEXT
 
     def new_states(self, count: int) -> NDArray[np.uint64]:
         """`count` states on empty boards, with random streams from fresh entropy."""
@@ -110,12 +115,15 @@ class Rules:
         return states
 
     def rewards(self, gains: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What moves of the given scores pay, -1 standing for an illegal one."""
+        """The rewards of moves, from their scores; -1 is an illegal move."""
         scores = np.maximum(gains, 0)
         return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
 
     def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint8] | None:
-        """The cells uint8[rows·cols] that `reset` options ask to start from; None for two random tiles."""
+        """The cells uint8[rows·cols] in `reset` options; None if they ask for two random tiles.
+
+        Raises ValueError for an unknown option, and for a board that is invalid or terminal.
+        """
         unknown = sorted(set(options or ()) - {"board"})
         if unknown:
             raise ValueError(f"reset options hold {unknown[0]!r}; expected 'board' or nothing")
@@ -123,9 +131,10 @@ class Rules:
         if ranks is None:
             return None
         cells = board_array(ranks, self.rows, self.cols).ravel()
-        if core.status(cells, self.rows, self.cols, self.goal_rank) >> core.OVER_BIT & 1:
+        if core.is_over(core.status(cells, self.rows, self.cols, self.goal_rank)):
             why = f"a tile reaches the goal {self.goal}" if core.legal_mask(cells, self.rows, self.cols) else "no move"
-            raise ValueError(f"board {cells.reshape(self.rows, self.cols).tolist()} is terminal ({why}); expected not")
+            board = cells.reshape(self.rows, self.cols).tolist()
+            raise ValueError(f"board {board} is terminal ({why}); expected a board that is not")
         return cells
 
     def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint8]:
@@ -138,7 +147,7 @@ class Rules:
         return pool
 
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
-        """What the game may draw after a move from `state` uint64[words] that leaves `board` uint8[rows, cols]."""
+        """The chance outcomes after a move from `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
         return chance.outcomes(board)
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -169,9 +178,9 @@ class Rules:
 
 
 def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
-    """Slide a board: (ranks uint8[rows, cols] before the new tile, score of the merges, whether it was legal).
+    """Slide a board: (ranks uint8[rows, cols] before the new tile, score of the merges, whether the move was legal).
 
-    An illegal action returns the board as it was and 0. A ValueError names a bad board or action.
+    An illegal action returns the board unchanged and 0. Raises ValueError for a bad board or action.
 
     >>> move([[1, 1], [0, 2]], 3)
     (array([[2, 0],
@@ -183,7 +192,7 @@ def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
 
 
 def legal_actions(ranks: Any) -> NDArray[np.bool_]:
-    """Which of the four actions change the board, bool[4]; none of them when the game is over.
+    """The actions that change the board, bool[4]; none when the game is over.
 
     >>> legal_actions("2 4/4 .").tolist()
     [False, True, True, False]
@@ -196,7 +205,7 @@ def legal_actions(ranks: Any) -> NDArray[np.bool_]:
 def spawn(ranks: Any, rng: np.random.Generator) -> NDArray[np.uint8]:
     """The board with a new tile: a 2 (0.9) or a 4 on an empty cell drawn uniformly by `rng`.
 
-    A ValueError says so if no cell is empty. (Environments draw from a stream of their own, fixed by their seed.)
+    Raises ValueError if no cell is empty. (Environments do not use `rng`: their seed fixes a random stream.)
 
     >>> int(spawn("2 4/. 2", np.random.default_rng(0))[1, 0])
     1
@@ -238,7 +247,7 @@ def to_text(ranks: Any) -> str:
 
 
 def from_text(text: str) -> NDArray[np.uint8]:
-    """The ranks uint8[rows, cols] of a text form; a ValueError for anything that is not one.
+    """The ranks uint8[rows, cols] of a text form; raises ValueError for anything else.
 
     >>> from_text("2 ./. 8")
     array([[1, 0],

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
+from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import Heuristic, Nneonneo, heuristic
-from mergefall.game2048.square import SHAPE_4X4, SHAPE_MASK, all_below_15, squeeze, status
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
 
@@ -25,30 +25,27 @@ def _kernel(cls: type[Heuristic]) -> Any:
 
     @kernel(variant=cls.name)
     def potentials(states, tables, weights, offset, scale, bends, values):
-        """Φ of states uint64[n, words] into values float64[n]: of packed boards if they are 4×4 and ranks below 15."""
+        """Write Φ of states uint64[n, words] to values float64[n]; 4×4 boards with ranks below 15 are packed."""
         states, weights, values = unowned((states, weights, values))
         for i in range(U(len(values))):
-            small, upper, lower = states[i, core.SHAPE] & SHAPE_MASK == SHAPE_4X4, U(0), U(0)
+            small, upper, lower = packed.packable(states, i)
             if small:
-                upper, lower = states[i, core.CELLS], states[i, core.CELLS + 1]
-                small = all_below_15(upper, lower)
-            if small:
-                board = squeeze(upper) | squeeze(lower) << U(32)
-                seen = status(board, np.int64(states[i, core.SHAPE] >> U(16)))
+                board = packed.from_words(upper, lower)
+                seen = packed.status(board, core.goal_of(states[i, core.SHAPE]))
                 value = np.float64(of_packed(board, False, tables, weights))
             else:
                 rows, cols, goal = core.shape_of(states[i])
                 cells = core.flat_cells(states[i], rows, cols)
                 seen = core.status(cells, rows, cols, goal)
                 value = of_cells(cells, rows, cols, False, weights)
-            values[i] = 0.0 if seen >> core.OVER_BIT & 1 else squashed(value, offset, scale, bends)
+            values[i] = 0.0 if core.is_over(seen) else squashed(value, offset, scale, bends)
 
     return potentials
 
 
 @dataclass(frozen=True)
 class Shaping2048(Shaping):
-    """Shaping by a heuristic; on 4×4 by the kernels that searches use, nneonneo's in single precision like its own."""
+    """Shaping by a heuristic of 2048. On 4×4 it is valued as in a search, so nneonneo in single precision."""
 
     @staticmethod
     def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:

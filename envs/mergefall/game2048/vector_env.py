@@ -1,4 +1,4 @@
-"""The batched 2048 environment: n games stepped by one kernel call, each as the single environment would step it."""
+"""The batched 2048 environment: one kernel call steps n games, each exactly as the single environment does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from mergefall.game2048 import batch, square
+from mergefall.game2048 import batch, packed
 from mergefall.game2048 import board as core
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
@@ -18,22 +18,23 @@ from mergefall.game2048.rules import Rules
 from mergefall.game2048.shaping import Shaping2048
 from mergefall.vector import GameVectorEnv
 
-FEWEST = 2048  # games for a thread: with fewer, waking it takes longer than the work
+FEWEST = 2048  # games of a thread: with fewer, waking the thread takes longer than the work
 
 
 class Game2048VectorEnv(GameVectorEnv):
-    """n games of 2048, stepped together; what each does is described at `Game2048Env`.
+    """n games of 2048 stepped together; `Game2048Env` describes the game.
 
-    Made by `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)`. Game i of a batch that is reset with seed s plays
-    exactly as a single environment that is reset with seed s + i, and the batch returns what Gymnasium's
+    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes one. Game i of a batch that is reset with seed s
+    plays exactly as a single environment that is reset with seed s + i. The batch returns what Gymnasium's
     `SyncVectorEnv` of single environments returns, infos and their `_key` masks included. All arrays are fresh.
 
-    Besides the single environment's arguments it takes `num_envs`, `autoreset_mode` (`"NextStep"`, `"SameStep"`,
-    `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
-    one frame per game (`"ansi"` or `"rgb_array"`).
-
-    A step is shared by `threads` threads, by default one for each core that has at least 2048 games to play; results
-    do not depend on them.
+    Arguments, besides those of the single environment:
+    - `num_envs`: the number of games; default: 1.
+    - `autoreset_mode`: `"NextStep"` (default), `"SameStep"`, `"Disabled"`, or Gymnasium's enum.
+    - `max_episode_steps`: actions after which an episode is truncated; default: None, no cap.
+    - `threads`: the threads that share a step; default: one for each core that has at least 2048 games to play. Results
+      do not depend on it.
+    - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Game2048-v0", num_envs=3, autoreset_mode="SameStep")
@@ -74,7 +75,7 @@ class Game2048VectorEnv(GameVectorEnv):
             FEWEST,
         )
         self._episode_rules = batch.EpisodeRules(
-            square.lines_for(rules.rows, rules.cols),
+            packed.lines_for(rules.rows, rules.cols),
             rules.reward == "log2",
             rules.illegal_limit,
             self.max_episode_steps or 0,
@@ -95,7 +96,7 @@ class Game2048VectorEnv(GameVectorEnv):
     def _step_part(
         self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
     ) -> None:
-        batch.step(*part, self._states, actions, fresh, self._pool, *self._episode_rules, *seen)
+        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
 
     def _observations(self, seen: batch.Seen) -> NDArray[np.uint8]:
         return self._ranks(seen.cells)
@@ -109,13 +110,13 @@ class Game2048VectorEnv(GameVectorEnv):
         }
 
     def _ranks(self, cells: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """The ranks in the cell words uint64[k, words] of k games, contiguous."""
+        """The ranks in the words of cells uint64[k, words] of k games, as a contiguous uint8[k, rows, cols]."""
         rows, cols = self.rules.rows, self.rules.cols
         ranks = cells.view(np.uint8)[:, : rows * cols]
         return np.ascontiguousarray(ranks).reshape(-1, rows, cols)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions as bool[n, 4] (all True where a game is over)."""
+        """The legal actions, bool[n, 4]; all True where a game is over."""
         return self._observed()[0]
 
     def _observed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -125,7 +126,7 @@ class Game2048VectorEnv(GameVectorEnv):
         return masks, over
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
+        """Go back to states of `clone_state`; raises ValueError for another number, or what no such game can reach."""
         self._states = self.rules.restored(state, self._states)
         self._ended = self._observed()[1] | (self._states[:, core.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:
@@ -133,10 +134,10 @@ class Game2048VectorEnv(GameVectorEnv):
         self._started = True
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """What each action leads to in each game, before the new tile.
+        """The boards after each action in each game, before the new tile.
 
-        Returns boards uint8[n, 4, rows, cols], rewards float64[n, 4], legal bool[n, 4]. An illegal action's board is
-        the present one and its reward 0.
+        Returns boards uint8[n, 4, rows, cols], rewards float64[n, 4], legal bool[n, 4]. For an illegal action the board
+        is the current one and the reward 0.
         """
         rows, cols = self.rules.rows, self.rules.cols
         boards = np.empty((self.num_envs, 4, rows * cols), dtype=np.uint8)

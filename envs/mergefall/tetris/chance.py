@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.chance import HALF, Outcomes, shares
+from mergefall.chance import HALF, Outcomes, bounds
 from mergefall.tetris import game
 
 if TYPE_CHECKING:
@@ -29,4 +29,4 @@ def outcomes(board: NDArray[np.uint8], state: NDArray[np.uint64], rules: Rules) 
     observations = {"board": np.repeat(board[None], count, axis=0), "piece": queues[:, 0]}
     if rules.preview:
         observations["next"] = queues[:, 1:]
-    return Outcomes(observations, shares(np.append(0, weights.cumsum())), np.tile([0, HALF], (count, 1)))
+    return Outcomes(observations, bounds(np.append(0, weights.cumsum())), np.tile([0, HALF], (count, 1)))

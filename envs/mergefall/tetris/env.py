@@ -174,7 +174,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self._arrays = seen.boards, seen.nexts, seen.masks
         self._advance = direct(self._kernels.step_one, states, 0, *self._arrays)
         if self.shaping is not None:  # around `step`, which takes no longer without
-            self.step = partial(self.shaping.step, self, partial(type(self).step, self))
+            self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

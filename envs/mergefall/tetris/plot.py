@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mergefall.plot import INK, NEW, draw_bars, new_figure, number
+from mergefall.draw import INK, NEW, draw_bars, new_figure, short_number
 from mergefall.tetris.heuristics.base import Heuristic
 from mergefall.tetris.rules import Placement, board_array
 
@@ -47,8 +47,8 @@ def plot_terms(e: Heuristic, states: Any, titles: Sequence[str] | None = None) -
         draw_board(left, boards[i], placement.cells if placement else ())
         draw_bars(right, parts[i], min(everything), max(everything))
         value = e(placement) if placement else e.board(boards[i])
-        note = f"empty board {number(e.board(np.zeros_like(boards[i])))} included"
-        right.set_title(f"{e.name}: {number(value)}  ({note})", loc="left", fontsize=10, color=INK)
+        note = f"empty board {short_number(e.board(np.zeros_like(boards[i])))} included"
+        right.set_title(f"{e.name}: {short_number(value)}  ({note})", loc="left", fontsize=10, color=INK)
         if titles:
             left.set_title(titles[i], loc="left", fontsize=10, color=INK)
     return figure

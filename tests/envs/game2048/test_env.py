@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import time
 
 import gymnasium as gym
@@ -270,6 +271,22 @@ def test_clones_of_a_batch_play_on_alike():
         for _ in range(30):
             actions = rng.integers(0, 4, 6)
             assert equal(envs.step(actions), other.step(actions))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u4", ">i8", "i8"])
+def test_a_batch_takes_integer_actions_of_any_type_and_layout(dtype):
+    actions = np.array([[0, 1], [1, 3], [2, 2], [3, 0], [1, 1]], dtype=dtype)[::-1]  # columns are not contiguous
+    actions.flags.writeable = False
+    batches = [Game2048VectorEnv(5), Game2048VectorEnv(5)]
+    for batch in batches:
+        batch.reset(seed=3)
+    for column in range(2):
+        plain, other = (
+            batch.step(acts)
+            for batch, acts in zip(batches, (np.array(actions[:, column].tolist()), actions[:, column]), strict=True)
+        )
+        assert equal(plain, other)
+    assert equal(*(pickle.loads(pickle.dumps(batch)).clone_state() for batch in batches))
 
 
 def test_a_row_of_a_batch_is_a_single_game():

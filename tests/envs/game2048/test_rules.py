@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mergefall.game2048 import batch as batches
 from mergefall.game2048 import board as core
-from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, spawn, square, to_text
+from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, spawn, to_text
 from mergefall.game2048.vector_env import Game2048VectorEnv
 
 from ..tools import SIZES, golden, moves, slide_lines, symmetries
@@ -75,18 +75,18 @@ def test_the_fast_step_is_the_plain_one(top):
     states = core.new_states(2000, 4, 4, goal=12)
     states[:, core.STREAM] = rng.integers(0, 2**64, 2000, dtype=np.uint64)
     core.cells_of(states, 4, 4)[:] = random_boards(rng, 2000, 4, 4, top)
-    fast, many, lines = states.copy(), states.copy(), square.lines_for(4, 4)
+    fast, many, lines = states.copy(), states.copy(), packed.lines_for(4, 4)
     nowhere, no_pool = np.zeros(2000, np.bool_), np.zeros((0, 16), np.uint8)
     for _ in range(5):
         actions = rng.integers(0, 4, 2000)
         told = np.array([core.step(states[i], action) for i, action in enumerate(actions.tolist())])
-        assert [square.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == told.tolist()
+        assert [packed.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == told.tolist()
         seen = batches.Seen.empty(many)
-        batches.step(0, 2000, many, actions, nowhere, no_pool, *batches.Rules(lines, False, 100, 0), *seen)
-        np.testing.assert_array_equal(seen.rewards, told >> core.GAIN_SHIFT)
-        np.testing.assert_array_equal(seen.terminated, told >> core.OVER_BIT & 1)
-        np.testing.assert_array_equal(seen.legal, told >> core.LEGAL_BIT & 1)
-        np.testing.assert_array_equal(seen.max_tiles, 1 << (told >> core.RANK_SHIFT & 255))
+        batches.step(0, 2000, many, actions, nowhere, no_pool, batches.EpisodeRules(lines, False, 100, 0), seen)
+        np.testing.assert_array_equal(seen.rewards, core.gain_of.py_func(told))
+        np.testing.assert_array_equal(seen.terminated, core.is_over.py_func(told))
+        np.testing.assert_array_equal(seen.legal, core.is_legal.py_func(told))
+        np.testing.assert_array_equal(seen.max_tiles, 1 << core.top_of.py_func(told))
         np.testing.assert_array_equal(seen.masks.view(np.uint8).reshape(-1, 4), told[:, None] >> np.arange(4) & 1)
         np.testing.assert_array_equal(seen.cells, states[:, core.CELLS :])
     np.testing.assert_array_equal(fast, states)
@@ -98,7 +98,7 @@ def test_the_fast_start_is_the_plain_one():
     states[:, core.STREAM] = np.arange(500)
     fast, pool = states.copy(), np.zeros((0, 16), np.uint8)
     for i in range(500):
-        assert square.begin(fast, i, pool) == core.begin(states[i], pool)
+        assert packed.begin(fast, i, pool) == core.begin(states[i], pool)
     np.testing.assert_array_equal(fast, states)
 
 
@@ -116,6 +116,13 @@ def test_packed_moves_are_the_reference(rows, cols):
             assert (slid[action] != word) == legal[i, action]
             if legal[i, action]:
                 assert (along, across)[action % 2] == gains[i, action]
+
+
+def test_packed_boards_turn_as_arrays_do():
+    for board in random_boards(np.random.default_rng(4), 200, 4, 4, 15):
+        word = np.uint64(packed.pack(board.ravel(), 4, 4))
+        for turn, image in ((packed.transpose, board.T), (packed.mirror, board[:, ::-1]), (packed.flip, board[::-1])):
+            assert turn(word) == packed.pack(image.ravel(), 4, 4)
 
 
 def test_golden_moves():

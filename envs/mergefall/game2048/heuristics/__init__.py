@@ -1,4 +1,4 @@
-"""The documented heuristics of 2048: search evaluation, shaping potential, something to look at."""
+"""The documented heuristics of 2048, for searches, shaping and plots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
-    """A heuristic from its name, or from a mapping of `name` and the weights that are not the published ones.
+    """A heuristic from its name, or from a mapping of `name` and weights; default weights: the published ones.
 
     Raises ValueError for an unknown name or weight.
 

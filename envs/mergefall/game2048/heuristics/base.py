@@ -1,7 +1,7 @@
-"""What a heuristic of 2048 is: named terms of a board, a weight for each, and kernels that searches inline.
+"""The base of the heuristics of 2048: named terms of a board, a weight for each, and kernels that searches inline.
 
-Every heuristic states its terms once, as a kernel over flat cells of any board size, the slow twin. Its value, batches
-and tables come from there; the fast twin for packed 4×4 boards is tested to give the same value.
+Every heuristic states its terms once, in a kernel over flat cells of any board size: the slow twin. Values, batches and
+tables come from there. The fast twin, for packed 4×4 boards, is tested to give the same value.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
+from mergefall.game2048.rules import LARGEST, MAX_RANK, SMALLEST
 from mergefall.kernels import kernel
 from mergefall.weighted import WeightedSum
-
-SMALLEST, LARGEST, MAX_RANK = 2, 6, 62  # board sides; 2^62 is the largest tile that an int64 holds
 
 
 @dataclass(frozen=True)
 class Heuristic(WeightedSum):
-    """A weighted sum of named terms of a 2048 board; subclasses say which, their fields are the weights.
+    """A weighted sum of named terms of a 2048 board. Subclasses define the terms; their fields are the weights.
 
     Example:
         >>> from mergefall.game2048 import HEURISTICS
@@ -34,10 +33,10 @@ class Heuristic(WeightedSum):
         -6.0
     """
 
-    # For searches, see the module's docstring. Kernels are wrapped in `staticmethod`: a dispatcher binds as a method.
+    # What searches need. Kernels are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method.
     kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
-    floored: ClassVar[bool] = False  # a search values no node of the player's below `dead`
+    floored: ClassVar[bool] = False  # a search values no node at which the player moves below `dead`
     line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
@@ -46,12 +45,10 @@ class Heuristic(WeightedSum):
     def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
         """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].
 
-        Args:
-            ranks: integers, log2 of the tiles, 0 for an empty cell; boards from 2×2 to 6×6.
-            to_move: True where the player moves next, False for an afterstate.
+        - `ranks`: integers from 0 to 62, log2 of the tile, 0 for an empty cell; boards from 2×2 to 6×6.
+        - `to_move`: True if the player moves next, False (default) for an afterstate.
 
-        Raises:
-            ValueError: for anything that is not such a board.
+        Raises ValueError for any other board.
         """
         cells, rows, cols, single = self._boards(ranks)
         values = np.empty(len(cells))
@@ -59,14 +56,14 @@ class Heuristic(WeightedSum):
         return float(values[0]) if single else values
 
     def terms(self, ranks: ArrayLike, to_move: bool = False) -> dict[str, Any]:
-        """The named parts before weighting: a float each for one board, float64[n] each for a batch."""
+        """The terms by name, unweighted: a float each for one board, float64[n] each for a batch."""
         cells, rows, cols, single = self._boards(ranks)
         parts = np.empty((len(self.term_names), len(cells)))
         _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), self._weights, parts)
         return {name: float(part[0]) if single else part for name, part in zip(self.term_names, parts, strict=True)}
 
     def tables(self) -> Any:
-        """The tables that `packed_kernel` takes, built on first use and shared: an array or a tuple of arrays."""
+        """The tables for `packed_kernel`, an array or a tuple of arrays; built on first use, then shared."""
         raise NotImplementedError(f"{self.name} has no packed kernel")
 
     def check_size(self, rows: int, cols: int) -> None:
@@ -83,7 +80,7 @@ class Heuristic(WeightedSum):
         self.check_size(rows, cols)
         if boards.dtype.kind not in "iu":
             raise ValueError(f"ranks of type {boards.dtype}; expected integers (log2 of the tiles, 0 for empty)")
-        lowest = 0 if boards.dtype.kind == "u" else boards.min(initial=0)  # saves the usual case two microseconds
+        lowest = 0 if boards.dtype.kind == "u" else boards.min(initial=0)  # `min` takes 2 µs
         if lowest < 0 or boards.max(initial=0) > MAX_RANK:
             raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to {MAX_RANK}")
         single = boards.ndim == 2
@@ -93,7 +90,7 @@ class Heuristic(WeightedSum):
 
 @kernel
 def dot(terms, weights, first):
-    """Σ weight·term with the weights from index `first`, added up in the order of the terms."""
+    """Σ weights[first + i] · terms[i], added up in this order."""
     value = 0.0
     for i in range(len(terms)):
         value += weights[first + i] * terms[i]
@@ -102,7 +99,7 @@ def dot(terms, weights, first):
 
 @cache
 def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
-    """(values, terms) of many boards in one call, for one heuristic."""
+    """The kernels that compute the values, and the terms, of many boards."""
     value_of, terms_of = cls.cells_kernel, cls.terms_kernel
 
     @kernel(variant=cls.name)

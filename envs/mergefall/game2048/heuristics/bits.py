@@ -1,7 +1,7 @@
 """Sets of cells as bits: bit r·cols + c of a 64-bit word is the cell in row r, column c. Boards up to 6×6 fit.
 
-Shifting a set by 1 or by `cols` moves it by a cell; `starts` and `ends`, the first and the last column, keep it from
-running over into the next row.
+Shifting a set by 1 or by `cols` moves it by a cell; masking with `starts` and `ends`, the first and the last column,
+keeps it from running over into the next row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def column(rows, cols, index):
 
 @kernel
 def grown(group, cols, starts, ends):
-    """A set and its neighbours; below the last row this leaves the board, so intersect it with cells that exist."""
+    """A set and its neighbours. It may extend below the last row, so intersect it with cells that exist."""
     across = (group & ~ends) << U(1) | (group & ~starts) >> U(1)
     return group | across | group << U(cols) | group >> U(cols)
 
@@ -48,7 +48,7 @@ def burnt(fire, fuel, cols, starts, ends):
 
 @kernel
 def turns_of(group, cols, starts, ends):
-    """The turns of a cluster that is a path: cells whose two neighbours are not opposite; 0 if it is none."""
+    """The turns of a cluster that is a path: cells whose two neighbours are not opposite; 0 for other clusters."""
     left, right = group & (group & ~ends) << U(1), group & (group & ~starts) >> U(1)
     above, below = group & group << U(cols), group & group >> U(cols)
     block = right & below & right >> U(cols)
@@ -60,7 +60,7 @@ def turns_of(group, cols, starts, ends):
 
 @kernel
 def touched(group, fuel, cols, starts, ends):
-    """The number of clusters of `fuel` that touch a group outside it."""
+    """The number of clusters of `fuel` that touch `group`, which lies outside of `fuel`."""
     count = 0
     edge = grown(group, cols, starts, ends) & fuel
     while edge:

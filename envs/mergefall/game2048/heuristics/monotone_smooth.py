@@ -1,4 +1,4 @@
-"""`monotone-smooth`: order towards a corner, like neighbours, space (the Finnish minimax document)."""
+"""`monotone-smooth`: order towards a corner, similar neighbours, space (the Finnish minimax document)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mergefall.kernels import kernel
 def line_terms(cells, start, stride, length):
     """(rises, falls, roughness) of one line of flat cells.
 
-    Rises and falls are summed over neighbouring cells, an empty one being rank 0; roughness is Σ |difference| over
-    tiles that see each other, across empties, each pair once.
+    Rises and falls are summed over neighbouring cells; empty cells have rank 0. Roughness is Σ |difference| over pairs
+    of tiles with only empty cells between them, each pair once.
     """
     rises, falls, roughness, last_tile = 0, 0, 0, 0
     for i in range(length):
@@ -64,9 +64,9 @@ def value_of_cells(cells, rows, cols, to_move, weights):
     return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
 
 
-# The fast twin: one entry for each line of four, whose fields can be added up over four lines.
+# The fast twin: one entry for each line of four. The fields can be added up over four lines, except the largest rank.
 #
-#   bits 0-6 rises, 7-13 falls, 14-21 roughness, 22-26 empty cells, 27-30 largest rank (this one is not added)
+#   bits 0-6 rises, 7-13 falls, 14-21 roughness, 22-26 empty cells, 27-30 largest rank
 FALLS, ROUGH, EMPTY, TOP = 7, 14, 22, 27
 
 
@@ -114,15 +114,19 @@ def value_of_packed(board, to_move, tables, weights):
 
 @dataclass(frozen=True)
 class MonotoneSmooth(Heuristic):
-    """Reward order towards a corner, like neighbours, space, and a largest tile that stands in a corner.
+    """Reward order towards a corner, similar neighbours, space, and a largest tile that is in a corner.
 
-    Terms, all logarithms of tiles base 2: `monotonicity` (steps against the better of left and right, plus those
-    against the better of up and down, ≤ 0), `smoothness` (−Σ |difference| from each tile to the nearest tile in each of
-    the four directions, ≤ 0), `empty` (natural logarithm of the number of empty cells, 0 if there is none), `max`
-    (largest rank), `corner` (−largest rank unless such a tile stands in a corner). `to_move` makes no difference.
+    Terms, in ranks:
+    - `monotonicity`: −(steps against the better of left and right) − (steps against the better of up and down).
+    - `smoothness`: −Σ |difference| from each tile to the nearest tile in each of the four directions.
+    - `empty`: natural logarithm of the number of empty cells, 0 if there is none.
+    - `max`: the largest rank.
+    - `corner`: 0 if a largest tile is in a corner, else −(largest rank).
+
+    `to_move` is ignored.
 
     Source: the implementation document of skeltal2/tira-harjoitustyo (Helsinki 2022) and its program's weights; it
-    builds on ovolve's player of 2014. The program's own corner test is weaker than the document's, which is used here.
+    builds on ovolve's player of 2014. The corner test is the document's; the program's own is weaker.
 
     Example:
         >>> MonotoneSmooth().terms([[3, 2, 1], [2, 1, 0], [1, 0, 0]])["monotonicity"]

@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.heuristics.base import Heuristic, dot
-from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.game2048.packed import LINE, U, transpose, unpack
 from mergefall.kernels import kernel
+
+BASE, EMPTY, MERGES, MONOTONICITY, SUM = range(5)  # the order of the terms
 
 
 @kernel
 def line_terms(cells, start, stride, length, single):
     """(empty, merges, monotonicity, sum) of one line of flat cells.
 
-    With `single` the sum is rounded to float32 after every cell, as the original's table is built.
+    With `single` the sum is rounded to float32 after every cell, as in the original's table.
     """
     empty, merges, run, waiting = 0, 0, 1, 0
     falls, rises, total = 0.0, 0.0, 0.0
@@ -66,24 +68,23 @@ def value_of_cells(cells, rows, cols, to_move, weights):
 
 @kernel
 def fill_line_values(table, weights):
-    """The value of each line of four, float32[65536], rounded step by step as the original's table."""
+    """Fill the values of all lines of four, float32[65536], rounded step by step as in the original's table."""
     single = weights.astype(np.float32)
     cells = np.zeros(4, dtype=np.uint8)
     for line in range(1 << 16):
-        for i in range(4):
-            cells[i] = line >> (4 * i) & 15
+        unpack(U(line), cells, 1, 4)
         empty, merges, monotonicity, total = line_terms(cells, 0, 1, 4, True)
-        value = single[0]
-        value += single[1] * np.float32(empty)
-        value += single[2] * np.float32(merges)
-        value += single[3] * np.float32(monotonicity)
-        value += single[4] * np.float32(total)
+        value = single[BASE]
+        value += single[EMPTY] * np.float32(empty)
+        value += single[MERGES] * np.float32(merges)
+        value += single[MONOTONICITY] * np.float32(monotonicity)
+        value += single[SUM] * np.float32(total)
         table[line] = value
 
 
 @kernel(forceinline=True)
 def value_of_packed(board, to_move, table, weights):
-    """The value in single precision, bit for bit the original's: rows and columns are summed apart."""
+    """The value in single precision, equal to the original's bit for bit: rows and columns are summed separately."""
     turned = transpose(board)
     rows = table[board & LINE] + table[board >> U(16) & LINE] + table[board >> U(32) & LINE] + table[board >> U(48)]
     columns = (
@@ -96,11 +97,17 @@ def value_of_packed(board, to_move, table, weights):
 class Nneonneo(Heuristic):
     """Score rows and columns for empty cells, merges and order, and punish many large ranks.
 
-    Terms, each summed over all rows and columns: `base` (1 for each line: eight on 4×4), `empty` cells, `merges` (a run
-    of k ≥ 2 equal tiles, empties skipped, counts k), `monotonicity` (the smaller of the falls and the rises of rank⁴
-    along the line, an empty cell being rank 0), `sum` (Σ rank^3.5). `to_move` makes no difference.
+    Terms, each summed over all rows and columns:
+    - `base`: 1 for each line, so 8 on 4×4.
+    - `empty`: empty cells.
+    - `merges`: a run of k ≥ 2 equal tiles, empty cells skipped, counts k.
+    - `monotonicity`: the smaller of the sum of falls and the sum of rises of rank⁴ along the line; empty cells have
+      rank 0.
+    - `sum`: Σ rank^3.5.
 
-    Source: Robert Xiao, github.com/nneonneo/2048-ai, ``2048.cpp``; its weights, the last two with their signs.
+    `to_move` is ignored.
+
+    Source: Robert Xiao, github.com/nneonneo/2048-ai, `2048.cpp`, with its weights; the last two are negative here.
 
     Example:
         >>> Nneonneo()([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
@@ -128,7 +135,7 @@ class Nneonneo(Heuristic):
         return _line_values(self)
 
 
-@lru_cache(maxsize=8)  # a tuning run goes through many
+@lru_cache(maxsize=8)  # a tuning run tries many weights
 def _line_values(heuristic: Nneonneo) -> NDArray[np.float32]:
     table = np.empty(1 << 16, dtype=np.float32)
     fill_line_values(table, heuristic.weight_vector())

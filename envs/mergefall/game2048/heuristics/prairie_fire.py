@@ -1,4 +1,4 @@
-"""`prairie-fire`: how clustered or broken up a board is (the cluster note); weights may change over a game."""
+"""`prairie-fire`: clusters of equal cells, by size and number (the cluster note); weights may change over a game."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import MAX_RANK, Heuristic
+from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.heuristics.prairie_packed import packed_tables, value_of_packed
 from mergefall.game2048.heuristics.prairie_terms import TERMS, terms_of_cells, value_of_cells
+from mergefall.game2048.rules import MAX_RANK
 from mergefall.weighted import check_weight
 
 
@@ -19,22 +20,32 @@ from mergefall.weighted import check_weight
 class PrairieFire(Heuristic):
     """Reward large clusters of equal cells and large tiles, punish many clusters.
 
-    The utility that the note's author settled on: `reward` (Σ over ranks of 1.5^largest cluster), `penalty` (Σ over
-    ranks of 3^number of clusters), both with empty cells as a rank, and `bonus` for the largest tile (256 10, 512 20,
-    1024 50, 2048 100 … 16384 and up 800). `to_move` makes no difference.
+    The terms of the note's final utility; the first two count empty cells as a rank:
+    - `reward`: Σ over ranks of 1.5^size of the largest cluster.
+    - `penalty`: Σ over ranks of 3^number of clusters.
+    - `bonus`: for the largest tile: 256 10, 512 20, 1024 50, 2048 100 … 16384 and up 800.
 
-    The note's other ideas have weight 0 unless told. Over clusters of tiles: `cluster_size` (Σ size of those of 2 and
-    more), `fragments` (−Σ over ranks of clusters less one), `shape` (−Σ turns), `neighbours` (touching pairs of
-    clusters one rank apart). Over tiles: `large` (Σ rank), `low` (−those 4 ranks or more below the largest), `cliffs`
-    (−neighbouring pairs 4 ranks or more apart), `checkerboard` (−2×2 blocks without an equal neighbouring pair),
-    `gap_merges` (equal pairs in a line with empty cells, and nothing else, between). Over empty cells:
-    `zero_fragments` (−clusters beyond the first).
+    The note's other ideas, whose default weight is 0. Of clusters of tiles:
+    - `cluster_size`: Σ size of clusters of 2 or more cells.
+    - `fragments`: −Σ over ranks of (clusters − 1).
+    - `shape`: −Σ turns.
+    - `neighbours`: touching pairs of clusters one rank apart.
 
-    `stages` lets the weights change over a game: (rank, weights) pairs in ascending order. From that rank of the
-    largest tile on, until the next stage, these weights replace the base ones.
+    Of tiles:
+    - `large`: Σ rank.
+    - `low`: −tiles 4 or more ranks below the largest.
+    - `cliffs`: −neighbouring pairs 4 or more ranks apart.
+    - `checkerboard`: −2×2 blocks without an equal neighbouring pair.
+    - `gap_merges`: equal pairs in a line with only empty cells, at least one, between them.
 
-    Source: the cluster note and the utility of aabs/edx-ai-week4-project (2017), ranked by the raw value, since the
-    program's sigmoid saturates, and with the bonus given once.
+    Of empty cells:
+    - `zero_fragments`: −clusters beyond the first.
+
+    `stages` changes the weights during a game: (rank, weights) pairs in ascending order. While the largest tile has at
+    least that rank, and less than the next stage's, these weights replace the base ones. `to_move` is ignored.
+
+    Source: the cluster note and the utility of aabs/edx-ai-week4-project (2017). The value is the raw one, because the
+    program's sigmoid saturates, and the bonus is given once.
 
     Example:
         >>> fire = PrairieFire(stages=((11, {"penalty": -2, "cliffs": 1}),))
@@ -71,7 +82,7 @@ class PrairieFire(Heuristic):
         object.__setattr__(self, "stages", _checked_stages(self.stages))
 
     def at(self, top: int) -> PrairieFire:
-        """The heuristic without stages that holds while the largest tile has rank `top`."""
+        """The heuristic, without stages, that applies while the largest tile has rank `top`."""
         current: Mapping[str, float] = {}
         for rank, weights in self.stages:
             if rank <= top:
@@ -79,7 +90,7 @@ class PrairieFire(Heuristic):
         return replace(self, stages=(), **current)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """For each stage, the base being the first, the rank it begins at and the weights: float64[14·(1 + stages)]."""
+        """The rank at which each stage begins (the base: 0) and its weights, float64[14·(1 + stages)]."""
         vector: list[float] = []
         for rank in (0, *(rank for rank, _ in self.stages)):
             now = self.at(rank)
@@ -87,7 +98,7 @@ class PrairieFire(Heuristic):
         return np.array(vector, dtype=np.float64)
 
     def tables(self) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-        """What burns in each set of cells, int64[65536], and what lies on each line, uint16[65536]; for any weights."""
+        """The tables of sets of cells, int64[65536], and of lines, uint16[65536]; the same for all weights."""
         return packed_tables()
 
     def to_json(self) -> dict[str, Any]:
@@ -95,7 +106,7 @@ class PrairieFire(Heuristic):
 
 
 def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:
-    """Stages as (rank, weights), in ascending order of ranks from 1 up; ValueError for anything else."""
+    """Stages as (rank, weights) pairs; raises ValueError unless ranks ascend from 1 up and all weights are valid."""
     if not isinstance(stages, list | tuple):
         raise ValueError(f"stages of prairie-fire are {stages!r}; expected pairs (rank of the largest tile, weights)")
     checked: list[tuple[int, dict[str, float]]] = []

@@ -1,11 +1,11 @@
-"""The terms of `prairie-fire` on packed 4×4 boards: the fast twin. What costs time is left out where its weight is 0.
+"""The terms of `prairie-fire` on packed 4×4 boards: the fast twin. It skips slow terms whose weight is 0.
 
-The cells of one rank are 16 bits, and what a fire finds among them depends on nothing else: a table has it for all
-65536 sets. Its fields can be added up over the ranks of a board (`reward` is in units of 2⁻¹⁶, which makes it whole):
+The cells of one rank are a set of 16 bits, which determines their clusters. A table holds the terms of all 65536 sets.
+Its fields can be added up over the ranks of a board (`reward` is in units of 2⁻¹⁶, which makes it whole):
 
     bits 0-27 reward, 28-42 penalty, 43-47 cells in clusters of 2 and more, 48-51 clusters less one, 52-56 turns
 
-A second table has what depends on lines: bits 0-7 cliffs, 8-15 merges over a gap.
+A second table holds the terms of lines: bits 0-7 cliffs, 8-15 merges over a gap.
 """
 
 from __future__ import annotations
@@ -17,12 +17,25 @@ from numpy.typing import NDArray
 
 from mergefall.game2048.heuristics.base import dot
 from mergefall.game2048.heuristics.bits import U, burnt, column, lowest, touched, turns_of
-from mergefall.game2048.heuristics.prairie_terms import CLIFF, bonus_of, is_cliff, over_gap, power, stage_of
-from mergefall.game2048.packed import LINE, LOW_BITS, transpose
+from mergefall.game2048.heuristics.prairie_terms import (
+    CHECKERBOARD,
+    CLIFF,
+    CLIFFS,
+    GAP_MERGES,
+    LARGE,
+    LOW,
+    NEIGHBOURS,
+    bonus_of,
+    is_cliff,
+    over_gap,
+    power,
+    stage_of,
+)
+from mergefall.game2048.packed import LINE, LOW_BITS, filled, transpose, unpack
 from mergefall.kernels import kernel
 from mergefall.words import popcount
 
-PENALTY, JOINED, FRAGMENTS, TURNS = 28, 43, 48, 52
+PENALTY_SHIFT, JOINED_SHIFT, FRAGMENTS_SHIFT, TURNS_SHIFT = 28, 43, 48, 52
 UNIT = 65536.0
 STARTS, ENDS, ALL = U(0x1111), U(0x8888), U(0xFFFF)
 BLOCKS = U(0x0000011101110111)  # the cells at which a 2×2 block begins
@@ -30,7 +43,7 @@ BLOCKS = U(0x0000011101110111)  # the cells at which a 2×2 block begins
 
 @kernel
 def fill_sets(sets):
-    """Fill the table of sets of cells: the cluster of the lowest cell, and the entry of the rest."""
+    """Fill the table of sets: an entry joins the cluster of the lowest cell and the entry of the other cells."""
     starts, ends = column(4, 4, 0), column(4, 4, 3)
     sets[0] = 0
     for cells in range(1, 1 << 16):
@@ -38,12 +51,18 @@ def fill_sets(sets):
         group = burnt(lowest(fuel), fuel, 4, starts, ends)
         size = popcount(group)
         rest = sets[fuel ^ group]
-        reward = max(np.int64(UNIT * power(1.5, size)), rest & ((1 << PENALTY) - 1))
-        penalty = 3 * max(rest >> PENALTY & ((1 << JOINED - PENALTY) - 1), 1)
-        joined = (rest >> JOINED & 31) + (size if size > 1 else 0)
-        fragments = (rest >> FRAGMENTS & 15) + (1 if rest else 0)
-        turns = (rest >> TURNS) + turns_of(group, 4, starts, ends)
-        sets[cells] = reward | penalty << PENALTY | joined << JOINED | fragments << FRAGMENTS | turns << TURNS
+        reward = max(np.int64(UNIT * power(1.5, size)), rest & ((1 << PENALTY_SHIFT) - 1))
+        penalty = 3 * max(rest >> PENALTY_SHIFT & ((1 << JOINED_SHIFT - PENALTY_SHIFT) - 1), 1)
+        joined = (rest >> JOINED_SHIFT & 31) + (size if size > 1 else 0)
+        fragments = (rest >> FRAGMENTS_SHIFT & 15) + (1 if rest else 0)
+        turns = (rest >> TURNS_SHIFT) + turns_of(group, 4, starts, ends)
+        sets[cells] = (
+            reward
+            | penalty << PENALTY_SHIFT
+            | joined << JOINED_SHIFT
+            | fragments << FRAGMENTS_SHIFT
+            | turns << TURNS_SHIFT
+        )
 
 
 @kernel
@@ -52,8 +71,7 @@ def fill_lines(lines):
     cells = np.zeros(4, dtype=np.uint8)
     for line in range(1 << 16):
         cliffs, gaps = 0, 0
-        for i in range(4):
-            cells[i] = line >> (4 * i) & 15
+        unpack(U(line), cells, 1, 4)
         for i in range(3):
             if cells[i]:
                 cliffs += is_cliff(np.int64(cells[i]), cells[i + 1])
@@ -79,13 +97,6 @@ def gather(bits):
     bits = (bits | bits >> U(6)) & U(0x000F000F000F000F)
     bits = (bits | bits >> U(12)) & U(0x000000FF000000FF)
     return (bits | bits >> U(24)) & ALL
-
-
-@kernel(forceinline=True)
-def filled(board):
-    """The lowest bit of each nibble that is not zero."""
-    board |= board >> U(1)
-    return (board | board >> U(2)) & LOW_BITS
 
 
 @kernel(forceinline=True)
@@ -133,7 +144,7 @@ def checkerboards(board):
 
 @kernel
 def low_tiles(planes, top):
-    """The number of tiles far below the top."""
+    """The number of tiles at least CLIFF ranks below the top."""
     cells = U(0)
     for rank in range(1, top - CLIFF + 1):
         cells |= rank_set(planes, rank)
@@ -153,27 +164,27 @@ def value_of_packed(board, to_move, tables, weights):
     both = found + zeros
     w = stage_of(weights, top)
     large, low, neighbours, cliffs, blocks, gaps = 0, 0, 0, 0, 0, 0
-    if weights[w + 5]:
+    if weights[w + LARGE]:
         for i in range(4):
             large += popcount(planes[i]) << i
-    if weights[w + 6]:
+    if weights[w + LOW]:
         low = low_tiles(planes, top)
-    if weights[w + 9]:
+    if weights[w + NEIGHBOURS]:
         neighbours = touching_pairs(planes)
-    if weights[w + 10] or weights[w + 12]:
+    if weights[w + CLIFFS] or weights[w + GAP_MERGES]:
         cliffs, gaps = line_sums(board, lines)
-    if weights[w + 11]:
+    if weights[w + CHECKERBOARD]:
         blocks = checkerboards(board)
     terms = (
-        np.float64(both & ((1 << PENALTY) - 1)) / UNIT,
-        np.float64(both >> PENALTY & ((1 << JOINED - PENALTY) - 1)),
+        np.float64(both & ((1 << PENALTY_SHIFT) - 1)) / UNIT,
+        np.float64(both >> PENALTY_SHIFT & ((1 << JOINED_SHIFT - PENALTY_SHIFT) - 1)),
         bonus_of(top),
-        np.float64(found >> JOINED & 31),
-        np.float64(-(found >> FRAGMENTS & 15)),
+        np.float64(found >> JOINED_SHIFT & 31),
+        np.float64(-(found >> FRAGMENTS_SHIFT & 15)),
         np.float64(large),
         np.float64(-low),
-        np.float64(-(zeros >> FRAGMENTS & 15)),
-        np.float64(-(found >> TURNS)),
+        np.float64(-(zeros >> FRAGMENTS_SHIFT & 15)),
+        np.float64(-(found >> TURNS_SHIFT)),
         np.float64(neighbours),
         np.float64(-cliffs),
         np.float64(-blocks),

@@ -1,4 +1,4 @@
-"""The terms of `prairie-fire` on boards of any size: the slow twin, tested against `clusters`."""
+"""The terms of `prairie-fire` on boards of any size: the slow twin. It is tested against `clusters`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ TERMS = (
     "checkerboard",
     "gap_merges",
 )
-STAGE = len(TERMS) + 1  # a stage in the weight vector: the rank it begins at, and its weights
+LARGE, LOW, NEIGHBOURS, CLIFFS, CHECKERBOARD, GAP_MERGES = (
+    TERMS.index(name) for name in ("large", "low", "neighbours", "cliffs", "checkerboard", "gap_merges")
+)
+STAGE = len(TERMS) + 1  # the length of a stage in the weight vector: the rank at which it begins, then its weights
 CLIFF = 4  # neighbours this many ranks apart are a cliff, tiles this many below the top are low
 
 
@@ -74,7 +77,7 @@ def edge_terms(cells, rows, cols):
             here = np.int64(cells[i])
             if here == 0:
                 continue
-            differ = True  # whether the 2×2 block that begins here has four tiles and no equal neighbours
+            differ = True  # whether the 2×2 block that begins here has no equal neighbours
             if c + 1 < cols:
                 cliffs += is_cliff(here, cells[i + 1])
                 gaps += over_gap(cells, i, 1, cols - c)
@@ -104,7 +107,7 @@ def over_gap(cells, start, stride, length):
 
 @kernel
 def power(base, exponent):
-    """A power by multiplication, so that what is exact in binary comes out exactly."""
+    """A power by multiplication, which is exact if the result is exact in binary."""
     result = 1.0
     for _ in range(exponent):
         result *= base
@@ -113,7 +116,7 @@ def power(base, exponent):
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    """All terms in the order of TERMS, the weights being ignored."""
+    """All terms in the order of TERMS; `weights` is ignored."""
     starts, ends = column(rows, cols, 0), column(rows, cols, cols - 1)
     reward, penalty, joined, fragments, turns, neighbours = 0.0, 0.0, 0, 0, 0, 0
     top, large, low, zero_fragments = 0, 0, 0, 0
@@ -156,7 +159,7 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
 
 @kernel
 def stage_of(weights, top):
-    """Where the weights of the last stage that begins at or below a top rank lie; the first begins at 0."""
+    """The index of the first weight of the stage that applies to a top rank: the last that begins at or below it."""
     first = 0
     while first + STAGE < weights.size and weights[first + STAGE] <= top:
         first += STAGE

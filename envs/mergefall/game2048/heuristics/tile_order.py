@@ -1,4 +1,4 @@
-"""`tile-order`: average tile, space, merges, tiles laid out as a snake from a corner (the evaluation document)."""
+"""`tile-order`: average tile, space, merges, and tiles ordered as a snake from a corner (the evaluation document)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
 from mergefall.game2048.heuristics.base import Heuristic, dot
-from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.game2048.packed import LINE, U, mirror, transpose
 from mergefall.kernels import kernel
 from mergefall.weighted import check_weight
 
 GAME_OVER = -9_999_999_999.0
 
-STRICT, DISTINCT, CORNER = 4, 5, 6  # places in the weight vector, after the four weights
+STRICT, DISTINCT, CORNER = 4, 5, 6  # indices in the weight vector, after the four weights
 
-# The weight of each cell, by the number of good rows; all share the bottom row.
+# The weights of the cells, by the number of good rows; all share the bottom row.
 IN_CORNER = 30000.0
 BOTTOM = [IN_CORNER, 7000, 4000, 1000]
 MATRICES = np.array(
@@ -41,7 +41,7 @@ def tile(rank):
 
 @kernel
 def pairs(cells, start, stride):
-    """2·value of each pair of equal neighbours in a line of four; a cell counts once, the first pair first."""
+    """Σ 2·value over pairs of equal neighbours in a line of four; from the start on, each cell counts once."""
     value, i = 0.0, 0
     while i < 3:
         rank = cells[start + i * stride]
@@ -66,9 +66,9 @@ def largest_left(cells, taken):
 def good_rows(cells, strict, distinct):
     """The number of consecutive good rows from the bottom, 0 to 3.
 
-    The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken; in a
-    lenient reading the fourth cell of a row may be the second largest, and the one passed over is due next. With
-    `distinct` a row with two equal neighbours is bad.
+    The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken. Unless
+    `strict`, the fourth cell of a row may be the second largest; the tile passed over is then due next. With
+    `distinct`, a row with two equal neighbours is bad.
     """
     taken = 0
     for good in range(3):
@@ -116,16 +116,16 @@ def value_of_cells(cells, rows, cols, to_move, weights):
     return dot(terms_of_mask(cells, mask, to_move, weights), weights, 0)
 
 
-# The fast twin. Two entries for each line of four: `counts` and `orders`, whose fields can be added up over four lines.
+# The fast twin: two entries for each line of four, `counts` and `orders`. Fields can be added up over four lines.
 #
 #   counts  bits 0-19 merges, 20-24 empty cells, 25-27 lines that can move back, 28-30 lines that can move on, 31 falls
 #   orders  bits 0-31 Σ tile·(10 7 4 1), 32-63 Σ tile
 #
-# Every row of every matrix is (10 7 4 1) or its mirror image times a power of ten; only the corner has more.
+# Every row of every matrix is (10 7 4 1) or its mirror image times a power of ten, except for the larger corner.
 EMPTY, BACK, ON, FALLS = 20, 25, 28, 31
 MOVES = 63 << BACK
 CAN_MOVE_ON = 7 << ON
-CORNER_OF_ROW = 10000  # what a row of the bottom's form would give the corner; it has more
+CORNER_OF_ROW = 10000  # what 1000·(10 7 4 1) gives the corner
 
 
 @kernel
@@ -149,13 +149,6 @@ def fill_tables(counts, orders, distinct):
         orders[line] = np.int64(order) | np.int64(total) << 32
 
 
-@kernel
-def mirror(board):
-    """Reverse each row."""
-    board = (board & U(0x0F0F0F0F0F0F0F0F)) << U(4) | (board >> U(4) & U(0x0F0F0F0F0F0F0F0F))
-    return (board & U(0x00FF00FF00FF00FF)) << U(8) | (board >> U(8) & U(0x00FF00FF00FF00FF))
-
-
 @kernel(forceinline=True)
 def larger(board, rank):
     """A bit for each cell above a rank."""
@@ -167,9 +160,9 @@ def larger(board, rank):
 
 @kernel(forceinline=True)
 def good_end(above, third, fourth, strict):
-    """Whether a falling row that ends so is good below the rows `above`: nothing there was due before its cells.
+    """Whether a falling row that ends in `third`, `fourth` is good: no tile of the rows `above` is due before it.
 
-    In a lenient reading one tile may have been due before the fourth cell, but not before the third.
+    Unless `strict`, one tile may be due before the fourth cell, but not before the third.
     """
     passed_over = larger(above, fourth)
     if passed_over == U(0):
@@ -227,18 +220,23 @@ def value_of_packed(board, to_move, tables, weights):
 
 @dataclass(frozen=True)
 class TileOrder(Heuristic):
-    """Weigh the average tile, empty cells, possible merges, and how tiles lie along a snake from the lower left corner.
+    """Weigh the average tile, empty cells, possible merges, and the order of tiles along a snake from the lower left.
 
-    Defined on 4×4 boards only. Terms, in raw tile values: `average` (of the tiles, rounded down), `empty` cells,
-    `merges` (2·value of each pair of equal neighbours, a cell once in its row and once in its column), `order` (Σ tile
-    times a matrix, which the number of good rows from the bottom chooses). Where the player is to move and can only
-    move up, `order` is GAME_OVER = -9 999 999 999; where no move is left, so is the whole value. `strict` asks that all
-    four cells of a good row are in order; by default its fourth may be the second largest of what is left. The
-    document's program, when its published games were played, had `corner` 40000 and was `distinct`: a row with two
-    equal neighbours was not good.
+    Defined on 4×4 boards only. Terms, in tile values:
+    - `average`: of the tiles, rounded down.
+    - `empty`: empty cells.
+    - `merges`: 2·value of each pair of equal neighbours; a cell counts once in its row and once in its column.
+    - `order`: Σ tile · matrix; the number of good rows from the bottom chooses the matrix. It is GAME_OVER =
+      -9 999 999 999 if the player is to move (`to_move`) and can only move up.
 
-    Source: the evaluation document of hlongng2002241/2048 (Hanoi 2021) and its program's matrices, with the corner
-    weight 30000 of the document.
+    If no move is left, the whole value is GAME_OVER. Options:
+    - `strict`: all four cells of a good row must be in order; default: the fourth may be the second largest tile left.
+    - `distinct`: a row with two equal neighbours is not good; default: False.
+    - `corner`: the matrices' weight of the corner; default: 30000, the document's.
+
+    The document's program played its published games with `corner=40000` and `distinct=True`.
+
+    Source: the evaluation document of hlongng2002241/2048 (Hanoi 2021) and its program's matrices.
 
     Example:
         >>> TileOrder().terms([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [3, 2, 2, 0]])
@@ -268,7 +266,7 @@ class TileOrder(Heuristic):
                 raise ValueError(f"{name} of tile-order is {value!r}; expected True or False")
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The four weights, 1 for a strict and for a distinct reading of good rows, the corner's weight, float64[7]."""
+        """The four weights, then `strict` and `distinct` as 0 or 1, then `corner`: float64[7]."""
         return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
     def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

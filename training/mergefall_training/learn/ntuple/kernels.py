@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.game2048 import packed, square
+from mergefall.game2048 import packed
 from mergefall.kernels import borrow, kernel, prefetch
 from mergefall.words import below, next_bits
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
@@ -57,14 +57,14 @@ TASK = np.dtype(
 def with_new_tile(worker, board, free):
     """A board with one more tile, drawn from the worker's stream; `free` marks the cells of the whole board."""
     worker[STREAM], bits = next_bits(worker[STREAM])
-    return square.put_tile(board, packed.empties(board) & free, bits)
+    return packed.put_tile(board, packed.empties(board) & free, bits)
 
 
 @kernel
 def first_board(worker, rows, cols):
     """A new game's board with two tiles."""
     if rows == 4 and cols == 4:
-        worker[STREAM], board = square.two_tiles(worker[STREAM])
+        worker[STREAM], board = packed.two_tiles(worker[STREAM])
         return board
     free = packed.area(rows, cols)
     return with_new_tile(worker, with_new_tile(worker, U(0), free), free)
@@ -116,7 +116,7 @@ def note_tile(task, after, gain):
     """Keep an afterstate for the carousel if the move to it made one of its tiles for the first time in the game."""
     tiles = borrow(task.tiles, np.int64, task.tile_count)
     pool = borrow(task.pools, U, task.tile_count * (1 + POOL))
-    top = 1 << square.top_rank(after)
+    top = 1 << packed.top_rank(after)
     for i in range(task.tile_count):
         if top == tiles[i] and gain >= top:
             at = i * (1 + POOL)

@@ -1,6 +1,7 @@
-"""Boards of any size as tuples of words, a row each, eight bits a cell: the engine of searches that outgrow `packed`.
+"""Boards of any size as tuples of words: a row each, eight bits a cell. This form is for boards that outgrow `packed`.
 
-Immutable values like packed boards, so a search is written once for both. No tables: lines are slid cell by cell.
+Like packed boards they are immutable values, so a search is written once for both. Lines are slid cell by cell, without
+tables.
 """
 
 from __future__ import annotations
@@ -8,19 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe import tuple as unsafe_tuple
-
 from mergefall.game2048.board import move_cells
 from mergefall.kernels import kernel
+from numba.cpython.unsafe import tuple as unsafe_tuple
 
 U = np.uint64
 CELL = U(255)
-tuple_setitem: Any = unsafe_tuple.tuple_setitem  # a copy with one element exchanged, in a kernel
+tuple_setitem: Any = unsafe_tuple.tuple_setitem  # in a kernel: a copy with one element replaced
 
 
 @kernel
 def widen(board, cells, cols):
-    """Put flat cells into a wide board; `board` is any tuple of uint64, one for each row."""
+    """Flat cells as a wide board; `board` is any tuple of uint64, one for each row."""
     for r in range(len(board)):
         word = U(0)
         for c in range(cols):
