@@ -262,8 +262,8 @@ def wrong_word(state, shape):
     """The first word of a state that no game of `shape` (the word SHAPE) can hold; -1 if there is none.
 
     A game may start with rows·cols tiles of the highest rank m, and only these can merge to higher ranks: the sum of
-    2^(rank − m) over the higher tiles is at most rows·cols. A score is a multiple of 4 and at most Σ (rank − 1) · 2^rank,
-    which grows by the score of every merge, and by 4 with every new 4.
+    2^(rank − m) over the higher tiles is at most rows·cols. A score is a multiple of 4 and at most
+    Σ (rank − 1) · 2^rank, which grows by the score of every merge, and by 4 with every new 4.
     """
     if state[SHAPE] != U(shape):
         return SHAPE

@@ -151,7 +151,7 @@ class Rules:
         return chance.outcomes(board)
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of what `clone_state` returned, of the shape and game of `like`; a ValueError for any other state."""
+        """A copy of a state of the shape and game of `like`. Raises ValueError for any other state."""
         copy = checks.states_like(state, like)
         i, word = core.first_wrong(copy.reshape(-1, copy.shape[-1]), like.item(core.SHAPE))
         if word >= 0:
@@ -160,7 +160,7 @@ class Rules:
         return copy
 
     def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
-        """What to say of a state with this `board.wrong_word`."""
+        """The error message for a state with this `board.wrong_word`."""
         found, cells = int(state[word]), state[core.CELLS :].view(np.uint8).tolist()
         if word == core.SHAPE:
             return (

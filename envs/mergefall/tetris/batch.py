@@ -1,19 +1,20 @@
-"""One pass over many games: every output of a step written by one kernel, which threads call for a part each.
+"""Many games in one pass: kernels that write everything a step returns. Threads call them for a part of the games each.
 
-Each game is a row of state words as in `game.py`. What a step returns is a `Seen`, made anew for every step.
+Each game is a row of state words (`game.py`). A step's outputs are a new `Seen`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.kernels import kernel, unowned
+from mergefall.kernels import direct, kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.field import landing, place, write_board
+from mergefall.tetris.field import copy, landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_at_rest, row_of
@@ -23,7 +24,7 @@ U = np.uint64
 
 
 class Seen(NamedTuple):
-    """What n games show after a step: the columns of Gymnasium's batched returns."""
+    """What n games show after a step: a row for each game."""
 
     boards: NDArray[np.uint8]  # [n, rows · cols]
     pieces: NDArray[np.int64]
@@ -36,42 +37,48 @@ class Seen(NamedTuple):
     scores: NDArray[np.int64]
     placed: NDArray[np.int64]
     legal: NDArray[np.bool_]
-    multisets: NDArray[np.int64]  # [n, piece ids], or [n, 0] without a hidden one
+    multisets: NDArray[np.int64]  # [n, piece ids]; [n, 0] unless the randomizer is "hidden"
 
     @classmethod
     def empty(cls, n: int, rules: Rules) -> Seen:
-        """Room for what n games show."""
+        """Uninitialized arrays for n games."""
         return cls(
-            np.empty((n, rules.rows * rules.cols), np.uint8),
-            np.empty(n, np.int64),
-            np.empty((n, rules.preview), np.int64),
-            np.empty(n, np.float64),
-            np.empty(n, np.bool_),
-            np.empty(n, np.bool_),
-            np.empty((n, rules.n_actions), np.int8),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-            np.empty((n, rules.n_pieces if rules.randomizer == "hidden" else 0), np.int64),
+            boards=np.empty((n, rules.rows * rules.cols), np.uint8),
+            pieces=np.empty(n, np.int64),
+            nexts=np.empty((n, rules.preview), np.int64),
+            rewards=np.empty(n, np.float64),
+            terminated=np.empty(n, np.bool_),
+            truncated=np.empty(n, np.bool_),
+            masks=np.empty((n, rules.n_actions), np.int8),
+            lines=np.empty(n, np.int64),
+            scores=np.empty(n, np.int64),
+            placed=np.empty(n, np.int64),
+            legal=np.empty(n, np.bool_),
+            multisets=np.empty((n, rules.n_pieces if rules.randomizer == "hidden" else 0), np.int64),
         )
 
 
-class Kernels(NamedTuple):
-    """The kernels of one kind of placements; those for drops do not compile what only slides need."""
+class EpisodeRules(NamedTuple):
+    """What an environment adds to the game: rewards, and when an episode is truncated."""
 
-    step_one: Any  # (states, action, boards, nexts, masks) -> the packed integer of `game.take`, for a batch of one
-    step: Any  # (first, end, states, actions, fresh, pool, payments, illegal_limit, max_steps, *seen)
-    begin: Any  # (states, which, pool)
-    begin_from: Any  # (states, which, given)
-    look: Any  # (states, which, *seen)
+    payments: NDArray[np.float64]  # the reward for clearing 0, 1, … lines
+    illegal_limit: int
+    max_steps: int  # 0 for no cap
+
+
+class Kernels(NamedTuple):
+    """The kernels for one kind of placements; those for drops do not compile what only slides need."""
+
+    step_one: Any  # (states, action, boards, nexts, masks) -> the result of `game.take`, for a batch of one
+    step: Any  # (first, end, states, actions, fresh, pool, rules: EpisodeRules, seen: Seen)
+    look: Any  # (states, which, seen: Seen)
     afterstates: Any  # (states, boards, lines)
 
 
 @kernel
 def _drop_mask(columns, piece, mask):
-    """The legal drops of a piece as the ones in int8[4 · cols]: all within the walls."""
-    cols = U(columns.size)  # unsigned, so that no index is looked at for being negative
+    """Write 1 for each legal drop of a piece into int8[4 · cols]: every drop within the walls."""
+    cols = U(columns.size)  # unsigned, so that no index is tested for being negative
     for rotation in range(U(ROTATIONS)):
         width = U(WIDTHS[piece, rotation])
         room = cols + U(1) - width if U(0) < width <= cols else U(0)
@@ -87,10 +94,10 @@ def _slide(columns, piece, action):
 
 @kernel
 def _slide_mask(columns, piece, mask):
-    """The legal actions as the ones in int8[12 · cols].
+    """Write 1 for each legal action into int8[12 · cols].
 
-    A slide goes under something, or it would end where a drop does: so of two neighbouring drops only the one that ends
-    lower can move towards the other.
+    A legal slide goes under something; otherwise it would end where a drop does. So of two neighbouring drops only the
+    one that ends lower can slide towards the other.
     """
     cols = columns.size
     _drop_mask(columns, piece, mask)
@@ -109,16 +116,16 @@ def _slide_mask(columns, piece, mask):
 
 
 @kernel
-def _tell(i, state, lines, scores, placed, multisets):
+def _count(i, state, lines, scores, placed, multisets):
     """Write the figures of game `i`."""
     lines[i], scores[i], placed[i] = state[game.LINES], state[game.SCORE], state[game.PIECES]
     for piece in range(multisets.shape[1]):
-        multisets[i, piece] = np.int64(state[game.BAG] >> U(4 * piece)) & 15
+        multisets[i, piece] = game.copies_of(state, piece)
 
 
 @kernel
 def begin(states, which, pool):
-    """Begin the games with the indices `which` int64[k] anew, from starts drawn from `pool` if it holds any."""
+    """Begin the games with the indices `which` int64[k], from starts drawn from `pool` if it holds any."""
     for i in which:
         game.begin(states[i], pool)
 
@@ -132,18 +139,18 @@ def begin_from(states, which, given):
 
 @cache
 def kernels_for(slides: bool) -> Kernels:
-    """The kernels for placements "slide" (True) or "drop"."""
+    """The kernels for placements "slide" (True) or "drop" (False)."""
     variant = "slide" if slides else "drop"
     rest, write_mask = (_slide, _slide_mask) if slides else (drop_of, _drop_mask)
 
     @kernel(variant=variant)
     def play(state, action):
-        """Play one action; returns the packed integer of `game.take`."""
+        """Play one action; returns the result of `game.take`."""
         return game.take(state, rest(columns_in(state), table_row(state, queued(state, 0)), action))
 
     @kernel(variant=variant)
     def show(state, over, board, following, mask):
-        """Write what a player sees of a game, all but the piece; all actions are marked legal when it is over."""
+        """Write what a player sees, except the current piece; once the game is over all actions are marked legal."""
         columns = columns_in(state)
         write_board(columns, board.size // columns.size, board)
         for i in range(following.size):
@@ -157,68 +164,51 @@ def kernels_for(slides: bool) -> Kernels:
     @kernel(variant=variant)
     def step_one(states, action, boards, nexts, masks):
         states, boards, nexts, masks = unowned((states, boards, nexts, masks))
-        seen = play(states[0], action)
-        show(states[0], seen >> game.OVER_BIT & 1 == 1, boards[0], nexts[0], masks[0])
-        return seen
+        result = play(states[0], action)
+        show(states[0], game.ends(result), boards[0], nexts[0], masks[0])
+        return result
 
     @kernel(variant=variant)
-    def step(
-        first,
-        end,
-        states,
-        actions,
-        fresh,
-        pool,
-        payments,
-        illegal_limit,
-        max_steps,
-        boards,
-        pieces,
-        nexts,
-        rewards,
-        terminated,
-        truncated,
-        masks,
-        lines,
-        scores,
-        placed,
-        legal,
-        multisets,
-    ):
-        """Step games `first` to `end` - 1; those marked in `fresh` bool[n] begin anew instead."""
-        states, actions, fresh, pool, payments = unowned((states, actions, fresh, pool, payments))
-        boards, pieces, nexts, rewards, terminated = unowned((boards, pieces, nexts, rewards, terminated))
-        truncated, masks, lines, scores = unowned((truncated, masks, lines, scores))
-        placed, legal, multisets = unowned((placed, legal, multisets))
+    def step(first, end, states, actions, fresh, pool, rules, seen):
+        """Step games `first` to `end` - 1; games marked in `fresh` bool[n] begin anew instead."""
+        states, actions, fresh, pool, rules, seen = unowned((states, actions, fresh, pool, rules, seen))
+        # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
+        boards, pieces, nexts, rewards, terminated, truncated, masks, lines, scores, placed, legal, multisets = seen
+        payments, illegal_limit, max_steps = rules
         for i in range(U(first), U(end)):
             state = states[i]
             if fresh[i]:
                 game.begin(state, pool)
-                seen = 1 << game.LEGAL_BIT
+                result = 1 << game.LEGAL_BIT
             else:
-                seen = play(state, actions[i])
-            over = seen >> game.OVER_BIT & 1 == 1
+                result = play(state, actions[i])
+            over = game.ends(result)
             stuck = np.int64(state[game.ILLEGAL]) >= illegal_limit
-            rewards[i], terminated[i] = payments[seen >> game.LINES_SHIFT], over
+            rewards[i], terminated[i] = payments[game.lines_of(result)], over
             truncated[i] = stuck or (max_steps > 0 and np.int64(state[game.STEPS]) >= max_steps)
-            legal[i], pieces[i] = seen >> game.LEGAL_BIT & 1, queued(state, 0)
+            legal[i], pieces[i] = game.is_legal(result), queued(state, 0)
             show(state, over, boards[i], nexts[i], masks[i])
-            _tell(i, state, lines, scores, placed, multisets)
+            _count(i, state, lines, scores, placed, multisets)
 
     @kernel(variant=variant)
     def look(states, which, seen):
         """Write what the games with the indices `which` int64[k] show, as after a reset."""
+        states, seen = unowned((states, seen))
         for i in which:
             state = states[i]
             seen.legal[i], seen.pieces[i] = True, queued(state, 0)
+            _count(i, state, seen.lines, seen.scores, seen.placed, seen.multisets)
             show(state, game.is_over(state), seen.boards[i], seen.nexts[i], seen.masks[i])
-            _tell(i, state, seen.lines, seen.scores, seen.placed, seen.multisets)
 
+    return Kernels(step_one, step, look, _afterstates(rest, variant))
+
+
+def _afterstates(rest: Any, variant: str) -> Any:
     @kernel(variant=variant)
     def afterstates(states, boards, lines):
-        """What every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
+        """Write what every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
 
-        An illegal action leaves the board as it is, with -1 lines; so does every action when the game is over.
+        An illegal action leaves the board as it is, with -1 lines; so does every action once the game is over.
         """
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
@@ -228,21 +218,28 @@ def kernels_for(slides: bool) -> Kernels:
             piece, over = table_row(state, queued(state, 0)), game.is_over(state)
             for action in range(lines.shape[1]):
                 placement = -1 if over else rest(columns, piece, action)
-                for c in range(columns.size):
-                    after[c] = columns[c]
+                copy(columns, after)
                 lines[i, action] = -1
                 if placement >= 0:
                     y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
                     lines[i, action], _, _ = place(after, piece, rotation, column, y, rows, game.clears_first(state))
                 write_board(after, rows, boards[i, action])
 
-    return Kernels(step_one, step, begin, begin_from, look, afterstates)
+    return afterstates
 
 
-def over(states: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of the games of states uint64[n, words] are over, as bool[n]."""
-    rows = states[0, game.RULES] >> U(8) & U(255)
-    return (states[:, game.COLUMNS :] >> rows).any(axis=1)
+@cache
+def compiled_step(slides: bool) -> Callable[..., None]:
+    """`Kernels.step`, compiled for arguments of its types: contiguous arrays, ints and records (see `direct`)."""
+    rules = Rules(placements="slide" if slides else "drop")
+    states, actions, fresh = rules.new_states(1), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    records = EpisodeRules(rules.payments(), rules.illegal_limit, 0), Seen.empty(1, rules)
+    return direct(kernels_for(slides).step, 0, 1, states, actions, fresh, rules.pool(None), *records)
+
+
+def over(states: NDArray[np.uint64], rules: Rules) -> NDArray[np.bool_]:
+    """Whether each of the games uint64[n, words] is over, bool[n]."""
+    return (states[:, game.COLUMNS :] >> U(rules.rows)).any(axis=1)
 
 
 def afterstates(

@@ -1,4 +1,4 @@
-"""What chance may do in Tetris: the piece that is drawn."""
+"""Chance in Tetris: the piece that is drawn after a placement."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 
 def outcomes(board: NDArray[np.uint8], state: NDArray[np.uint64], rules: Rules) -> Outcomes:
-    """What may come after a move of Tetris that leaves ``board``, from the state before it: each piece it can draw.
+    """The possible observations after a placement: one for each piece that can be drawn.
 
-    Those that are previewed already come first; the drawn one is the last that is shown.
+    The drawn piece is the last one shown; the previewed pieces move up.
+
+    - `board`: uint8[rows, cols], the board after the placement.
+    - `state`: uint64[words], the state before it.
     """
     ids, weights = np.array(rules.piece_set.drawn), np.ones(len(rules.piece_set.drawn), np.int64)
     if rules.randomizer != "uniform" and (bag := int(state[game.BAG])):
-        weights = bag >> ids & 1 if rules.randomizer == "bag7" else bag >> 4 * ids & 15
+        weights = bag >> ids & 1 if rules.randomizer == "bag7" else rules.multiset(state)[ids]
     ids, weights = ids[weights > 0], weights[weights > 0]
     count = len(ids)
-    known = np.array([int(state[game.QUEUE]) >> 4 * i & 15 for i in range(1, 1 + rules.preview)], np.int64)
+    known = game.nibbles(state[game.QUEUE], 1 + rules.preview)[1:]
     queues = np.concatenate([np.tile(known, (count, 1)), ids[:, None]], axis=1)
     observations = {"board": np.repeat(board[None], count, axis=0), "piece": queues[:, 0]}
     if rules.preview:

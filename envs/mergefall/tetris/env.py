@@ -15,7 +15,7 @@ from mergefall.checks import integer
 from mergefall.draw import Window
 from mergefall.kernels import direct
 from mergefall.tetris import batch
-from mergefall.tetris.game import ILLEGAL, LINES, LINES_SHIFT, PIECES, QUEUE, SCORE, STREAM
+from mergefall.tetris.game import ILLEGAL, LEGAL_BIT, LINES, LINES_SHIFT, NIBBLE, OVER_BIT, PIECES, QUEUE, SCORE, STREAM
 from mergefall.tetris.render import Canvas, draw, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
@@ -23,92 +23,112 @@ from mergefall.tetris.terms import afterstate_terms
 from mergefall.words import stream_from_seed
 
 _GAME_0 = np.zeros(1, dtype=np.int64)
-_SEEN = tuple((bool(seen & 1), bool(seen >> 1)) for seen in range(4))  # by a step's lowest bits: whether legal, over
-_IDS = tuple(np.arange(16))
+# (whether the action was legal, whether the game is over) by a step's result without its lines, and piece ids as NumPy
+# integers: looking them up is faster than making them.
+_NO_LINES = (1 << LINES_SHIFT) - 1
+_FLAGS = tuple((bool(result >> LEGAL_BIT & 1), bool(result >> OVER_BIT & 1)) for result in range(_NO_LINES + 1))
+_IDS = tuple(np.arange(NIBBLE + 1))
 
 
 class TetrisEnv(gym.Env[dict[str, Any], int]):
     """
     ## Description
 
-    Tetris as the literature on controllers plays it: one action places one piece. The piece is dropped straight down
-    from above the field in a rotation and column of one's choice; full rows are removed, what lies above them moves
+    Tetris as the literature on controllers plays it: one action places one piece. The piece drops straight down from
+    above the field in a rotation and column that the player chooses. Full rows are removed, the rows above them move
     down, and the next piece is drawn. There is no gravity, no steering and no clock. Rules: C. Thiery & B. Scherrer
-    (`mdptetris`); `place` and `reference.py` state them.
+    (`mdptetris`); `mergefall.tetris.place` plays one placement, and `reference.py` states the rules in plain Python.
 
-    `mergefall/Tetris-v0` is the game of the seven tetrominoes on 10 × 20, `mergefall/SZTetris-v0` the one of S and Z
-    only, `mergefall/Quintris-v0` the one of six five-cell pieces on 15 × 25 that come in proportions drawn anew, and
-    kept secret, for each game.
+    - `mergefall/Tetris-v0`: the seven tetrominoes on 10 columns × 20 rows.
+    - `mergefall/SZTetris-v0`: S and Z only.
+    - `mergefall/Quintris-v0`: six five-cell pieces on 15 × 25; each game draws their proportions and keeps them secret.
 
     ## Action Space
 
-    `placements="drop"`: `Discrete(4 · cols)`, action = rotation · cols + column. Rotation 0 is the spawn orientation,
-    +1 a quarter turn clockwise; `column` is the piece's leftmost column.
+    - `placements="drop"`: `Discrete(4 · cols)`, action = rotation · cols + column. Drop the piece.
+    - `placements="slide"`: `Discrete(12 · cols)`, action = slide · 4 · cols + rotation · cols + column. Drop the piece;
+      then slide 0 leaves it, 1 moves it one column left and 2 one column right, if the cells there are free, and it
+      falls to rest.
 
-    `placements="slide"`: `Discrete(12 · cols)`, action = slide · 4 · cols + rotation · cols + column: drop the piece,
-    then leave it (slide 0), or move it one column left (1) or right (2) if the cells there are free, and let it fall to
-    rest.
+    Rotation 0 is the spawn orientation, +1 a quarter turn clockwise. `column` is the piece's leftmost column when it is
+    dropped.
 
-    An action beyond the wall, in a rotation that repeats another, or that ends in the cells of a lower legal action is
-    *illegal*: it leaves game and random stream untouched and pays 0. Anything out of the space raises a `ValueError`.
+    An action is *illegal* if it lies beyond the wall, uses a rotation that repeats another, slides where the piece
+    cannot move, or ends in the cells of a lower legal action. An illegal action changes neither the game nor the random
+    stream and pays 0. An action outside the space raises `ValueError`.
 
     ## Observation Space
 
-    `Dict` of `board`, `Box(0, 1, (rows, cols), uint8)`, row 0 on top; `piece`, `Discrete(n)`, the piece to place; and
-    `next`, `MultiDiscrete([n] · preview)`, the pieces after it, which is absent for `preview=0`. Ids are I O T S Z J L
-    = 0 … 6; `pieces="sz"` keeps them and uses 3 and 4; for `pieces="five"` plus, I5, L5, Y5, U, N = 0 … 5.
+    `Dict` of
+
+    - `board`: uint8[rows, cols], `Box(0, 1)`: 1 for a filled cell, row 0 on top;
+    - `piece`: `Discrete(n)`, the id of the piece to place;
+    - `next`: int64[preview], `MultiDiscrete([n] · preview)`, the ids of the following pieces; absent for `preview=0`.
+
+    Ids: I O T S Z J L = 0 … 6. `pieces="sz"` keeps them and uses 3 and 4. `pieces="five"`: plus, I5, L5, Y5, U, N =
+    0 … 5.
 
     ## Starting State
 
-    An empty board. `reset(options={"board": …, "piece": …, "next": …})`, each of them optional, starts from a board
-    without full rows (cells of 0 and 1, or a text form as of `to_text`) and with the pieces named (ids or names).
+    An empty board. `reset(options=…)` starts elsewhere; each option may be left out:
+
+    - `board`: a board without full rows, as cells of 0 and 1 or as text (see `mergefall.tetris.to_text`);
+    - `piece`: an id or a name;
+    - `next`: a list of ids or names, one for each previewed piece.
+
     `set_starts(pool)` draws each new episode's start from a list of such options.
 
     ## Rewards
 
-    `reward="lines"`: the rows cleared. `reward="score"`: 40, 100, 300, 1200 for one to four rows, as Nintendo's Tetris
-    (NES, 1989) pays at level 0; 1240 for five. With `shaping`, each step pays F = γΦ(s′) − Φ(s) besides, Φ being 0 in a
-    terminal state.
+    - `reward="lines"`: the number of rows cleared.
+    - `reward="score"`: 40, 100, 300, 1200 for one to four rows, as in Nintendo's Tetris (NES, 1989) at level 0; 1240
+      for five.
+    - With `shaping`, each step also pays F = γΦ(s′) − Φ(s), where Φ is 0 in a terminal state.
 
     ## Episode End
 
-    Above the field lie as many storage rows as the tallest piece needs. `overflow="strict"`: terminated when a piece
-    rests with a cell above the field, and nothing is cleared. `overflow="clear_first"`: full rows are cleared first;
-    terminated if anything is left above the field. Such a placement is legal. Truncated after `illegal_limit` illegal
-    actions in a row. Other caps are Gymnasium's `max_episode_steps`.
+    Above the field lie as many storage rows as the tallest piece needs.
+
+    - Terminated with `overflow="strict"`: when a piece rests with a cell above the field; nothing is cleared then.
+    - Terminated with `overflow="clear_first"`: when a cell is left above the field after full rows are cleared.
+    - Truncated: after `illegal_limit` illegal actions in a row. For other caps use Gymnasium's `max_episode_steps`.
+
+    A placement that ends the game is legal.
 
     ## Information
 
     `reset` and `step` return
-    - `action_mask`: int8[actions], 1 for each legal action, for the new piece; all ones in a terminal state, where
+
+    - `action_mask`: int8[actions], 1 for each legal action of the new piece; all ones in a terminal state, because
       samplers need an entry;
-    - `lines`, `score`, `pieces`: rows cleared, their score as above, and pieces placed so far, whatever the reward;
-    - `legal`: whether the action was legal (True after `reset`);
-    - `multiset`, with `randomizer="hidden"` only: int64[n], the copies of each piece in the game's secret multiset, for
-      evaluators. Observations never tell;
-    - `shaping`, with that argument only: F, 0 after `reset`.
+    - `lines`, `score`, `pieces`: int, rows cleared, their score as above, and pieces placed, whatever the reward;
+    - `legal`: bool, whether the action was legal (True after `reset`);
+    - `multiset`: int64[n], with `randomizer="hidden"` only: the copies of each piece in the game's secret multiset. It
+      is for evaluators; observations never show it;
+    - `shaping`: float, with the argument `shaping` only: F; 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `afterstate_terms(heuristic)`, `set_starts(pool)`.
+    `afterstate_terms(heuristic)` and `set_starts(pool)`.
 
     ## Arguments
 
-    - `cols`, `rows`: 4 to 16 columns, 4 to 40 rows; 10 × 20 unless told (columns × rows, as the literature has it).
-    - `pieces`: `"tetromino"`, `"sz"` (S and Z only), `"five"` (the six five-cell pieces).
-    - `randomizer`: `"uniform"`, each piece as likely and independent; `"bag7"`, each piece once before any comes again;
-      `"hidden"`, independent with weights 0 to 10 for each piece, drawn for each game.
-    - `preview`: pieces shown beyond the current one, 0 to 8.
-    - `placements`: `"drop"` or `"slide"`.
-    - `overflow`: `"strict"` or `"clear_first"`.
-    - `reward`: `"lines"` or `"score"`.
-    - `illegal_limit`: illegal actions in a row after which the episode is truncated.
-    - `shaping`: a mapping for potential-based shaping that leaves the optimal policy as it is: `potential`, the name of
-      a heuristic, of which the terms of the board count (or a mapping of `name` and weights), and perhaps `gamma`
-      (0.99; it must be the learner's), `scale`, `squash`, `offset`, for which `mergefall.shaping` has a value for each
-      potential.
-    - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`. Pieces have their colours; cells of unknown origin are grey.
+    - `cols`: 4 to 16; default: 10.
+    - `rows`: 4 to 40; default: 20.
+    - `pieces`: `"tetromino"` (default), `"sz"` (S and Z only) or `"five"` (the six five-cell pieces).
+    - `randomizer`: `"uniform"` (default): independent, all pieces equally likely. `"bag7"`: each piece once before any
+      repeats. `"hidden"`: independent, with weights 0 to 10 that each game draws for each piece.
+    - `preview`: the number of pieces shown after the current one, 0 to 8; default: 1.
+    - `placements`: `"drop"` (default) or `"slide"`.
+    - `overflow`: `"strict"` (default) or `"clear_first"`.
+    - `reward`: `"lines"` (default) or `"score"`.
+    - `illegal_limit`: illegal actions in a row after which the episode is truncated; default: 100.
+    - `shaping`: a mapping for potential-based shaping, which keeps the optimal policy; default: None. `potential` is a
+      heuristic's name, or a mapping of `name` and weights; its board terms count. Optional: `gamma` (default: 0.99; it
+      must be the learner's), `scale`, `squash` and `offset` (defaults for each potential: `mergefall.shaping`).
+    - `render_mode`: `"ansi"`, `"rgb_array"`, `"human"` or None (default). Cells have their pieces' colours; cells that
+      were given or restored are grey.
 
-    `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` gives the batched environment, `TetrisVectorEnv`.
+    `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes the batched environment, `TetrisVectorEnv`.
 
     ## Example
 
@@ -163,7 +183,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self._hold(self.rules.new_states(1))
 
     def _hold(self, states: NDArray[np.uint64]) -> None:
-        """Take over a game's state uint64[1, words], with views and the compiled step, to reach them fastest."""
+        """Take over a game's state uint64[1, words]; keep views of it and the compiled step, for speed."""
         self._states = states
         self._seen = seen = batch.Seen.empty(1, self.rules)
         self._board = seen.boards.reshape(self.rules.rows, self.rules.cols)
@@ -173,22 +193,22 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self._kernels = batch.kernels_for(self.rules.placements == "slide")
         self._arrays = seen.boards, seen.nexts, seen.masks
         self._advance = direct(self._kernels.step_one, states, 0, *self._arrays)
-        if self.shaping is not None:  # around `step`, which takes no longer without
+        if self.shaping is not None:  # wrapped here, so that `step` stays fast without shaping
             self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode. A seed fixes every draw from here on; without one the random stream goes on."""
+        """Begin an episode. A seed fixes all later draws; without a seed the random stream continues."""
         start = self.rules.start(options)
         seed = None if seed is None else integer("seed", seed, 0)
         super().reset(seed=seed)
         if seed is not None:
             self._states[0, STREAM] = stream_from_seed(seed)
         if start is None:
-            self._kernels.begin(self._states, _GAME_0, self._pool)
+            batch.begin(self._states, _GAME_0, self._pool)
         else:
-            self._kernels.begin_from(self._states, _GAME_0, start)
+            batch.begin_from(self._states, _GAME_0, start)
         self._look()
         if self._canvas:
             self._canvas.clear()
@@ -209,19 +229,19 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             self.rules.action_index(action)
         if self._canvas:
             self._canvas.paint(self._states[0], action)
-        seen = self._advance(self._states, action, *self._arrays)
+        result = self._advance(self._states, action, *self._arrays)
         if self.render_mode == "human":
             self.render()
-        legal, over = _SEEN[seen & 3]
+        legal, over = _FLAGS[result & _NO_LINES]
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        return self._observation(), self._payments[seen >> LINES_SHIFT], over, truncated, self._info(legal)
+        return self._observation(), self._payments[result >> LINES_SHIFT], over, truncated, self._info(legal)
 
     def _look(self) -> None:
-        """Write what the game shows into the arrays that observations are copied from."""
+        """Fill the arrays that observations and masks are copied from."""
         self._kernels.look(self._states, _GAME_0, self._seen)
 
     def _observation(self) -> dict[str, Any]:
-        observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & 15]}
+        observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & NIBBLE]}
         if self._next is not None:
             observation["next"] = self._next.copy()
         return observation
@@ -240,50 +260,55 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         return info
 
     def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
-        """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
+        """Draw the start of each new episode from a list of `reset` options, with the environment's random stream.
 
-        An entry `{}` is an ordinary start; None or an empty list ends it. Options given to `reset` go first.
+        The entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options that are passed to
+        `reset` take precedence.
         """
         self._pool = self.rules.pool(pool)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions as bool[actions] (all True in a terminal state), as MaskablePPO asks for them."""
+        """The legal actions as bool[actions], for MaskablePPO; all True in a terminal state."""
         self._look()
         return self._mask.astype(np.bool_)
 
     def clone_state(self) -> NDArray[np.uint64]:
-        """The whole game, random stream, score and illegal actions in a row included, to be kept or pickled."""
+        """The whole game as uint64[words], random stream and counts included, to keep or to pickle."""
         return self._states[0].copy()
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError for a state that no game by these rules comes to.
+        """Return to a state from `clone_state`. Raises ValueError for a state that no game by these rules can reach.
 
-        Colours are not part of a state: a picture shows the restored cells in grey.
+        Colours are not part of a state: pictures show restored cells in grey.
         """
         self._states[0] = self.rules.restored(state, self._states[0])
         if self._canvas:
             self._canvas.clear()
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """What each action leads to before the next piece, in one batch.
+        """The board after each action, before the next piece: (boards, rewards, legal).
 
-        Returns boards uint8[actions, rows, cols], rewards float64[actions], legal bool[actions]. An illegal action's
-        board is the present one and its reward 0.
+        - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
+        - `rewards`: float64[actions]; 0 for an illegal action
+        - `legal`: bool[actions]
         """
         boards, rewards, legal = batch.afterstates(self._states, self.rules)
         return boards[0], rewards[0], legal[0]
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """A heuristic's terms for each action, in the order of its `term_names`; which are legal, and end the game.
+        """A heuristic's terms for each action: (terms, legal, over).
 
-        `heuristic` is a name, a mapping with weights, or an `Heuristic`. Returns terms float64[actions, k], legal
-        bool[actions], over bool[actions]; for an illegal action terms are 0 and over is False.
+        - `terms`: float64[actions, k], in the order of the heuristic's `term_names`; 0 for an illegal action
+        - `legal`: bool[actions]
+        - `over`: bool[actions], whether the action ends the game; False for an illegal action
+
+        `heuristic` is a name, a mapping of `name` and weights, or a `Heuristic`.
         """
         terms, legal, over = afterstate_terms(self._states, self.rules, heuristic)
         return terms[0], legal[0], over[0]
 
     def render(self) -> Any:
-        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); shown in a window for `"human"`."""
+        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); None and a window for `"human"`."""
         if self._canvas is None or self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
             return None
@@ -302,7 +327,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             self._window = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the views and the window, which are made anew."""
+        """The attributes without views, compiled step and window, which `__setstate__` makes anew."""
         left_out = (
             "_seen",
             "_board",

@@ -1,9 +1,11 @@
 """The rules of placement Tetris, compiled: a board is one 64-bit word per column.
 
-`columns` uint64[cols]: bit r is the cell r rows above the floor, storage rows above the field included. So a column's
-height is the position of its highest bit, a drop is a maximum over a few heights, and counts over a board are counts of
-bits. Pieces are rows of the tables in `pieces.py`; `y` is the row of a piece's lowest cell. The slow twin is
-`reference.py`.
+- `columns`: uint64[cols]. Bit r is the cell r rows above the floor; storage rows above the field are included.
+- `piece`, `rotation`: indices into the tables of `pieces.py`.
+- `column`, `y`: the piece's leftmost column and the row of its lowest cell.
+
+So a column's height is the position of its highest bit, a drop is a maximum over a few heights, and counts over a board
+are counts of bits. The slow twin is `reference.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def height_of(column):
 
 @kernel
 def field_mask(rows):
-    """A column full to the field's top, as a wall is."""
+    """A column that is full up to the field's top, like a wall."""
     return (U(1) << U(rows)) - U(1)
 
 
@@ -38,10 +40,8 @@ def holes_in(column):
 
 @kernel(forceinline=True)
 def landing(columns, piece, rotation, column):
-    """The row y in which a piece dropped from above comes to rest.
-
-    Unsigned indices need no test for being negative, and a chain of tests is a third of a loop's time.
-    """
+    """The row y in which a piece dropped from above comes to rest."""
+    # Unsigned indices need no test for being negative, and a chain of tests takes a third of a loop's time.
     shape, turn, at = U(piece), U(rotation), U(column)
     width = WIDTHS[shape, turn]
     y = height_of(columns[at]) - BOTTOMS[shape, turn, U(0)]
@@ -70,13 +70,18 @@ def is_free(columns, piece, rotation, column, y):
 
 @kernel
 def fall(columns, piece, rotation, column, y):
-    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too.
-
-    Row by row, as a piece may be caught by a cell within its own hollow: a U on its side by one that it reaches around.
-    """
+    """The row in which a piece that is free at row y comes to rest, straight down, under overhangs too."""
+    # Row by row, because a cell may catch a piece in its own hollow: a U on its side reaches around it.
     while y > 0 and is_free(columns, piece, rotation, column, y - 1):
         y -= 1
     return y
+
+
+@kernel
+def copy(columns, target):
+    """Write a board's columns into another array uint64[cols]."""
+    for i in range(columns.size):
+        target[i] = columns[i]
 
 
 @kernel
@@ -97,7 +102,7 @@ def full_rows(columns):
 
 @kernel
 def clear(columns, full):
-    """Remove the rows whose bits are set in `full`, in place; what lies above moves down."""
+    """Remove the rows whose bits are set in `full`, in place; the rows above move down."""
     while full:
         row = U(63 - leading_zeros(full))  # from the top, so that the bits below stay where they are
         beneath = (U(1) << row) - U(1)
@@ -108,7 +113,7 @@ def clear(columns, full):
 
 @kernel
 def own_cells(piece, rotation, y, full):
-    """How many of a piece's cells lie in the rows `full`."""
+    """The number of a piece's cells in the rows whose bits are set in `full`."""
     own = 0
     for i in range(WIDTHS[piece, rotation]):
         own += popcount((MASKS[piece, rotation, i] << U(y)) & full)
@@ -128,16 +133,17 @@ def is_above(columns, rows):
 def place(columns, piece, rotation, column, y, rows, clear_first):
     """Lock a piece at rest and clear, in place: (lines, the piece's own cells in them, whether the game is over).
 
-    Strict rules (`clear_first` False): over if the piece rests with a cell above the field, and nothing is cleared.
-    Clear first: full rows go, and it is over if anything is left above the field.
+    - `clear_first` False (strict): if the piece rests with a cell above the field, the game is over and nothing is
+      cleared.
+    - `clear_first` True: full rows are cleared, and the game is over if a cell is left above the field.
     """
     put(columns, piece, rotation, column, y)
-    if not clear_first and y + HEIGHTS[piece, rotation] > rows:
+    above = y + HEIGHTS[piece, rotation] > rows
+    if above and not clear_first:
         return 0, 0, True
-    # Only the piece's own rows can have become full; a board may hold others that a caller put there.
-    full = full_rows(columns)
+    full = full_rows(columns)  # the piece's own rows, and any that were full on a caller's board
     if full == 0:
-        return 0, 0, clear_first and y + HEIGHTS[piece, rotation] > rows
+        return 0, 0, above
     own = own_cells(piece, rotation, y, full)
     clear(columns, full)
     return popcount(full), own, clear_first and is_above(columns, rows)
@@ -145,8 +151,8 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
 
 @kernel
 def write_board(columns, rows, board):
-    """Write the field as cells uint8[rows·cols], row 0 on top; storage rows are left out."""
-    cols, highest = U(columns.size), U(0)  # unsigned, so that no index is looked at for being negative
+    """Write the field as cells uint8[rows·cols], row 0 on top, without storage rows."""
+    cols, highest = U(columns.size), U(0)  # unsigned, so that no index is tested for being negative
     for c in range(cols):
         highest |= columns[c]
     height = min(U(height_of(highest)), U(rows))
@@ -162,7 +168,7 @@ def write_board(columns, rows, board):
 
 @kernel
 def read_board(board, rows, columns):
-    """Read columns from cells uint8[rows·cols], row 0 on top; storage rows are empty."""
+    """Write columns from cells uint8[rows·cols], row 0 on top; storage rows become empty."""
     cols = columns.size
     for c in range(cols):
         word = U(0)

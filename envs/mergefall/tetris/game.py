@@ -1,109 +1,161 @@
-"""A game of placement Tetris as a few words: pieces drawn, placements played, lines counted.
+"""One game of placement Tetris as a row of words: pieces are drawn, placements played, lines counted.
 
-A game's state is one row of unsigned 64-bit words, so that a copy of it is the whole game, random stream included:
+A state is uint64[9 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
 
     STREAM    the random stream
-    LINES     lines, SCORE the score (`LINE_SCORES`) and PIECES the pieces placed so far
-    ILLEGAL   illegal actions in a row, STEPS actions this episode
-    RULES     cols | rows << 8 | piece set << 16 | randomizer << 20 | preview << 24 | slides << 28 | clear first << 29
-    BAG       of "bag7" the ids left, as bits; of "hidden" the multiplicities, 4 bits each, the game's secret
-    QUEUE     the current piece's id in the lowest 4 bits, then those of the previewed ones
+    LINES     rows cleared so far
+    SCORE     their score (`LINE_SCORES`)
+    PIECES    pieces placed so far
+    ILLEGAL   illegal actions in a row
+    STEPS     actions in this episode
+    RULES     the rules (`rules_word`)
+    BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
+    QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
     COLUMNS…  the board, a word for each column (`field.py`)
-
-Nothing derived (heights, legality) is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import full_rows, is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
-from mergefall.tetris.placements import column_of, rotation_of, row_of
+from mergefall.tetris.placements import BYTE, column_of, rotation_of, row_of
 from mergefall.words import below, next_bits, popcount
 
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, COLUMNS = range(10)
+
+# The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last two are flags.
+COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
+SLIDES_BIT, CLEAR_FIRST_BIT = 28, 29
+NIBBLE, NIBBLE_BITS = 15, 4
+
+# The result of a step (`take`) in one integer: whether the action was legal, whether the game is over, the lines.
+LEGAL_BIT, OVER_BIT, LINES_SHIFT = 0, 1, 8
+
 RANDOMIZERS = ("uniform", "bag7", "hidden")
 UNIFORM, BAG7, HIDDEN = range(3)
-SETS = tuple(PIECE_SETS)  # the order of the tables below
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
 MOST_COUNTED = U(1 << 53)  # of lines, score, pieces, actions: more than any game comes to
 
-# What a clear of 0 to 5 lines scores: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
-# pieces can clear, are four and one.
+# The score of clearing 0 to 5 lines: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
+# pieces can clear, score as four and one.
 LINE_SCORES = np.array([0, 40, 100, 300, 1200, 1240], dtype=np.int64)
 
+SETS = tuple(PIECE_SETS)  # the order of the tables below
 FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # table row of id 0, see pieces.py
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
 STORAGE = np.array([PIECE_SETS[name].storage for name in SETS], dtype=np.int64)  # rows above the field
 IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
 
-# What `take` returns in one integer: whether the action was legal, whether the game is over, and the lines.
-LEGAL_BIT, OVER_BIT, LINES_SHIFT = 0, 1, 8
-
 
 def rules_word(
     cols: int, rows: int, pieces: str, randomizer: str, preview: int, slides: bool, clear_first: bool
 ) -> int:
-    """The word RULES."""
-    word = cols | rows << 8 | SETS.index(pieces) << 16 | RANDOMIZERS.index(randomizer) << 20 | preview << 24
-    return word | slides << 28 | clear_first << 29
+    """The word RULES of a game."""
+    return (
+        cols << COLS_SHIFT
+        | rows << ROWS_SHIFT
+        | SETS.index(pieces) << SET_SHIFT
+        | RANDOMIZERS.index(randomizer) << RANDOMIZER_SHIFT
+        | preview << PREVIEW_SHIFT
+        | slides << SLIDES_BIT
+        | clear_first << CLEAR_FIRST_BIT
+    )
 
 
 def rules_text(word: int) -> str:
-    """What a word RULES says, for messages.
+    """The rules in a word RULES as text for messages.
 
     >>> rules_text(rules_word(10, 20, "sz", "uniform", 1, False, True))
     '10×20, pieces sz, uniform, preview 1, drop, clear_first'
     """
-    pieces, randomizer = word >> 16 & 15, word >> 20 & 15
-    names = (
-        SETS[pieces] if pieces < len(SETS) else pieces,
-        RANDOMIZERS[randomizer] if randomizer < len(RANDOMIZERS) else randomizer,
+    pieces, randomizer = word >> SET_SHIFT & NIBBLE, word >> RANDOMIZER_SHIFT & NIBBLE
+    parts = (
+        f"{word >> COLS_SHIFT & BYTE}×{word >> ROWS_SHIFT & BYTE}",
+        f"pieces {SETS[pieces] if pieces < len(SETS) else pieces}",
+        f"{RANDOMIZERS[randomizer] if randomizer < len(RANDOMIZERS) else randomizer}",
+        f"preview {word >> PREVIEW_SHIFT & NIBBLE}",
+        "slide" if word >> SLIDES_BIT & 1 else "drop",
+        "clear_first" if word >> CLEAR_FIRST_BIT & 1 else "strict",
     )
-    kind, rule = "slide" if word >> 28 & 1 else "drop", "clear_first" if word >> 29 & 1 else "strict"
-    return f"{word & 255}×{word >> 8 & 255}, pieces {names[0]}, {names[1]}, preview {word >> 24 & 15}, {kind}, {rule}"
+    return ", ".join(parts)
+
+
+def nibbles(word: int, count: int) -> NDArray[np.int64]:
+    """The lowest `count` groups of four bits of a word, such as the ids in QUEUE, int64[count].
+
+    >>> nibbles(0x321, 2)
+    array([1, 2])
+    """
+    return int(word) >> NIBBLE_BITS * np.arange(count) & NIBBLE
+
+
+def word_of(nibbles: Sequence[int]) -> int:
+    """The word with these groups of four bits, the first one lowest: the inverse of `nibbles`."""
+    return sum(nibble << NIBBLE_BITS * i for i, nibble in enumerate(nibbles))
 
 
 @kernel
 def size_of(state):
     """(cols, rows) of the field."""
     rules = np.int64(state[RULES])
-    return rules & 255, rules >> 8 & 255
-
-
-@kernel
-def preview_of(state):
-    """How many pieces after the current one are shown."""
-    return np.int64(state[RULES]) >> 24 & 15
-
-
-@kernel
-def has_slides(state):
-    """Whether placements may slide."""
-    return np.int64(state[RULES]) >> 28 & 1 == 1
-
-
-@kernel
-def clears_first(state):
-    """Whether full rows are cleared before it is asked if the game is over."""
-    return np.int64(state[RULES]) >> 29 & 1 == 1
+    return rules >> COLS_SHIFT & BYTE, rules >> ROWS_SHIFT & BYTE
 
 
 @kernel
 def piece_set(state):
-    """The row of the state's piece set in `FIRST` and `DRAWN`."""
-    return np.int64(state[RULES]) >> 16 & 15
+    """The row of the state's piece set in `FIRST`, `DRAWN`, `COUNTS` and `IDS`."""
+    return np.int64(state[RULES]) >> SET_SHIFT & NIBBLE
+
+
+@kernel
+def randomizer_of(state):
+    """The state's randomizer: UNIFORM, BAG7 or HIDDEN."""
+    return np.int64(state[RULES]) >> RANDOMIZER_SHIFT & NIBBLE
+
+
+@kernel
+def preview_of(state):
+    """The number of previewed pieces."""
+    return np.int64(state[RULES]) >> PREVIEW_SHIFT & NIBBLE
+
+
+@kernel
+def has_slides(state):
+    """Whether actions may slide."""
+    return np.int64(state[RULES]) >> SLIDES_BIT & 1 == 1
+
+
+@kernel
+def clears_first(state):
+    """Whether full rows are cleared before the game may end (overflow "clear_first")."""
+    return np.int64(state[RULES]) >> CLEAR_FIRST_BIT & 1 == 1
+
+
+@kernel
+def nibble(word, index):
+    """The group of four bits number `index` of a word, 0 the lowest."""
+    return np.int64(word >> U(NIBBLE_BITS * index)) & NIBBLE
 
 
 @kernel
 def queued(state, index):
-    """The id of the piece that is due after `index` others; 0 is the current one."""
-    return np.int64(state[QUEUE] >> U(4 * index)) & 15
+    """The id of the piece that comes after `index` others; 0 is the current one."""
+    return nibble(state[QUEUE], index)
+
+
+@kernel
+def copies_of(state, piece):
+    """The copies of a piece id in a hidden multiset."""
+    return nibble(state[BAG], piece)
 
 
 @kernel
@@ -119,15 +171,22 @@ def columns_in(state):
 
 
 @kernel
+def is_over(state):
+    """Whether the game is over: only then does a cell lie above the field."""
+    _, rows = size_of(state)
+    return is_above(columns_in(state), rows)
+
+
+@kernel
 def draw(state):
-    """64 random bits; moves the state's stream on."""
+    """Draw 64 random bits from the state's stream."""
     state[STREAM], bits = next_bits(state[STREAM])
     return bits
 
 
 @kernel
 def nth_bit(bits, n):
-    """The position of the n-th set bit, the lowest being the 0th."""
+    """The position of the n-th set bit, counted from 0 at the lowest."""
     position = 0
     while True:
         if bits >> position & 1:
@@ -139,45 +198,43 @@ def nth_bit(bits, n):
 
 @kernel
 def draw_piece(state):
-    """Draw a piece id. Every randomizer takes one draw a piece."""
-    drawn = DRAWN[piece_set(state)]
-    randomizer = np.int64(state[RULES]) >> 20 & 15
+    """Draw a piece id. Every randomizer takes one random number per piece."""
+    pieces, randomizer = piece_set(state), randomizer_of(state)
     bits = draw(state)
     if randomizer == HIDDEN:
         total = 0
         for piece in range(7):
-            total += np.int64(state[BAG] >> U(4 * piece)) & 15
+            total += copies_of(state, piece)
         left, piece = below(bits, total), 0
-        while left >= np.int64(state[BAG] >> U(4 * piece)) & 15:
-            left -= np.int64(state[BAG] >> U(4 * piece)) & 15
+        while left >= copies_of(state, piece):
+            left -= copies_of(state, piece)
             piece += 1
         return piece
     if randomizer == BAG7:
         bag = np.int64(state[BAG])
-        bag = bag if bag else drawn
+        bag = bag if bag else DRAWN[pieces]
         piece = nth_bit(bag, below(bits, popcount(U(bag))))
         state[BAG] = U(bag & ~(1 << piece))
         return piece
-    pieces = piece_set(state)
     return IDS[pieces, below(bits, COUNTS[pieces])]
 
 
 @kernel
 def draw_multiset(state):
-    """Draw the hidden multiplicities, 0 to 10 for each piece, anew if all are 0."""
+    """Draw the hidden copies, 0 to 10 of each piece, again if all are 0."""
     drawn = DRAWN[piece_set(state)]
     counts = U(0)
     while counts == 0:
         for piece in range(7):
             if drawn >> piece & 1:
-                counts |= U(below(draw(state), MOST_COPIES + 1)) << U(4 * piece)
+                counts |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
     state[BAG] = counts
 
 
 @kernel
 def deal(state, piece):
-    """Make a given piece the next one dealt: a bag that holds it loses it, as if it had been drawn."""
-    if np.int64(state[RULES]) >> 20 & 15 == BAG7:
+    """Return a given piece, and take it out of the bag if the bag holds it, as if it had been drawn."""
+    if randomizer_of(state) == BAG7:
         bag = state[BAG] if state[BAG] else U(DRAWN[piece_set(state)])
         state[BAG] = bag & ~(U(1) << U(piece))
     return piece
@@ -185,25 +242,25 @@ def deal(state, piece):
 
 @kernel
 def start(state, given=0):
-    """Begin a game on an empty board: the multiset if there is one, then the piece and the previewed ones.
+    """Begin a game on an empty board; draws the hidden multiset if there is one, then the pieces of the queue.
 
-    `given` has 4 bits for each of these, like QUEUE: the id that is given plus one, or 0 for one that is drawn.
+    `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it.
     """
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
         state[word] = U(0)
     for i in range(COLUMNS, state.size):
         state[i] = U(0)
-    if np.int64(state[RULES]) >> 20 & 15 == HIDDEN:
+    if randomizer_of(state) == HIDDEN:
         draw_multiset(state)
     for i in range(1 + preview_of(state)):
-        asked = np.int64(given) >> 4 * i & 15
+        asked = nibble(U(given), i)
         piece = deal(state, asked - 1) if asked else draw_piece(state)
-        state[QUEUE] |= U(piece) << U(4 * i)
+        state[QUEUE] |= U(piece) << U(NIBBLE_BITS * i)
 
 
 @kernel
 def start_from(state, given):
-    """Begin a game from `given` uint64[1 + cols]: the pieces as `start` takes them, and the board's columns."""
+    """Begin a game from `given` uint64[1 + cols]: the pieces as `start` takes them, then the board's columns."""
     start(state, given[0])
     for i in range(1, given.size):
         state[COLUMNS + i - 1] = given[i]
@@ -211,25 +268,25 @@ def start_from(state, given):
 
 @kernel
 def begin(state, pool):
-    """Begin a game from a start drawn from `pool` uint64[n, 1 + cols], if it holds any, else an ordinary one."""
+    """Begin a game from a start drawn from `pool` uint64[n, 1 + cols]; an ordinary one if the pool is empty."""
     if len(pool):
         start_from(state, pool[below(draw(state), len(pool))])
     else:
-        start(state, U(0))  # of the type of those in a pool, for which it is compiled anyway
+        start(state, U(0))  # uint64 like the starts in a pool, so that `start` is compiled for one type
 
 
 @kernel
 def advance(state):
-    """Take the current piece from the queue and draw one at its end."""
-    queue = state[QUEUE] >> U(4)
-    state[QUEUE] = queue | U(draw_piece(state)) << U(4 * preview_of(state))
+    """Move the queue on: drop the current piece and draw one at the end."""
+    queue = state[QUEUE] >> U(NIBBLE_BITS)
+    state[QUEUE] = queue | U(draw_piece(state)) << U(NIBBLE_BITS * preview_of(state))
 
 
 @kernel
 def play(state, placement):
     """Play a legal placement and draw the next piece: (lines, whether the game is over).
 
-    The queue moves on after a fatal placement too, so that what is observed last has pieces like any other.
+    The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
     _, rows = size_of(state)
     piece = table_row(state, queued(state, 0))
@@ -250,18 +307,11 @@ def play(state, placement):
 
 
 @kernel
-def is_over(state):
-    """Whether the game is over: only then does a cell lie above the field."""
-    _, rows = size_of(state)
-    return is_above(columns_in(state), rows)
-
-
-@kernel
 def wrong_word(state, rules):
     """The first word of a state that no game by `rules` (the word RULES) can hold; -1 if there is none.
 
-    The number of words stands for the board as a whole: rows that are full although the game goes on. Every word that
-    an index or the end of a loop depends on is looked at.
+    The number of words stands for full rows in a game that is not over. Every word that serves as an index or ends a
+    loop is checked.
     """
     if state[RULES] != U(rules):
         return RULES
@@ -274,20 +324,20 @@ def wrong_word(state, rules):
         return SCORE
     if state[ILLEGAL] > state[STEPS]:
         return ILLEGAL
-    drawn, randomizer, bag = DRAWN[piece_set(state)], np.int64(rules) >> 20 & 15, state[BAG]
+    drawn, randomizer, bag = DRAWN[piece_set(state)], randomizer_of(state), state[BAG]
     if randomizer == HIDDEN:
         for piece in range(7):
             most = MOST_COPIES if drawn >> piece & 1 else 0
-            if np.int64(bag >> U(4 * piece)) & 15 > most:
+            if copies_of(state, piece) > most:
                 return BAG
-        if bag == 0 or bag >> U(28):
+        if bag == 0 or bag >> U(7 * NIBBLE_BITS):
             return BAG
     elif bag & ~U(drawn if randomizer == BAG7 else 0):
         return BAG
     for i in range(1 + preview_of(state)):
         if not drawn >> queued(state, i) & 1:
             return QUEUE
-    if state[QUEUE] >> U(4 * (1 + preview_of(state))):
+    if state[QUEUE] >> U(NIBBLE_BITS * (1 + preview_of(state))):
         return QUEUE
     columns, (_, rows) = columns_in(state), size_of(state)
     for c in range(columns.size):
@@ -309,10 +359,9 @@ def first_wrong(states, rules):
 
 @kernel
 def take(state, placement):
-    """Count a step, and play a placement, or nothing for -1; returns the packed integer described above.
+    """Step a game: play a placement, or nothing for -1. Returns the result with the bits LEGAL_BIT and so on.
 
-    What is illegal, as anything is in a game that is over, changes only the counts of steps and of illegal actions in a
-    row.
+    An illegal action, as every action is once the game is over, changes only ILLEGAL and STEPS.
     """
     state[STEPS] += U(1)
     over = is_over(state)
@@ -322,3 +371,21 @@ def take(state, placement):
     state[ILLEGAL] = U(0)
     lines, over = play(state, placement)
     return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT
+
+
+@kernel
+def is_legal(result):
+    """Whether the action of a step was legal."""
+    return result >> LEGAL_BIT & 1 == 1
+
+
+@kernel
+def ends(result):
+    """Whether the game is over after a step."""
+    return result >> OVER_BIT & 1 == 1
+
+
+@kernel
+def lines_of(result):
+    """The lines that a step cleared."""
+    return result >> LINES_SHIFT

@@ -1,7 +1,7 @@
 """The pieces, drawn once: every rotation, table and id follows from the pictures.
 
-Rotation 0 is as drawn (for tetrominoes the guideline's spawn orientation), +1 a quarter turn clockwise. A rotation that
-repeats an earlier one has no placements of its own.
+Rotation 0 is as drawn (for tetrominoes the guideline's spawn orientation), +1 a quarter turn clockwise. Placements in a
+rotation that repeats an earlier one are illegal.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ Cells = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class PieceSet:
-    """The pieces of a game: `names` by id, `drawn` the ids that appear, `first` the table row of id 0.
+    """The pieces of a game.
 
-    `storage` rows lie above the field, as many as the tallest piece has.
+    - `names`: the pieces' names by id.
+    - `drawn`: the ids that appear.
+    - `first`: the table row of id 0.
+    - `storage`: the number of rows above the field, the height of the tallest piece.
     """
 
     names: tuple[str, ...]
@@ -57,7 +60,7 @@ PIECE_SETS = {
 
 @cache
 def rotations(name: str) -> tuple[Cells, ...]:
-    """The distinct rotations of a piece, clockwise: (row, column) cells, sorted, row 0 on top; a gap is never left.
+    """The distinct rotations of a piece, clockwise: sorted (row, column) cells, the topmost row and leftmost column 0.
 
     >>> rotations("S")
     (((0, 1), (0, 2), (1, 0), (1, 1)), ((0, 0), (1, 0), (1, 1), (2, 1)))
@@ -74,9 +77,9 @@ def rotations(name: str) -> tuple[Cells, ...]:
 
 
 def identify(cells: object) -> tuple[str, int]:
-    """The piece and the rotation that a set of (row, column) cells shows, wherever it lies; row numbers grow downwards.
+    """The (piece, rotation) of a set of (row, column) cells anywhere on a board; rows count downwards.
 
-    A ValueError says so if it is none of the known pieces.
+    Raises ValueError if the cells are no known piece.
 
     >>> identify([(5, 3), (6, 3), (6, 4), (7, 4)])
     ('S', 1)
@@ -107,6 +110,7 @@ def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64],
     return widths, heights, masks, bottoms, sizes
 
 
-# By piece and rotation: width (0 for a rotation that repeats another) and height; by column besides: the cells as
-# bits, bit 0 the piece's bottom row, and the row of the lowest one. SIZES: cells of the piece.
+# WIDTHS (0 for a rotation that repeats another) and HEIGHTS by piece and rotation. MASKS and BOTTOMS by piece, rotation
+# and column: the column's cells as bits, bit 0 the piece's bottom row, and the row of its lowest cell. SIZES: number of
+# cells by piece.
 WIDTHS, HEIGHTS, MASKS, BOTTOMS, SIZES = _tables()

@@ -1,10 +1,10 @@
-"""Actions and placements: what an action number means, which actions are legal, where each comes to rest.
+"""Actions and placements: the meaning of an action number, which actions are legal, where each comes to rest.
 
     drop     action = rotation · cols + column
     slide    action = slide · 4 · cols + rotation · cols + column      slide 0 none, 1 left, 2 right
 
-`column` is the piece's leftmost column when it is dropped. A slide drops, moves one column if the cells there are free,
-and falls to rest. An action that ends in the cells of a lower legal one is illegal.
+`column` is the piece's leftmost column when it is dropped. A slide drops the piece, moves it one column if the cells
+there are free, and lets it fall to rest. An action that ends in the cells of a lower legal action is illegal.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ ROTATIONS = 4
 SLIDES = 3  # of placements "slide"
 STEPS = np.array([0, -1, 1], dtype=np.int64)  # columns that slide 0, 1, 2 moves by
 
-# A placement in one integer: where it comes to rest, and the action that puts it there.
-COLUMN_SHIFT, ROTATION_SHIFT, ACTION_SHIFT = 8, 16, 24
+# A placement in one integer: row, column and rotation at rest, 8 bits each, then the action that leads there.
+ROW_SHIFT, COLUMN_SHIFT, ROTATION_SHIFT, ACTION_SHIFT = 0, 8, 16, 24
+BYTE = 255
 
 
 @kernel
 def row_of(placement):
     """The row y in which the piece rests."""
-    return placement & 255
+    return placement >> ROW_SHIFT & BYTE
 
 
 @kernel
 def column_of(placement):
     """The piece's leftmost column at rest."""
-    return placement >> COLUMN_SHIFT & 255
+    return placement >> COLUMN_SHIFT & BYTE
 
 
 @kernel
 def rotation_of(placement):
     """The piece's rotation."""
-    return placement >> ROTATION_SHIFT & 255
+    return placement >> ROTATION_SHIFT & BYTE
 
 
 @kernel
@@ -51,8 +52,8 @@ def action_of(placement):
 def _slid(columns, piece, rotation, column, step):
     """The row in which a piece dropped at `column` rests after it moved one column by `step`.
 
-    -1 if it cannot move, and if it would only come to rest where a drop in that column ends: so it does whenever it
-    moves no lower than that.
+    -1 if it cannot move, or if it would rest where a drop in that column ends. It would whenever the drop at `column`
+    ends no lower than the drop in the next column.
     """
     y, end = landing(columns, piece, rotation, column), column + step
     if end < 0 or end + WIDTHS[piece, rotation] > columns.size or y >= landing(columns, piece, rotation, end):
@@ -64,8 +65,8 @@ def _slid(columns, piece, rotation, column, step):
 def row_at_rest(columns, piece, slide, rotation, column):
     """The row in which a placement within the walls comes to rest, or -1 if it is illegal.
 
-    Placements are the same cells if rotation, column and row agree, for distinct rotations differ in shape. So a slide
-    can only repeat the drop in the column it ends in, or a slide into that column from the other side.
+    Distinct rotations differ in shape, so two placements fill the same cells only if rotation, column and row agree. A
+    slide can thus only repeat the drop in the column it ends in, or the slide into that column from the other side.
     """
     if slide == 0:
         return landing(columns, piece, rotation, column)
@@ -80,12 +81,12 @@ def row_at_rest(columns, piece, slide, rotation, column):
 @kernel
 def packed(y, column, rotation, action):
     """A placement in one integer."""
-    return y | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
+    return y << ROW_SHIFT | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
 
 
 @kernel
 def drop_of(columns, piece, action):
-    """What `rest_of` returns where only drops are actions: no slides for Numba to compile."""
+    """Like `rest_of` without slides, which Numba then need not compile."""
     rotation, column = action // columns.size, action % columns.size
     width = WIDTHS[piece, rotation]
     if width == 0 or column + width > columns.size:
@@ -109,9 +110,10 @@ def rest_of(columns, piece, action, with_slides):
 
 @kernel
 def list_placements(columns, piece, with_slides, placements):
-    """Write all legal placements of a piece into int64[4 · cols] (slides: [12 · cols]), in the order of actions.
+    """Write all legal placements of a piece in the order of actions; returns their number.
 
-    Returns their number. See `row_of`, `column_of`, `rotation_of`, `action_of`.
+    - `columns`: uint64[cols], the board.
+    - `placements`: int64[4 · cols], with slides int64[12 · cols], to write into.
     """
     count = 0
     for action in range((SLIDES if with_slides else 1) * ROTATIONS * columns.size):

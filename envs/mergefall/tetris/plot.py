@@ -1,4 +1,4 @@
-"""Tetris to look at: boards, placements, and what a heuristic sees in them. Needs matplotlib."""
+"""Plots of Tetris: boards, placements, and the terms of a heuristic. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mergefall.draw import INK, NEW, draw_bars, new_figure, short_number
 from mergefall.tetris.heuristics.base import Heuristic
@@ -18,26 +19,26 @@ if TYPE_CHECKING:
 FILLED, EMPTY, HOLE = "#8a93a0", "#eceef1", "#f3c9bf"
 
 
-def plot_terms(e: Heuristic, states: Any, titles: Sequence[str] | None = None) -> Figure:
+def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -> Figure:
     """Draw boards or placements, and beside each a bar for weight·term of each term.
 
-    The terms of a board are drawn as the difference to an empty board, whose value the title names: the bars and that
-    make up the value. All bars share one linear axis, so that a term which hardly counts looks it.
+    Board terms are drawn as the difference to an empty board. The title shows the value of the empty board: value =
+    Σ bars + value of the empty board. All bars share one linear axis, so that a small bar is a small term.
 
     Args:
-        e: the heuristic.
-        states: boards as `board_array` takes them, of which only the board terms are drawn, or placements, drawn before
-            clearing with all terms; a list of them, or a single one.
-        titles: one for each.
+        h: the heuristic.
+        states: a board, a placement, or a list of them. Boards are given as `board_array` takes them, and only their
+            board terms are drawn. Placements are drawn before clearing, with all terms.
+        titles: one for each state.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: if `states` are neither boards nor placements.
         ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
     """
     shown = list(states) if isinstance(states, list) or np.ndim(states) == 3 else [states]
     placements = [state if isinstance(state, Placement) else None for state in shown]
     boards = [p.locked if p else board_array(state) for p, state in zip(placements, shown, strict=True)]
-    parts = [_weighted(e, state if p else board) for p, state, board in zip(placements, shown, boards, strict=True)]
+    parts = [_weighted(h, state if p else board) for p, state, board in zip(placements, shown, boards, strict=True)]
     rows, cols = max(board.shape[0] for board in boards), max(board.shape[1] for board in boards)
     figure = new_figure(8, len(boards) * min(4.0, max(2.2, 0.16 * rows)))
     axes = figure.subplots(len(boards), 2, width_ratios=(0.5 * max(cols / 10, 0.6), 1.5), squeeze=False)
@@ -46,18 +47,18 @@ def plot_terms(e: Heuristic, states: Any, titles: Sequence[str] | None = None) -
         placement = placements[i]
         draw_board(left, boards[i], placement.cells if placement else ())
         draw_bars(right, parts[i], min(everything), max(everything))
-        value = e(placement) if placement else e.board(boards[i])
-        note = f"empty board {short_number(e.board(np.zeros_like(boards[i])))} included"
-        right.set_title(f"{e.name}: {short_number(value)}  ({note})", loc="left", fontsize=10, color=INK)
+        value = h(placement) if placement else h.board(boards[i])
+        note = f"empty board {short_number(h.board(np.zeros_like(boards[i])))} included"
+        right.set_title(f"{h.name}: {short_number(value)}  ({note})", loc="left", fontsize=10, color=INK)
         if titles:
             left.set_title(titles[i], loc="left", fontsize=10, color=INK)
     return figure
 
 
 def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
-    """Draw one board into matplotlib axes, its holes shaded, and the (row, column) pairs `cells` in a colour.
+    """Draw a board into matplotlib axes, with its holes shaded and the (row, column) pairs `cells` in a colour.
 
-    The cell in row r, column c is at (c, r), one wide; cells above the field are drawn there.
+    The cell in row r, column c is a unit square at (c, r); negative rows are drawn above the field.
     """
     from matplotlib.patches import Rectangle
 
@@ -77,9 +78,8 @@ def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) ->
     axes.axis("off")
 
 
-def _weighted(e: Heuristic, state: Any) -> dict[str, float]:
-    """weight·term of a placement or a board, board terms less those of an empty board."""
-    of_placement = isinstance(state, Placement)
-    terms = e.terms(state) if of_placement else e.board_terms(state)
-    empty = e.board_terms(np.zeros_like(state.board if of_placement else state))
-    return {name: getattr(e, name) * (term - empty.get(name, 0.0)) + 0.0 for name, term in terms.items()}
+def _weighted(h: Heuristic, state: Placement | NDArray[np.uint8]) -> dict[str, float]:
+    """weight·term of a placement or a board; board terms are the difference to an empty board."""
+    terms, board = (h.terms(state), state.board) if isinstance(state, Placement) else (h.board_terms(state), state)
+    empty = h.board_terms(np.zeros_like(board))
+    return {name: getattr(h, name) * (term - empty.get(name, 0.0)) + 0.0 for name, term in terms.items()}

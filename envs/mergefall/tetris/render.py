@@ -1,4 +1,4 @@
-"""Games as pictures and as coloured text: the field, the piece to place, those that follow, and the figures."""
+"""Games as pictures and as coloured text: the field, the current piece, the following pieces, and the figures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from mergefall.tetris.rules import Rules
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
 PANEL = 152  # pixels of the side panel's width
-CURRENT, FOLLOWING = 24, 14  # pixels of a cell of the current piece, and of those that follow
+CURRENT, FOLLOWING = 24, 14  # pixels of a cell of the current piece, and of the following ones
 
-GREY: Colour = (176, 170, 180)  # cells that no piece is known of
+GREY: Colour = (176, 170, 180)  # filled cells of no known piece
 # By row of the tables in pieces.py: I O T S Z J L, then plus I5 L5 Y5 U N.
 PALETTE = colours("3cb6cc f0c040 a45cc0 62b04e e0524c 4a70d0 ee8c3a e0619e 3cb6cc ee8c3a a45cc0 4a70d0 62b04e")
 FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
 
 
 class Scene(NamedTuple):
-    """What there is to draw of a game."""
+    """Everything that a picture of a game shows."""
 
-    cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by nobody knows what, 2 and on: a piece's table row
-    pieces: tuple[int, ...]  # the table rows of the current piece and of those that follow
+    cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
+    pieces: tuple[int, ...]  # the table rows of the current piece and of the following ones
     lines: int
     score: int
     placed: int
@@ -39,7 +39,7 @@ class Scene(NamedTuple):
 
 
 class Canvas:
-    """The colours of one game's cells, remembered from the placements played; no rule depends on them."""
+    """Remembers the colours of one game's cells from the placements played."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -52,9 +52,9 @@ class Canvas:
         self._fills = np.zeros((height, self._rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
 
     def paint(self, state: NDArray[np.uint64], action: int) -> None:
-        """Follow an action that is about to be played in `state`; what is illegal leaves no trace."""
+        """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing."""
         columns, height = state[game.COLUMNS :].copy(), len(self._fills)
-        piece = self._first + (int(state[game.QUEUE]) & 15)
+        piece = self._first + game.nibbles(state[game.QUEUE], 1).item()
         slides = self._rules.placements == "slide"
         placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
         filled = boards_of(columns, height)
@@ -71,13 +71,13 @@ class Canvas:
             self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
 
     def scene(self, state: NDArray[np.uint64]) -> Scene:
-        """The game as it is now; cells without a known colour are grey."""
+        """The scene of a state; cells without a known colour are grey."""
         filled = boards_of(state[game.COLUMNS :], len(self._fills))
         top = len(self._fills) - self._rules.rows
-        queue = int(state[game.QUEUE])
+        queue = game.nibbles(state[game.QUEUE], 1 + self._rules.preview)
         return Scene(
             cells=np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)[top:],
-            pieces=tuple(self._first + (queue >> 4 * i & 15) for i in range(1 + self._rules.preview)),
+            pieces=tuple((self._first + queue).tolist()),
             lines=int(state[game.LINES]),
             score=int(state[game.SCORE]),
             placed=int(state[game.PIECES]),
@@ -86,12 +86,12 @@ class Canvas:
 
 
 def frame(scene: Scene, mode: str) -> str | NDArray[np.uint8]:
-    """What an environment's `render` returns in the modes `"ansi"` and `"rgb_array"`."""
+    """A frame for the render modes `"ansi"` and `"rgb_array"`."""
     return to_ansi(scene) if mode == "ansi" else pixels(draw(scene))
 
 
 def to_ansi(scene: Scene) -> str:
-    """A game as coloured text for terminals, two characters a cell; the pieces stand beside the field."""
+    """A game as coloured text for terminals, two characters per cell, with the pieces beside the field."""
     plain = "\x1b[0m"
     lines = [f"lines {scene.lines}  score {scene.score}  pieces {scene.placed}" + "  game over" * scene.over]
     for row in scene.cells.tolist():
@@ -111,7 +111,7 @@ def draw(scene: Scene) -> Any:
     width, height = cols * side + 2 * FRAME, rows * side + 2 * FRAME
     panel = _panel(scene)
     total = (width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
-    surface = pygame().Surface([n + n % 2 for n in total])  # video codecs want it even
+    surface = pygame().Surface([n + n % 2 for n in total])  # video codecs want even sizes
     surface.fill(PAGE)
     surface.blit(rounded(width, height, BOARD, FRAME), (MARGIN, MARGIN))
     for r in range(rows):
@@ -126,7 +126,7 @@ def draw(scene: Scene) -> Any:
 
 @cache
 def _cell(colour: Colour, side: int) -> Any:
-    """One cell: filled ones with a light upper and a dark lower edge."""
+    """One cell; a filled one has a light upper and a dark lower edge."""
     cell = pygame().Surface((side, side), pygame().SRCALPHA)
     inner, radius = side - GAP, max(2, side // 8)
     if colour is EMPTY:
@@ -143,7 +143,7 @@ def _cell(colour: Colour, side: int) -> Any:
 
 @cache
 def _veil(width: int, height: int) -> Any:
-    """What lies over the field when the game is over."""
+    """The dark layer over the field when the game is over."""
     veil = rounded(width, height, DARK, FRAME).copy()
     veil.set_alpha(150)
     word = fitting("GAME OVER", LIGHT, width * 0.8, 40)
@@ -155,7 +155,7 @@ def _veil(width: int, height: int) -> Any:
 
 @cache
 def _piece(piece: int, side: int) -> Any:
-    """A piece as it is before it is turned."""
+    """A piece in its spawn orientation."""
     cells = rotations(NAMES[piece])[0]
     wide, tall = (1 + max(cell[axis] for cell in cells) for axis in (1, 0))
     surface = pygame().Surface((wide * side, tall * side), pygame().SRCALPHA)
@@ -165,7 +165,7 @@ def _piece(piece: int, side: int) -> Any:
 
 
 def _panel(scene: Scene) -> Any:
-    """The current piece, the next ones in two columns, and the figures, from top to bottom."""
+    """The side panel: from top to bottom the current piece, the next ones in two columns, and the figures."""
     following = scene.pieces[1:]
     slot = 3 * FOLLOWING + 8
     slots = -(-len(following) // 2)
@@ -189,6 +189,6 @@ def _panel(scene: Scene) -> Any:
 
 
 def _label(panel: Any, text: str, top: int) -> int:
-    """Write a label; returns where what it is about begins."""
+    """Write a label; returns the top of its content."""
     panel.blit(fitting(text, BOARD, PANEL, 11), (0, top))
     return top + 22

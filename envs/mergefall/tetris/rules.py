@@ -1,4 +1,4 @@
-"""The rules of Tetris: what makes a game (`Rules`), and placements as checked functions of one board."""
+"""The rules of Tetris: the arguments that make a game (`Rules`), boards as text, and single placements (`place`)."""
 
 from __future__ import annotations
 
@@ -22,145 +22,16 @@ from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, rest_of, r
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
 OVERFLOWS = ("strict", "clear_first")
-
-
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """A piece at rest, and what follows: the field before and after clearing, uint8[rows, cols], row 0 on top.
-
-    `cells` are the piece's (row, column) pairs in `locked`, rows above the field negative; `lines` the full rows
-    removed and `removed_cells` the piece's own cells in them; `landing_height` the rows beneath its lowest cell plus
-    half its height less one; `over` whether it ended the game. Strictly, nothing is cleared by what ends the game.
-    """
-
-    locked: NDArray[np.uint8]
-    board: NDArray[np.uint8]
-    cells: tuple[tuple[int, int], ...]
-    lines: int
-    removed_cells: int
-    landing_height: float
-    over: bool
-
-
-def board_array(board: Any, cols: int | None = None, rows: int | None = None) -> NDArray[np.uint8]:
-    """One field as uint8[rows, cols] of 0 and 1, row 0 on top; a ValueError names the first thing that is wrong.
-
-    Takes an array or nested lists of 0 and 1 (or bools), or a text form: a row a line or between `/`, `.` for empty,
-    `#` for filled. Any size from 4×4 to 16 columns by 40 rows will do where `cols` and `rows` are left out.
-    """
-    if isinstance(board, str):
-        lines = board.replace("/", "\n").split()
-        if wrong := set("".join(lines)) - {".", "#"}:
-            raise ValueError(f"board text holds {sorted(wrong)[0]!r}; expected rows of '.' and '#'")
-        board = [[cell == "#" for cell in line] for line in lines]
-    array = checks.array("board", board, "rows × columns of 0 and 1")
-    limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
-    fitting = array.ndim == 2 and (
-        array.shape == (rows, cols)
-        if rows
-        else FEWEST_ROWS <= array.shape[0] <= MOST_ROWS and FEWEST_COLS <= array.shape[1] <= MOST_COLS
-    )
-    if not fitting:
-        raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else limits}")
-    if array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"board holds {array.dtype} {np.unique(array).tolist()}; expected cells of 0 and 1")
-    return array.astype(np.uint8, order="C")
-
-
-def to_text(board: Any) -> str:
-    """A board's text form: `.` empty, `#` filled, `/` between rows, the top row first.
-
-    >>> to_text([[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 1]])
-    '..../..../#.../##.#'
-    """
-    return "/".join("".join(".#"[cell] for cell in row) for row in board_array(board).tolist())
-
-
-def from_text(text: str) -> NDArray[np.uint8]:
-    """The board uint8[rows, cols] of a text form; a ValueError for anything that is not one.
-
-    >>> from_text("..../..../#.../##.#")[3]
-    array([1, 1, 0, 1], dtype=uint8)
-    """
-    return board_array(text)
-
-
-def piece_index(piece: Any) -> int:
-    """The row of a piece in the tables of `pieces.py`, from its name, or from a tetromino's id 0 to 6."""
-    if isinstance(piece, str):
-        return NAMES.index(choice("piece", piece, NAMES))
-    return integer("piece", piece, 0, 6)
-
-
-def place(
-    board: Any,
-    piece: str | int,
-    rotation: int,
-    column: int,
-    slide: int = 0,
-    overflow: Literal["strict", "clear_first"] = "strict",
-) -> Placement:
-    """Drop a piece on a board (slide 1 and 2: then move it a column left or right, and let it fall to rest).
-
-    Args:
-        board: the field, as `board_array` takes it. Rows that are full already go with the first clear.
-        piece: a name, or a tetromino's id (I O T S Z J L = 0 … 6).
-        rotation: quarter turns clockwise from the spawn orientation, 0 to 3.
-        column: the piece's leftmost filled column when it is dropped.
-
-    Raises a ValueError for a placement that does not exist: one beyond the wall, a rotation that repeats another, a
-    slide that is blocked or that ends in the cells of a lower action.
-
-    >>> placed = place("..../..../..../##.#", "T", rotation=2, column=1)
-    >>> placed.lines, placed.removed_cells, placed.landing_height, to_text(placed.board)
-    (1, 1, 0.5, '..../..../..../.###')
-    """
-    cells = board_array(board)
-    rows, cols = cells.shape
-    index = piece_index(piece)
-    name, clear_first = NAMES[index], choice("overflow", overflow, OVERFLOWS) == "clear_first"
-    rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
-    slide = integer("slide", slide, 0, SLIDES - 1)
-    columns = field.columns_of(cells)
-    placement = rest_of(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
-    if placement < 0:
-        if WIDTHS[index, rotation] == 0:
-            why = "a rotation that repeats another"
-        elif column + WIDTHS[index, rotation] > cols:
-            why = "beyond the wall"
-        else:
-            why = "a slide that is blocked or repeats another placement"
-        raise ValueError(
-            f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
-        )
-    y, leftmost = row_of(placement), column_of(placement)
-    locked = columns.copy()
-    field.put(locked, index, rotation, leftmost, y)
-    lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)
-    own = [
-        (rows - 1 - y - bit, leftmost + i)
-        for i in range(WIDTHS[index, rotation])
-        for bit in range(HEIGHTS[index, rotation])
-        if int(MASKS[index, rotation, i]) >> bit & 1
-    ]
-    return Placement(
-        locked=field.boards_of(locked, rows),
-        board=field.boards_of(columns, rows),
-        cells=tuple(sorted(own)),
-        lines=lines,
-        removed_cells=removed,
-        landing_height=y + (int(HEIGHTS[index, rotation]) - 1) / 2,
-        over=over,
-    )
-
-
 PLACEMENTS = ("drop", "slide")
 REWARDS = ("lines", "score")
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The arguments that the single and the batched environment share; see `TetrisEnv` for their meaning."""
+    """The arguments that the single and the batched environment share; `TetrisEnv` describes them.
+
+    Raises ValueError for an argument of another type or out of its range.
+    """
 
     cols: int = 10
     rows: int = 20
@@ -191,7 +62,7 @@ class Rules:
 
     @property
     def piece_set(self) -> PieceSet:
-        """The pieces of the game; ids are places in its `names`."""
+        """The pieces of the game; a piece's id is its index in `names`."""
         return PIECE_SETS[self.pieces]
 
     @property
@@ -201,12 +72,12 @@ class Rules:
 
     @property
     def n_actions(self) -> int:
-        """The number of actions; `placements.py` says what each means."""
+        """The number of actions; `placements.py` gives their meaning."""
         return (SLIDES if self.placements == "slide" else 1) * ROTATIONS * self.cols
 
     @property
     def words(self) -> int:
-        """The length of a game's state."""
+        """The number of words in a state."""
         return game.COLUMNS + self.cols
 
     def observation_space(self) -> gym.spaces.Dict:
@@ -222,7 +93,7 @@ class Rules:
         return gym.spaces.Discrete(self.n_actions)
 
     def action_index(self, action: Any) -> int:
-        """`action` (an int, a NumPy integer, a 0-d array) as an int; a ValueError for anything out of the space."""
+        """`action` (an int, a NumPy integer or a 0-d array) as an int; raises ValueError if it is outside the space."""
         try:
             number = operator.index(action)
         except TypeError:
@@ -232,7 +103,7 @@ class Rules:
         return number
 
     def actions_text(self) -> str:
-        """What actions are, for messages."""
+        """The range of actions, for messages."""
         return f"an integer from 0 to {self.n_actions - 1}"
 
     def rules_word(self) -> int:
@@ -248,32 +119,35 @@ class Rules:
         )
 
     def new_states(self, count: int) -> NDArray[np.uint64]:
-        """States uint64[count, words] of no game yet (`game.start` begins one), with streams from fresh entropy.
+        """States uint64[count, words] before a start (`game.start` begins a game), with streams from fresh entropy.
 
-        They are sound states none the less: pieces are queued, and a hidden multiset has one of each.
+        They are valid states all the same: a piece is queued, and a hidden multiset has one of each piece.
         """
         states, drawn = np.zeros((count, self.words), dtype=np.uint64), self.piece_set.drawn
         states[:, game.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
         states[:, game.RULES] = self.rules_word()
-        states[:, game.QUEUE] = sum(drawn[0] << 4 * i for i in range(1 + self.preview))
+        states[:, game.QUEUE] = game.word_of([drawn[0]] * (1 + self.preview))
         if self.randomizer == "hidden":
-            states[:, game.BAG] = sum(1 << 4 * piece for piece in drawn)
+            states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
         return states
 
     def payments(self) -> NDArray[np.float64]:
-        """What clearing 0, 1, … lines with one piece pays."""
+        """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
         return scores.astype(np.float64)
 
     def rewards(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What placements that clear the given numbers of lines pay, -1 standing for an illegal action."""
+        """The rewards of placements that clear so many lines each; -1 stands for an illegal action, which pays 0."""
         return self.payments()[np.maximum(lines, 0)]
 
     def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint64] | None:
-        """What `reset` options ask to start from, for `game.start_from`; None if they ask for nothing.
+        """The start that `reset` options ask for, uint64[1 + cols] for `game.start_from`; None if they ask for nothing.
 
-        `board` is a field as `rules.board_array` takes it, without full rows; `piece` the current piece's id or name;
-        `next` the ids or names of all previewed ones. What is left out is an empty board, and pieces that are drawn.
+        - `board`: a field as `board_array` takes it, without full rows; default: empty.
+        - `piece`: the id or name of the current piece; default: drawn.
+        - `next`: the ids or names of all previewed pieces; default: drawn.
+
+        Raises ValueError for anything else.
         """
         unknown = sorted(set(options or ()) - {"board", "piece", "next"}, key=repr)
         if unknown:
@@ -294,28 +168,30 @@ class Rules:
             if not isinstance(listed, list | tuple) or len(listed) != self.preview:
                 raise ValueError(f"next is {following!r}; expected a list of {self.preview} pieces, ids or names")
             pieces += [self.piece_id("next", piece) + 1 for piece in listed]
-        start[0] = sum(piece << 4 * i for i, piece in enumerate(pieces))
+        start[0] = game.word_of(pieces)
         return start
 
     def piece_id(self, name: str, piece: Any) -> int:
-        """The id of one of the game's pieces, from its name or id; a ValueError names the argument `name` otherwise."""
+        """The id of one of the game's pieces from its name or id; raises ValueError, naming the argument, otherwise."""
         names = self.piece_set.names
-        named = isinstance(piece, str)
-        id = names.index(choice(name, piece, names)) if named else integer(name, piece, 0, len(names) - 1)
+        if isinstance(piece, str):
+            id = names.index(choice(name, piece, names))
+        else:
+            id = integer(name, piece, 0, len(names) - 1)
         if id not in self.piece_set.drawn:
             raise ValueError(f"{name} is {piece!r}; expected {self.pieces_text()}")
         return id
 
     def pieces_text(self) -> str:
-        """What pieces the game has, for messages."""
+        """The pieces of the game, for messages."""
         return "one of " + ", ".join(f"{id} {self.piece_set.names[id]}" for id in self.piece_set.drawn)
 
     def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The hidden copies int64[n] of each piece in a state."""
-        return (int(state[game.BAG]) >> 4 * np.arange(self.n_pieces)) & 15
+        """The hidden copies of each piece in a state, int64[n]."""
+        return game.nibbles(state[game.BAG], self.n_pieces)
 
     def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint64]:
-        """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; `{}` is an ordinary start."""
+        """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; the entry `{}` is an ordinary start."""
         pool = np.zeros((len(starts or ()), 1 + self.cols), dtype=np.uint64)
         for row, options in zip(pool, starts or (), strict=True):
             start = self.start(options)
@@ -324,11 +200,11 @@ class Rules:
         return pool
 
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
-        """What the game may draw after a move from `state` uint64[words] that leaves `board` uint8[rows, cols]."""
+        """The pieces that may be drawn after a placement in `state` uint64[words] leaves `board` uint8[rows, cols]."""
         return chance.outcomes(board, state, self)
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of what `clone_state` returned, of the shape and rules of `like`; a ValueError for any other state."""
+        """A copy of a state of the shape and rules of `like`. Raises ValueError for any other state."""
         copy = states_like(state, like)
         i, word = game.first_wrong(copy.reshape(-1, self.words), like.item(game.RULES))
         if word >= 0:
@@ -337,7 +213,7 @@ class Rules:
         return copy
 
     def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
-        """What to say of a state with this `game.wrong_word`."""
+        """The error message for a state with this `game.wrong_word`."""
         if word == game.RULES:
             rules, ours = int(state[word]), self.rules_word()
             return f"{whose} is of a game with {game.rules_text(rules)}; expected {game.rules_text(ours)}"
@@ -359,9 +235,151 @@ class Rules:
         return f"{whose} has the {name} {hex(found) if word >= game.BAG else found}; expected {expected}"
 
     def _bag_text(self) -> str:
-        """What the word BAG holds, for messages."""
+        """The content of the word BAG, for messages."""
         if self.randomizer == "uniform":
             return "0, as pieces are uniform"
         if self.randomizer == "bag7":
             return f"a bit for each piece left, {self.pieces_text()}"
         return f"0 to {game.MOST_COPIES} copies in four bits for each piece, {self.pieces_text()}, and not all 0"
+
+
+def board_array(board: Any, cols: int | None = None, rows: int | None = None) -> NDArray[np.uint8]:
+    """A field as uint8[rows, cols] of 0 and 1, row 0 on top. Raises ValueError for anything that is no board.
+
+    Args:
+        board: an array or nested lists of 0 and 1 (or bools), or text: `.` for empty, `#` for filled, rows separated by
+            `/` or line breaks.
+        cols, rows: the expected size; default: any size from 4×4 to 16 columns by 40 rows.
+    """
+    if isinstance(board, str):
+        lines = board.replace("/", "\n").split()
+        if wrong := set("".join(lines)) - {".", "#"}:
+            raise ValueError(f"board text holds {sorted(wrong)[0]!r}; expected rows of '.' and '#'")
+        board = [[cell == "#" for cell in line] for line in lines]
+    array = checks.array("board", board, "rows × columns of 0 and 1")
+    limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
+    fitting = array.ndim == 2 and (
+        array.shape == (rows, cols)
+        if rows
+        else FEWEST_ROWS <= array.shape[0] <= MOST_ROWS and FEWEST_COLS <= array.shape[1] <= MOST_COLS
+    )
+    if not fitting:
+        raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else limits}")
+    if array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"board holds {array.dtype} {np.unique(array).tolist()}; expected cells of 0 and 1")
+    return array.astype(np.uint8, order="C")
+
+
+def to_text(board: Any) -> str:
+    """A board as text: `.` empty, `#` filled, `/` between rows, the top row first.
+
+    >>> to_text([[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 1]])
+    '..../..../#.../##.#'
+    """
+    return "/".join("".join(".#"[cell] for cell in row) for row in board_array(board).tolist())
+
+
+def from_text(text: str) -> NDArray[np.uint8]:
+    """The board uint8[rows, cols] of a text as `to_text` writes it. Raises ValueError for other text.
+
+    >>> from_text("..../..../#.../##.#")[3]
+    array([1, 1, 0, 1], dtype=uint8)
+    """
+    return board_array(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A piece at rest and its consequences.
+
+    - `locked`, `board`: uint8[rows, cols], the field before and after clearing, row 0 on top. With overflow "strict" a
+      placement that ends the game clears nothing.
+    - `cells`: the piece's (row, column) pairs in `locked`; rows above the field are negative.
+    - `lines`: the number of full rows removed.
+    - `removed_cells`: the number of the piece's own cells in these rows.
+    - `landing_height`: rows beneath the piece's lowest cell + (its height − 1) / 2.
+    - `over`: whether the placement ended the game.
+    """
+
+    locked: NDArray[np.uint8]
+    board: NDArray[np.uint8]
+    cells: tuple[tuple[int, int], ...]
+    lines: int
+    removed_cells: int
+    landing_height: float
+    over: bool
+
+
+def piece_index(piece: Any) -> int:
+    """The row of a piece in the tables of `pieces.py`, from its name or from a tetromino's id 0 to 6."""
+    if isinstance(piece, str):
+        return NAMES.index(choice("piece", piece, NAMES))
+    return integer("piece", piece, 0, 6)
+
+
+def _why_illegal(index: int, rotation: int, column: int, cols: int) -> str:
+    if WIDTHS[index, rotation] == 0:
+        return "a rotation that repeats another"
+    if column + WIDTHS[index, rotation] > cols:
+        return "beyond the wall"
+    return "a slide that is blocked or repeats another placement"
+
+
+def place(
+    board: Any,
+    piece: str | int,
+    rotation: int,
+    column: int,
+    slide: int = 0,
+    overflow: Literal["strict", "clear_first"] = "strict",
+) -> Placement:
+    """Drop a piece on a board and clear full rows.
+
+    Args:
+        board: the field, as `board_array` takes it. Rows that are already full are cleared too.
+        piece: a name, or a tetromino's id (I O T S Z J L = 0 … 6).
+        rotation: quarter turns clockwise from the spawn orientation, 0 to 3.
+        column: the piece's leftmost column when it is dropped.
+        slide: 0 leaves the piece where it lands; 1 and 2 then move it one column left or right and let it fall to rest.
+        overflow: "strict" ends the game if the piece rests with a cell above the field, and clears nothing then;
+            "clear_first" clears full rows first and ends it if a cell is left above the field.
+
+    Raises ValueError for a placement that does not exist: beyond the wall, in a rotation that repeats another, or a
+    slide that is blocked or ends in the cells of a lower action.
+
+    >>> placed = place("..../..../..../##.#", "T", rotation=2, column=1)
+    >>> placed.lines, placed.removed_cells, placed.landing_height, to_text(placed.board)
+    (1, 1, 0.5, '..../..../..../.###')
+    """
+    cells = board_array(board)
+    rows, cols = cells.shape
+    index = piece_index(piece)
+    name, clear_first = NAMES[index], choice("overflow", overflow, OVERFLOWS) == "clear_first"
+    rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
+    slide = integer("slide", slide, 0, SLIDES - 1)
+    columns = field.columns_of(cells)
+    placement = rest_of(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
+    if placement < 0:
+        why = _why_illegal(index, rotation, column, cols)
+        raise ValueError(
+            f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
+        )
+    y, leftmost = row_of(placement), column_of(placement)
+    locked = columns.copy()
+    field.put(locked, index, rotation, leftmost, y)
+    lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)
+    own = [
+        (rows - 1 - y - bit, leftmost + i)
+        for i in range(WIDTHS[index, rotation])
+        for bit in range(HEIGHTS[index, rotation])
+        if int(MASKS[index, rotation, i]) >> bit & 1
+    ]
+    return Placement(
+        locked=field.boards_of(locked, rows),
+        board=field.boards_of(columns, rows),
+        cells=tuple(sorted(own)),
+        lines=lines,
+        removed_cells=removed,
+        landing_height=y + (int(HEIGHTS[index, rotation]) - 1) / 2,
+        over=over,
+    )

@@ -1,4 +1,4 @@
-"""The heuristics of Tetris as potentials of states: the terms of the board alone."""
+"""The heuristics of Tetris as potentials of states: the board terms only."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mergefall.shaping import Shaping, squashed
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import Heuristic, heuristic
+from mergefall.tetris.rules import Rules
 
 
 @cache
@@ -23,7 +24,7 @@ def _kernel(cls: type[Heuristic]) -> Any:
 
     @kernel(variant=cls.name)
     def potentials(states, weights, offset, scale, bends, values):
-        """Φ of states uint64[n, words] into values float64[n]; no cell is above the field unless a game is over."""
+        """Write Φ of states uint64[n, words] into values float64[n], 0 where the game is over."""
         states, weights, values = unowned((states, weights, values))
         for i in range(len(values)):
             state = states[i]
@@ -37,7 +38,7 @@ def _kernel(cls: type[Heuristic]) -> Any:
 
 @dataclass(frozen=True)
 class ShapingTetris(Shaping):
-    """Shaping by the terms of the board of a heuristic."""
+    """Shaping by the board terms of a heuristic."""
 
     @staticmethod
     def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:
@@ -50,8 +51,7 @@ class ShapingTetris(Shaping):
     @staticmethod
     def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
         rows, cols = board.shape
-        states = np.zeros((1, game.COLUMNS + cols), np.uint64)
-        states[:, game.RULES] = cols | rows << 8
+        states = Rules(cols, rows).new_states(1)
         states[:, game.COLUMNS :] = columns_of(board)
         return states
 

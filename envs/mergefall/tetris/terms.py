@@ -1,4 +1,4 @@
-"""The terms of a heuristic for all actions of many games in one batch: features of moves, for learners."""
+"""The terms of a heuristic for every action of many games: features of placements, for learners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris import game
-from mergefall.tetris.field import place, put
+from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
@@ -24,7 +24,7 @@ def _kernel(cls: type[Heuristic]) -> Any:
 
     @kernel(variant=cls.name)
     def write(states, weights, terms, legal, over):
-        """Terms float64[n, actions, slots]; whether an action is legal, and ends the game, bool[n, actions]."""
+        """Write terms float64[n, actions, slots]; legal and over bool[n, actions]. The arrays come filled with 0."""
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
             state = states[i]
@@ -37,15 +37,13 @@ def _kernel(cls: type[Heuristic]) -> Any:
                     continue
                 legal[i, action] = True
                 y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
-                for c in range(columns.size):
-                    after[c] = columns[c]
+                copy(columns, after)
                 lines, own, over[i, action] = place(after, piece, rotation, column, y, rows, game.clears_first(state))
                 if of_locked:
-                    for c in range(columns.size):
-                        after[c] = columns[c]
+                    copy(columns, after)
                     put(after, piece, rotation, column, y)
                 for c in range(columns.size):
-                    after[c] &= (np.uint64(1) << np.uint64(rows)) - np.uint64(1)  # the field, as heuristics look at it
+                    after[c] &= field_mask(rows)  # heuristics take no cells above the field
                 of_board(after, rows, weights, terms[i, action])
                 of_move(piece, rotation, column, y, lines, own, rows, weights, terms[i, action])
 

@@ -22,18 +22,20 @@ FEWEST = 1024  # games for a thread: with fewer, waking it takes longer than the
 
 
 class TetrisVectorEnv(GameVectorEnv):
-    """n games of Tetris, stepped together; what each does is described at `TetrisEnv`.
+    """n games of Tetris, stepped together; `TetrisEnv` describes the game.
 
-    Made by `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)`. Game i of a batch that is reset with seed s plays
-    exactly as a single environment that is reset with seed s + i, and the batch returns what Gymnasium's
-    `SyncVectorEnv` of single environments returns, infos and their `_key` masks included. All arrays are fresh.
+    `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes it. If a batch is reset with seed s, game i plays
+    exactly as a single environment that is reset with seed s + i. The batch returns what Gymnasium's `SyncVectorEnv` of
+    single environments returns, infos and their `_key` masks included. Every returned array is new.
 
-    Besides the single environment's arguments it takes `num_envs`, `autoreset_mode` (`"NextStep"`, `"SameStep"`,
-    `"Disabled"`, or Gymnasium's enum) and `max_episode_steps`, after which an episode is truncated. `render` returns
-    one frame per game (`"ansi"` or `"rgb_array"`).
+    Arguments besides those of `TetrisEnv`:
 
-    A step is shared by `threads` threads, by default one for each core that has at least 1024 games to play; results
-    do not depend on them.
+    - `num_envs`: the number of games; default: 1.
+    - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
+    - `max_episode_steps`: steps after which an episode is truncated; default: None.
+    - `threads`: threads that share a step; default: one for each core, each with at least 1024 games. Results do not
+      depend on it.
+    - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=3, preview=2)
@@ -77,27 +79,26 @@ class TetrisVectorEnv(GameVectorEnv):
             threads,
             FEWEST,
         )
-        self._rules = rules.payments(), rules.illegal_limit, self.max_episode_steps or 0
+        self._episode_rules = batch.EpisodeRules(
+            rules.payments(), rules.illegal_limit, max_steps=self.max_episode_steps or 0
+        )
+        self._slides = rules.placements == "slide"
         self._canvases = [Canvas(rules) for _ in range(self.num_envs)] if render_mode else []
-
-    @property
-    def _kernels(self) -> batch.Kernels:
-        return batch.kernels_for(self.rules.placements == "slide")
 
     def _empty(self) -> batch.Seen:
         return batch.Seen.empty(self.num_envs, self.rules)
 
     def _begin(self, which: NDArray[np.int64], start: Any) -> None:
         if start is None:
-            self._kernels.begin(self._states, which, self._pool)
+            batch.begin(self._states, which, self._pool)
         else:
-            self._kernels.begin_from(self._states, which, start)
+            batch.begin_from(self._states, which, start)
         if self._canvases:
             for i in which:
                 self._canvases[i].clear()
 
     def _look(self, which: NDArray[np.int64], seen: batch.Seen) -> None:
-        self._kernels.look(self._states, which, seen)
+        batch.kernels_for(self._slides).look(self._states, which, seen)
 
     def _step_part(
         self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
@@ -107,7 +108,9 @@ class TetrisVectorEnv(GameVectorEnv):
                 self._canvases[i].clear()
             else:
                 self._canvases[i].paint(self._states[i], int(actions[i]))
-        self._kernels.step(*part, self._states, actions, fresh, self._pool, *self._rules, *seen)
+        fresh = np.ascontiguousarray(fresh)  # a caller's `reset_mask` need not be
+        step = batch.compiled_step(self._slides)
+        step(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
 
     def _observations(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
@@ -125,15 +128,15 @@ class TetrisVectorEnv(GameVectorEnv):
         return columns | {"multiset": seen.multisets} if self.rules.randomizer == "hidden" else columns
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions as bool[n, actions] (all True where a game is over)."""
+        """The legal actions as bool[n, actions]; all True where a game is over."""
         seen = self._empty()
         self._look(self._everyone, seen)
         return seen.masks.astype(np.bool_)
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to what `clone_state` returned; a ValueError for another number of games, or what none comes to."""
+        """Return to states from `clone_state`. Raises ValueError for another number, or what no game here can reach."""
         self._states = self.rules.restored(state, self._states)
-        self._ended = batch.over(self._states) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
+        self._ended = batch.over(self._states, self.rules) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:
             self._ended |= self._states[:, game.STEPS] >= self.max_episode_steps
         self._started = True
@@ -141,15 +144,16 @@ class TetrisVectorEnv(GameVectorEnv):
             canvas.clear()
 
     def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """What each action leads to in each game, before the next piece.
+        """The board after each action in each game, before the next piece: (boards, rewards, legal).
 
-        Returns boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal bool[n, actions]. An illegal
-        action's board is the present one and its reward 0.
+        - `boards`: uint8[n, actions, rows, cols]; the present board for an illegal action
+        - `rewards`: float64[n, actions]; 0 for an illegal action
+        - `legal`: bool[n, actions]
         """
         return batch.afterstates(self._states, self.rules)
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """As the single environment's: terms float64[n, actions, k], legal and over bool[n, actions]."""
+        """Like `TetrisEnv.afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
         return afterstate_terms(self._states, self.rules, heuristic)
 
     def render(self) -> tuple[Any, ...] | None:

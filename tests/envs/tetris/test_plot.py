@@ -19,12 +19,12 @@ def _without_a_screen():
 
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_bars_and_the_empty_board_make_up_the_value(name):
-    e, placed = HEURISTICS[name], place(BOARD, "T", 1, 2)
-    figure = plot_terms(e, [placed, BOARD], titles=["placed", "board"])
+    h, placed = HEURISTICS[name], place(BOARD, "T", 1, 2)
+    figure = plot_terms(h, [placed, BOARD], titles=["placed", "board"])
     assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["placed", "board"]
-    empty = e.board(np.zeros((6, 6), int))
+    empty = h.board(np.zeros((6, 6), int))
     for bars, terms, value in zip(
-        figure.axes[1::2], (e.term_names, e.board_terms(placed.board)), (e(placed), None), strict=True
+        figure.axes[1::2], (h.term_names, h.board_terms(placed.board)), (h(placed), None), strict=True
     ):
         assert [label.get_text() for label in bars.get_yticklabels()] == list(terms)
         if value is not None:

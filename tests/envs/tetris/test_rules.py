@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mergefall.tetris import from_text, game, identify, place, reference, rotations, to_text
 from mergefall.tetris.field import boards_of, columns_of, read_board
 from mergefall.tetris.pieces import NAMES, PIECE_SETS
-from mergefall.tetris.placements import list_placements
+from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.vector_env import TetrisVectorEnv
 
@@ -202,7 +202,8 @@ def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     count = list_placements(columns, piece, slides, placements)
     legal = reference.legal_placements(reference.with_storage(as_tuples(board), 5), NAMES[piece], slides)
     cols = board.shape[1]
-    assert (placements[:count] >> 24).tolist() == [(s * 4 + r) * cols + c for s, r, c in legal]
+    listed = [action_of(placement) for placement in placements[:count].tolist()]
+    assert listed == [(s * 4 + r) * cols + c for s, r, c in legal]
 
 
 @pytest.mark.parametrize(

@@ -34,5 +34,6 @@ def every_action(settings, states):
     after, seen = np.repeat(states, actions, axis=0), batch.Seen.empty(n * actions, settings)
     chosen, fresh = np.tile(np.arange(actions), n), np.zeros(n * actions, np.bool_)
     step = batch.kernels_for(settings.placements == "slide").step
-    step(0, n * actions, after, chosen, fresh, settings.pool(None), settings.payments(), 1 << 40, 0, *seen)
+    rules = batch.EpisodeRules(settings.payments(), illegal_limit=1 << 40, max_steps=0)
+    step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
     return after.reshape(n, actions, -1), seen

@@ -1,4 +1,4 @@
-"""Heuristics of Tetris: what a search maximises, what a shaping potential follows, something to look at."""
+"""The documented heuristics of Tetris: values for searches, potentials for shaping, terms to look at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mergefall.tetris.heuristics.two_tetrad import TwoTetrad
 from mergefall.weighted import from_spec
 
 HEURISTICS: dict[str, Heuristic] = {
-    e.name: e for e in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())
+    h.name: h for h in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())
 }
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
-    """A heuristic from its name, or from a mapping of `name` and the weights that are not the published ones.
+    """A heuristic from its name, or from a mapping of `name` and the weights that differ from the published ones.
 
     Raises ValueError for an unknown name or weight.
 

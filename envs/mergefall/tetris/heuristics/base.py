@@ -1,9 +1,13 @@
-"""What a heuristic of Tetris is: named terms of a placement and of a board, a weight for each, and search kernels.
+"""The base of Tetris heuristics: named terms of a placement and of a board, a weight for each, and search kernels.
 
-The value of a placement is a sum of three: terms of the move, which a deeper search adds up over its placements; terms
-of the last placement; terms of the board after the last one. A subclass states each sum once, as a kernel over columns
-(`field.py`), of any board size. `leaf` gives the value of many placements on one board; a subclass may have a faster
-one of its own, which is tested to give the same value to the last bit.
+The value of a placement is the sum of three parts:
+
+- move: terms of the placement that a deeper search adds up over all its placements
+- last: terms of the placement that a deeper search counts for the last one only
+- board: terms of the board after the last placement
+
+A subclass states each part once, as a kernel over columns (`field.py`) of any board size. `leaf` computes all three for
+many placements on one board; a subclass may bring a faster `leaf`, which tests hold to the same value to the last bit.
 """
 
 from __future__ import annotations
@@ -17,32 +21,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
 from mergefall.kernels import kernel
-from mergefall.tetris.field import clear, full_rows, is_above, own_cells, put, read_board
+from mergefall.tetris.field import clear, copy, full_rows, is_above, own_cells, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, Placement
 from mergefall.weighted import WeightedSum
 from mergefall.words import popcount
 
 U = np.uint64
-MEMO = 168  # words that `prepare` may fill
+MEMO = 168  # words of the memo that `prepare` fills
 
 
 class Kernels(NamedTuple):
-    """A heuristic as searches inline it; kernels, which all return float64 where they return anything.
+    """The kernels that searches inline. All but `prepare` return float64.
 
-    `columns` uint64[cols] is a board (`field.py`), (piece, rotation, column, y) a placement at rest on it, `lines` and
-    `own` what it clears and its own cells in that, `rows` the field's, `weights` float64[k] the heuristic's
-    `weight_vector()`.
+    Their arguments:
+
+    - `columns`: uint64[cols], a board (`field.py`).
+    - `piece, rotation, column, y`: a placement at rest on it.
+    - `lines`, `own`: the rows that the placement clears, and its own cells in them.
+    - `rows`: the rows of the field.
+    - `weights`: float64[k], the heuristic's `weight_vector()`.
+    - `memo`: uint64[MEMO], what `prepare` computed for the board.
+    - `scratch`: uint64[cols], overwritten.
 
     Attributes:
-        move: (piece, rotation, column, y, lines, own, rows, weights), what adds up over all placements of a search.
-        last: (piece, rotation, column, y, rows, weights), what only its last placement counts.
-        board: (columns, rows, weights), what the board after it counts; of `of_locked` heuristics the one before
-            clearing. Cells above the field do not count.
-        prepare: (columns, rows, weights, memo uint64[MEMO]) -> None, what the leaves on one board share.
-        leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch uint64[cols]), move +
-            last + board of one placement on the board that `memo` was prepared for, −inf if it ends the game.
-            `columns` stays as it is, `scratch` is overwritten.
+        move: (piece, rotation, column, y, lines, own, rows, weights), the terms of every placement.
+        last: (piece, rotation, column, y, rows, weights), the terms of the last placement only.
+        board: (columns, rows, weights), the terms of the board after clearing; before clearing for `of_locked`
+            heuristics. Cells above the field do not count.
+        prepare: (columns, rows, weights, memo) -> None, computes once what the leaves on a board share.
+        leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch), the value of a
+            placement: move + last + board, or −inf if it ends the game. `columns` is not changed.
     """
 
     move: Any
@@ -54,57 +63,57 @@ class Kernels(NamedTuple):
 
 @dataclass(frozen=True)
 class Heuristic(WeightedSum):
-    """A weighted sum of named terms of a placement and its board; subclasses say which, their fields are the weights.
+    """A weighted sum of named terms of a placement and its board; a subclass names the terms, its fields are weights.
 
     Example:
         >>> from mergefall.tetris import HEURISTICS, place
-        >>> e = HEURISTICS["bcts"]
+        >>> h = HEURISTICS["bcts"]
         >>> placed = place("..../..../..../##.#", "T", rotation=2, column=1)
-        >>> round(e(placed), 3)
+        >>> round(h(placed), 3)
         -163.021
-        >>> e.terms(placed)["eroded_cells"], e.board_terms(placed.board)["row_transitions"]
+        >>> h.terms(placed)["eroded_cells"], h.board_terms(placed.board)["row_transitions"]
         (1.0, 8.0)
     """
 
     kind: ClassVar[str] = "heuristic"
-    slots: ClassVar[tuple[str, ...]]  # the terms in the kernels' order, of which `term_names` may be some
-    board_slots: ClassVar[tuple[str, ...]]  # those of a board; the others are of the placement
-    of_locked: ClassVar[bool] = False  # the board's terms are of the board before clearing
+    slots: ClassVar[tuple[str, ...]]  # the terms in the kernels' order; `term_names` may be only some of them
+    board_slots: ClassVar[tuple[str, ...]]  # the slots of board terms; the others are terms of the placement
+    of_locked: ClassVar[bool] = False  # board terms are of the board before clearing
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:
-        """The kernels of this class, for its weights are arguments of theirs.
+        """The class's kernels; weights are arguments, so that all instances share them.
 
-        With `clears` False nothing is ever cleared: `leaf` leaves full rows on the board, as the Quintris search does.
+        With `clears` False nothing is ever cleared: `leaf` leaves full rows on the board, for the Quintris search.
         """
         raise NotImplementedError
 
     @classmethod
     def term_kernels(cls) -> tuple[Any, Any]:
-        """Two kernels that write the terms before weighting into float64[len(slots)], each its own.
+        """(of_move, of_board), two kernels that write their terms before weighting into `terms` float64[len(slots)].
 
-        The first takes (piece, rotation, column, y, lines, own, rows, weights, terms), the second (columns, rows,
-        weights, terms).
+        of_move: (piece, rotation, column, y, lines, own, rows, weights, terms); of_board: (columns, rows, weights,
+        terms).
         """
         raise NotImplementedError
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights as the kernels take them, float64[k], first those of `slots`: 0 for what is not counted."""
+        """The weights as the kernels take them, float64[k]: one for each slot, 0 for a term that does not count."""
         return np.array([getattr(self, name, 0.0) for name in self.slots], dtype=np.float64)
 
     def __call__(self, placement: Placement) -> float:
-        """The value of a placement, −inf if it ended the game."""
+        """The value of a placement; −inf if it ended the game."""
         if placement.over:
             return -np.inf
         piece, rotation, column, y, rows = _at_rest(placement)
         kernels, weights = self.kernels(), self._weights
-        value = kernels.move(
-            piece, rotation, column, y, placement.lines, placement.removed_cells, rows, weights
-        ) + kernels.last(piece, rotation, column, y, rows, weights)
-        return value + self.board(placement.locked if self.of_locked else placement.board)
+        lines, own = placement.lines, placement.removed_cells
+        of_move = kernels.move(piece, rotation, column, y, lines, own, rows, weights)
+        of_last = kernels.last(piece, rotation, column, y, rows, weights)
+        return of_move + of_last + self.board(placement.locked if self.of_locked else placement.board)
 
     def terms(self, placement: Placement) -> dict[str, float]:
-        """The named parts before weighting; those of the board are of the one that counts, even if the game is over."""
+        """The named terms of a placement before weighting, also if it ended the game."""
         terms = np.zeros(len(self.slots))
         piece, rotation, column, y, rows = _at_rest(placement)
         of_move, _ = self.term_kernels()
@@ -114,14 +123,14 @@ class Heuristic(WeightedSum):
         return {name: found[name] for name in self.term_names}
 
     def board(self, boards: ArrayLike) -> Any:
-        """The weighted sum of the board terms: a float for one board (rows, cols), float64[n] for a batch.
+        """The weighted sum of the board terms: a float for one board, float64[n] for a batch.
 
         Args:
-            boards: 0 and 1 (or bools), row 0 on top, from 4×4 to 16 columns by 40 rows; full rows are taken as they
-                stand.
+            boards: [rows, cols] or [n, rows, cols] of 0 and 1 (or bools), row 0 on top, from 4×4 to 16 columns by 40
+                rows. Full rows are not cleared.
 
         Raises:
-            ValueError: for anything that is not such a board.
+            ValueError: if `boards` are no such boards.
         """
         cells, rows, cols, single = _boards(boards)
         values = np.empty(len(cells))
@@ -129,7 +138,7 @@ class Heuristic(WeightedSum):
         return float(values[0]) if single else values
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
-        """The named terms of the board before weighting: a float each for one board, float64[n] each for a batch."""
+        """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         cells, rows, cols, single = _boards(boards)
         parts = np.zeros((len(cells), len(self.slots)))
         _batch_kernels(type(self))[1](cells, rows, self._weights, np.empty(cols, dtype=U), parts)
@@ -138,7 +147,7 @@ class Heuristic(WeightedSum):
 
 
 def plain_leaf(cls: type[Heuristic], clears: bool, move: Any, last: Any, board: Any) -> Any:
-    """A `leaf` for any heuristic that plays each placement on a copy and needs no memo."""
+    """A `leaf` for any heuristic: it plays each placement on a copy of the board and uses no memo."""
     of_locked = cls.of_locked
 
     @kernel(variant=f"{cls.name}-{clears}-{move.__name__}")
@@ -146,8 +155,7 @@ def plain_leaf(cls: type[Heuristic], clears: bool, move: Any, last: Any, board: 
         above = y + HEIGHTS[piece, rotation] > rows
         if above and not (clears and clear_first):
             return -np.inf
-        for i in range(columns.size):
-            scratch[i] = columns[i]
+        copy(columns, scratch)
         put(scratch, piece, rotation, column, y)
         value, lines, own = 0.0, 0, 0
         if of_locked:
@@ -168,7 +176,7 @@ def plain_leaf(cls: type[Heuristic], clears: bool, move: Any, last: Any, board: 
 
 
 def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:
-    """(piece, rotation, column, y, rows of the field), as kernels take them."""
+    """(piece, rotation, column, y, rows) of a placement, as kernels take them."""
     name, rotation = identify(placement.cells)
     rows = placement.board.shape[0]
     return (
@@ -198,7 +206,7 @@ def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
 
 @cache
 def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
-    """(values, terms) of many boards in one call, for one heuristic."""
+    """Two kernels over many boards, for the values and for the terms of a heuristic's boards."""
     value_of, terms_of = cls.kernels().board, cls.term_kernels()[1]
 
     @kernel(variant=cls.name)

@@ -1,4 +1,4 @@
-"""The one-piece controllers of the literature, each some features of `linear.py` with its published weights."""
+"""The one-piece controllers of the literature: some features of `linear.py` with the published weights."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mergefall.tetris.pieces import WIDTHS
 
 @kernel
 def priority(piece, rotation, column, cols):
-    """Dellacherie's tie-break, an integer, higher first: far from the spawn column, then on its left, then unturned.
+    """Dellacherie's tie-break, an integer; the higher one is played.
 
-    100·|column − spawn|, and 10 on the left of it, less the rotation, the quarter turns clockwise from the spawn
-    orientation, 0 to 3; spawn = (cols − width) // 2 of the piece as it is turned.
+    priority = 100·|column − spawn| + 10·[column < spawn] − rotation, where spawn = (cols − width) // 2 and width is
+    that of the turned piece: far from the spawn column first, then on its left, then with fewer quarter turns.
     """
     spawn = (cols - WIDTHS[piece, rotation]) // 2
     return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation
@@ -23,20 +23,12 @@ def priority(piece, rotation, column, cols):
 
 @dataclass(frozen=True)
 class Dellacherie(Linear):
-    """Pierre Dellacherie's one-piece controller, its weights found by hand; ties go to the higher `priority`.
+    """Pierre Dellacherie's one-piece controller, weights by hand; the higher `priority` breaks ties.
 
     Source: C. Fahey, Tetris (2003).
     """
 
     name: ClassVar[str] = "dellacherie"
-    term_names: ClassVar[tuple[str, ...]] = (
-        "landing_height",
-        "eroded_cells",
-        "row_transitions",
-        "column_transitions",
-        "holes",
-        "wells",
-    )
 
     landing_height: float = -1.0
     eroded_cells: float = 1.0
@@ -54,16 +46,6 @@ class Bcts(Linear):
     """
 
     name: ClassVar[str] = "bcts"
-    term_names: ClassVar[tuple[str, ...]] = (
-        "landing_height",
-        "eroded_cells",
-        "row_transitions",
-        "column_transitions",
-        "holes",
-        "wells",
-        "hole_depth",
-        "rows_with_holes",
-    )
 
     landing_height: float = -12.629
     eroded_cells: float = 6.601974
@@ -77,24 +59,15 @@ class Bcts(Linear):
 
 @dataclass(frozen=True)
 class Dt10(Linear):
-    """Classification-based modified policy iteration, its controller of 10×10; holes count in favour, and rightly so.
+    """The controller that classification-based modified policy iteration found on 10×10.
+
+    The positive weight of `holes` is as published.
 
     Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
     of Tetris (2013).
     """
 
     name: ClassVar[str] = "dt-10"
-    term_names: ClassVar[tuple[str, ...]] = (
-        "landing_height",
-        "eroded_cells",
-        "row_transitions",
-        "column_transitions",
-        "holes",
-        "wells",
-        "hole_depth",
-        "rows_with_holes",
-        "diversity",
-    )
 
     landing_height: float = -2.18
     eroded_cells: float = 2.42
@@ -109,14 +82,15 @@ class Dt10(Linear):
 
 @dataclass(frozen=True)
 class Dt20(Linear):
-    """Classification-based modified policy iteration, its controller of 10×20; holes count in favour, and rightly so.
+    """The controller that classification-based modified policy iteration found on 10×20.
+
+    The positive weight of `holes` is as published.
 
     Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
     of Tetris (2013).
     """
 
     name: ClassVar[str] = "dt-20"
-    term_names: ClassVar[tuple[str, ...]] = Dt10.term_names
 
     landing_height: float = -2.68
     eroded_cells: float = 1.38
@@ -137,14 +111,6 @@ class ElTetris(Linear):
     """
 
     name: ClassVar[str] = "el-tetris"
-    term_names: ClassVar[tuple[str, ...]] = (
-        "landing_height",
-        "lines",
-        "row_transitions",
-        "column_transitions",
-        "holes",
-        "wells",
-    )
 
     landing_height: float = -4.500158825082766
     lines: float = 3.4181268101392694

@@ -1,9 +1,8 @@
-"""Weighted sums of ten features of a placement, from which the controllers of the literature come (`controllers.py`).
+"""Weighted sums of ten features of a placement: the controllers of the literature (`controllers.py`) use some of them.
 
-Everything here counts bits of columns, one word each (`field.py`); walls are columns full to the field's top. A count
-is the sum of what each column, each pair of neighbours and each column between its neighbours adds, so what one
-placement changes is found in the columns of the piece and beside it; the rest is prepared once for a board. The slow
-twin is `reference.py`.
+All counts are counts of bits in columns (`field.py`); walls are columns that are full up to the field's top. A count is
+a sum over columns, over pairs of neighbours, and over columns between two neighbours. So a placement changes only what
+its own columns and those beside them add; the rest is computed once for a board. The slow twin is `reference.py`.
 
 Sources: C. Fahey, Tetris (2003), for P. Dellacherie's controller; C. Thiery & B. Scherrer, Building controllers for
 Tetris (2009), for the definitions.
@@ -11,6 +10,7 @@ Tetris (2009), for the definitions.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
@@ -39,19 +39,20 @@ FEATURES = (
     "rows_with_holes",
     "diversity",
 )
-LANDING, ERODED, LINES, ROW, COLUMN, HOLES, DEPTH, WELLS, ROWS, DIVERSITY = range(10)
+PerFeature = namedtuple("PerFeature", FEATURES)
+SLOT = PerFeature(*range(len(FEATURES)))  # each feature's index in weights and terms
 
-# Five counts in one word that can be added up: bits 0-11 row transitions, 12-23 column transitions, 24-35 heights,
-# 36-47 cells that stand on the floor without a gap, 48-63 wells; 16 columns of 40 rows stay below 2¹² and 2¹⁶. With the
-# number of filled cells they give the others: holes are what heights have more than filled cells; and the filled cells
-# directly above a hole are all but those that stand on the floor, for each run of them but that one is above a hole.
+# Five counts packed into one word, so that they are added at once: bits 0-11 row transitions, 12-23 column transitions,
+# 24-35 heights, 36-47 cells that stand on the floor without a gap, 48-63 wells. No sum overflows: 16 columns of 40 rows
+# stay below 2¹² and 2¹⁶. Two more counts follow from them and the number of filled cells: holes = heights − filled; and
+# hole depth = filled − standing, because every run of filled cells stands on the floor or directly above a hole.
 FIELD = U(0xFFF)
 CHANGES, HEIGHTS_AT, STANDING, WELLS_AT = U(12), U(24), U(36), U(48)
 
 
 @kernel
 def of_column(column):
-    """What a column counts by itself: changes from a cell to the one above, floor filled, above the field empty."""
+    """The counts of one column: column transitions (floor filled, above the field empty), height, standing cells."""
     changes = U(popcount(column ^ (column << U(1) | U(1)))) << CHANGES
     return changes | U(height_of(column)) << HEIGHTS_AT | U(trailing_zeros(~column)) << STANDING
 
@@ -64,7 +65,7 @@ def of_pair(left, right):
 
 @kernel
 def of_wells(wells, empty):
-    """Cumulative wells: each of the cells `wells` counts the run of `empty` cells from itself downwards."""
+    """Cumulative wells: each cell in `wells` counts the run of `empty` cells from itself downwards."""
     second = wells >> U(1) & empty
     count = popcount(wells) + popcount(second)  # the usual case, without a branch
     wells = second >> U(1) & empty
@@ -76,14 +77,14 @@ def of_wells(wells, empty):
 
 @kernel
 def of_step(left, right):
-    """The height difference from one column to the next as one bit, 0 to 4 for −2 to 2; nothing for a larger one."""
+    """The height difference from one column to the next as a bit, 0 to 4 for −2 to 2; 0 for a larger difference."""
     step = height_of(right) - height_of(left) + 2
     return U(1) << U(step) if 0 <= step <= 4 else U(0)
 
 
 @kernel
 def counts(columns, rows):
-    """(the five counts, filled cells, rows with holes and steps as bits) of a board, empty above the field."""
+    """(the five counts, filled cells, rows with holes and steps as bits) of a board that is empty above the field."""
     wall, cols = field_mask(rows), columns.size
     packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
     for i in range(cols):
@@ -98,67 +99,151 @@ def counts(columns, rows):
     return packed + of_pair(before, wall), filled, holes, steps
 
 
-# What `prepare` remembers of a board: the columns with two walls on either side; the number of filled cells; and eight
-# words for each border between columns, from the left wall to the right, of what lies on its left and on its right.
+# The memo of a board: its columns with two walls on either side; the number of filled cells; and eight words for each
+# border between columns, from the left wall to the right, about the columns on its left and on its right.
 #
-#   LEFT, RIGHT              the five counts, of pairs without the one across the border
-#   FULL_LEFT, FULL_RIGHT    rows full there,  HOLES_LEFT, HOLES_RIGHT  with holes,  STEPS_LEFT, STEPS_RIGHT  steps
+#   LEFT, RIGHT              the five counts, without the pair of columns across the border
+#   FULL_LEFT, FULL_RIGHT    rows that are full there,  HOLES_LEFT, HOLES_RIGHT  that have holes
+#   STEPS_LEFT, STEPS_RIGHT  steps between columns there
 LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, HOLES_LEFT, HOLES_RIGHT, STEPS_LEFT, STEPS_RIGHT = (U(i) for i in range(8))
 BORDER = U(8)
 FILLED = BORDER * U(MOST_COLS + 1)
 WALLED = FILLED + U(3)  # the first column
 
+# The kernels up to `counts_after` are inlined: compiled without the features that a class does not use.
 
-@cache
-def _kernels(cls: type[Linear], clears: bool) -> Kernels:
-    has = tuple(name in cls.term_names for name in FEATURES)
-    (
-        has_landing,
-        has_eroded,
-        has_lines,
-        has_row,
-        has_column,
-        has_holes,
-        has_depth,
-        has_wells,
-        has_rows,
-        has_diversity,
-    ) = has
-    variant = f"{cls.name}-{clears}"
+
+@kernel(inline="always")
+def remember(columns, rows, memo, with_steps):
+    """Fill the memo of a board."""
+    wall, cols = field_mask(rows), U(columns.size)
+    memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
+    filled = 0
+    for i in range(cols):
+        memo[WALLED + i] = columns[i]
+        filled += popcount(columns[i])
+    memo[FILLED] = U(filled)
+    packed = remember_left(memo, cols, wall, with_steps)
+    remember_right(memo, cols, wall, with_steps, packed)
+
+
+@kernel(inline="always")
+def remember_left(memo, cols, wall, with_steps):
+    """Write what lies on the left of each border; returns the five counts of the board.
+
+    RIGHT is left as the counts up to and including the pair across the border, for `remember_right` to finish.
+    """
+    packed, full, holes, steps = U(0), wall, U(0), U(0)
+    for i in range(cols + U(1)):
+        at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
+        memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
+        memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
+        packed += of_pair(before, column)
+        memo[at + RIGHT] = packed
+        if i < cols:
+            wells = before & memo[WALLED + i + U(1)] & ~column
+            packed += of_column(column) + of_wells(wells, ~column)
+            full &= column
+            holes |= holes_in(column)
+            if with_steps and i > 0:
+                steps |= of_step(before, column)
+    return packed
+
+
+@kernel(inline="always")
+def remember_right(memo, cols, wall, with_steps, packed):
+    """Write what lies on the right of each border, given the five counts of the board."""
+    full, holes, steps = wall, U(0), U(0)
+    for k in range(cols + U(1)):
+        i = cols - k
+        at, column = BORDER * i, memo[WALLED + i - U(1)]
+        memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
+        memo[at + RIGHT] = packed - memo[at + RIGHT]
+        full &= column
+        holes |= holes_in(column)
+        if with_steps and 0 < i < cols:
+            steps |= of_step(column, memo[WALLED + i])
+
+
+@kernel(inline="always")
+def counts_after(cols, memo, piece, rotation, column, y, with_rows, with_steps):
+    """(the five counts, full rows, rows with holes and steps as bits) of a board after a placement, before clearing."""
+    first, width = U(column), U(WIDTHS[piece, rotation])
+    at, left, right = WALLED + first, BORDER * first, BORDER * (first + width)
+    packed = memo[left + LEFT] + memo[right + RIGHT]
+    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+    holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
+    steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
+    before = memo[at - U(1)]
+    cells = MASKS[piece, rotation, U(0)] << U(y)
+    beside = cells & memo[at - U(2)] & ~before  # the piece makes these cells on its left wells
+    packed += of_wells(beside, ~before)
+    new = memo[at] | cells
+    for i in range(width):
+        after = memo[at + i + U(1)]
+        if i + U(1) < width:
+            cells = MASKS[piece, rotation, i + U(1)] << U(y)
+            after |= cells
+        packed += of_pair(before, new) + of_wells(before & after & ~new, ~new) + of_column(new)
+        full &= new
+        if with_rows:
+            holes |= holes_in(new)
+        if with_steps and (i > 0 or column > 0):
+            steps |= of_step(before, new)
+        before, new = new, after
+    packed += of_pair(before, new)
+    beside = cells & memo[at + width + U(1)] & ~new
+    packed += of_wells(beside, ~new)
+    if with_steps and column + WIDTHS[piece, rotation] < cols:
+        steps |= of_step(before, new)
+    return packed, full, holes, steps
+
+
+def _sums(used: Any, variant: str) -> tuple[Any, Any]:
+    """(weighted terms of the move, weighted terms of a board's counts): the features that are `used`."""
 
     @kernel(variant=variant)
     def move(piece, rotation, column, y, lines, own, rows, weights):
         value = 0.0
-        if has_landing:
-            value += weights[LANDING] * (y + 0.5 * (HEIGHTS[piece, rotation] - 1))
-        if has_eroded:
-            value += weights[ERODED] * np.float64(lines * own)
-        if has_lines:
-            value += weights[LINES] * np.float64(lines)
+        if used.landing_height:
+            value += weights[SLOT.landing_height] * (y + 0.5 * (HEIGHTS[piece, rotation] - 1))
+        if used.eroded_cells:
+            value += weights[SLOT.eroded_cells] * np.float64(lines * own)
+        if used.lines:
+            value += weights[SLOT.lines] * np.float64(lines)
         return value
-
-    @kernel(variant=variant)
-    def last(piece, rotation, column, y, rows, weights):
-        return 0.0
 
     @kernel(variant=variant)
     def weighted(packed, filled, holes, steps, weights):
         value = 0.0
-        if has_row:
-            value += weights[ROW] * np.float64(np.int64(packed & FIELD))
-        if has_column:
-            value += weights[COLUMN] * np.float64(np.int64(packed >> CHANGES & FIELD))
-        if has_holes:
-            value += weights[HOLES] * np.float64(np.int64(packed >> HEIGHTS_AT & FIELD) - filled)
-        if has_depth:
-            value += weights[DEPTH] * np.float64(filled - np.int64(packed >> STANDING & FIELD))
-        if has_wells:
-            value += weights[WELLS] * np.float64(np.int64(packed >> WELLS_AT))
-        if has_rows:
-            value += weights[ROWS] * np.float64(popcount(holes))
-        if has_diversity:
-            value += weights[DIVERSITY] * np.float64(popcount(steps))
+        if used.row_transitions:
+            value += weights[SLOT.row_transitions] * np.float64(np.int64(packed & FIELD))
+        if used.column_transitions:
+            value += weights[SLOT.column_transitions] * np.float64(np.int64(packed >> CHANGES & FIELD))
+        if used.holes:
+            value += weights[SLOT.holes] * np.float64(np.int64(packed >> HEIGHTS_AT & FIELD) - filled)
+        if used.hole_depth:
+            value += weights[SLOT.hole_depth] * np.float64(filled - np.int64(packed >> STANDING & FIELD))
+        if used.wells:
+            value += weights[SLOT.wells] * np.float64(np.int64(packed >> WELLS_AT))
+        if used.rows_with_holes:
+            value += weights[SLOT.rows_with_holes] * np.float64(popcount(holes))
+        if used.diversity:
+            value += weights[SLOT.diversity] * np.float64(popcount(steps))
         return value
+
+    return move, weighted
+
+
+@cache
+def _kernels(cls: type[Linear], clears: bool) -> Kernels:
+    used = PerFeature(*(name in cls.term_names for name in FEATURES))
+    variant = f"{cls.name}-{clears}"
+    move, weighted = _sums(used, variant)
+
+    @kernel(variant=variant)
+    def last(piece, rotation, column, y, rows, weights):
+        return 0.0
 
     @kernel(variant=variant)
     def board(columns, rows, weights):
@@ -167,71 +252,16 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
 
     @kernel(variant=variant)
     def prepare(columns, rows, weights, memo):
-        wall, cols = field_mask(rows), U(columns.size)
-        memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
-        filled = 0
-        for i in range(cols):
-            memo[WALLED + i] = columns[i]
-            filled += popcount(columns[i])
-        memo[FILLED] = U(filled)
-        packed, full, holes, steps = U(0), wall, U(0), U(0)
-        for i in range(cols + U(1)):
-            at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
-            memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
-            memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
-            packed += of_pair(before, column)
-            memo[at + RIGHT] = packed
-            if i < cols:
-                wells = before & memo[WALLED + i + U(1)] & ~column
-                packed += of_column(column) + of_wells(wells, ~column)
-                full &= column
-                holes |= holes_in(column)
-                if has_diversity and i > 0:
-                    steps |= of_step(before, column)
-        full, holes, steps = wall, U(0), U(0)
-        for k in range(cols + U(1)):
-            i = cols - k
-            at, column = BORDER * i, memo[WALLED + i - U(1)]
-            memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
-            memo[at + RIGHT] = packed - memo[at + RIGHT]
-            full &= column
-            holes |= holes_in(column)
-            if has_diversity and 0 < i < cols:
-                steps |= of_step(column, memo[WALLED + i])
+        remember(columns, rows, memo, used.diversity)
 
     plain = plain_leaf(cls, clears, move, last, board)
 
     @kernel(variant=variant, forceinline=True)
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         shape, turn = U(piece), U(rotation)
-        width, at = U(WIDTHS[shape, turn]), WALLED + U(column)
-        left, right = BORDER * U(column), BORDER * (U(column) + width)
-        packed = memo[left + LEFT] + memo[right + RIGHT]
-        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-        holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
-        steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
-        before = memo[at - U(1)]
-        cells = MASKS[shape, turn, U(0)] << U(y)
-        beside = cells & memo[at - U(2)] & ~before  # the wells that the piece makes of cells on its left
-        packed += of_wells(beside, ~before)
-        new = memo[at] | cells
-        for i in range(width):
-            after = memo[at + i + U(1)]
-            if i + U(1) < width:
-                cells = MASKS[shape, turn, i + U(1)] << U(y)
-                after |= cells
-            packed += of_pair(before, new) + of_wells(before & after & ~new, ~new) + of_column(new)
-            full &= new
-            if has_rows:
-                holes |= holes_in(new)
-            if has_diversity and (i > 0 or column > 0):
-                steps |= of_step(before, new)
-            before, new = new, after
-        packed += of_pair(before, new)
-        beside = cells & memo[at + width + U(1)] & ~new
-        packed += of_wells(beside, ~new)
-        if has_diversity and column + WIDTHS[shape, turn] < columns.size:
-            steps |= of_step(before, new)
+        packed, full, holes, steps = counts_after(
+            columns.size, memo, shape, turn, column, y, used.rows_with_holes, used.diversity
+        )
         if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
             return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = weighted(packed, np.int64(memo[FILLED]) + SIZES[shape], holes, steps, weights)
@@ -242,37 +272,51 @@ def _kernels(cls: type[Linear], clears: bool) -> Kernels:
 
 @kernel
 def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-    terms[LANDING] = y + 0.5 * (HEIGHTS[piece, rotation] - 1)
-    terms[ERODED] = lines * own
-    terms[LINES] = lines
+    terms[SLOT.landing_height] = y + 0.5 * (HEIGHTS[piece, rotation] - 1)
+    terms[SLOT.eroded_cells] = lines * own
+    terms[SLOT.lines] = lines
 
 
 @kernel
 def terms_of_board(columns, rows, weights, terms):
     packed, filled, holes, steps = counts(columns, rows)
-    terms[ROW] = np.int64(packed & FIELD)
-    terms[COLUMN] = np.int64(packed >> CHANGES & FIELD)
-    terms[HOLES] = np.int64(packed >> HEIGHTS_AT & FIELD) - filled
-    terms[DEPTH] = filled - np.int64(packed >> STANDING & FIELD)
-    terms[WELLS] = np.int64(packed >> WELLS_AT)
-    terms[ROWS] = popcount(holes)
-    terms[DIVERSITY] = popcount(steps)
+    terms[SLOT.row_transitions] = np.int64(packed & FIELD)
+    terms[SLOT.column_transitions] = np.int64(packed >> CHANGES & FIELD)
+    terms[SLOT.holes] = np.int64(packed >> HEIGHTS_AT & FIELD) - filled
+    terms[SLOT.hole_depth] = filled - np.int64(packed >> STANDING & FIELD)
+    terms[SLOT.wells] = np.int64(packed >> WELLS_AT)
+    terms[SLOT.rows_with_holes] = popcount(holes)
+    terms[SLOT.diversity] = popcount(steps)
 
 
 @dataclass(frozen=True)
 class Linear(Heuristic):
-    """A weighted sum of some of ten features of a placement.
+    """A weighted sum of some of ten features; a subclass's fields are the features it counts and their weights.
 
-    Of the placement: `landing_height` (rows beneath its lowest cell plus half its height less one), `eroded_cells`
-    (lines times the piece's own cells in them), `lines`. Of the board after clearing: `row_transitions` (filled to
-    empty and back along rows, walls filled, so 2 for an empty row), `column_transitions` (floor filled, above the
-    field empty), `holes` (empty cells with a filled one above in their column), `hole_depth` (filled cells directly
-    above a hole), `wells` (an empty cell whose left and right neighbours are filled counts the empty run from itself
-    downwards), `rows_with_holes`, `diversity` (how many of −2 to 2 occur among the height differences of neighbours).
+    Features of the placement:
+
+    - `landing_height`: rows beneath its lowest cell + (its height − 1) / 2
+    - `eroded_cells`: lines · the piece's own cells in them
+    - `lines`: rows cleared
+
+    Features of the board after clearing:
+
+    - `row_transitions`: changes between filled and empty along rows; walls are filled, so an empty row has 2
+    - `column_transitions`: the same along columns; the floor is filled, above the field is empty
+    - `holes`: empty cells with a filled cell above in their column
+    - `hole_depth`: filled cells directly above a hole, summed over holes
+    - `wells`: each empty cell between two filled neighbours counts the empty cells from itself downwards
+    - `rows_with_holes`: rows with a hole
+    - `diversity`: how many of the values −2 to 2 occur among the height differences of neighbouring columns
     """
 
     slots: ClassVar[tuple[str, ...]] = FEATURES
-    board_slots: ClassVar[tuple[str, ...]] = FEATURES[ROW:]
+    board_slots: ClassVar[tuple[str, ...]] = FEATURES[SLOT.row_transitions :]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """The features that a subclass has weights for are its terms."""
+        super().__init_subclass__(**kwargs)
+        cls.term_names = tuple(name for name in cls.__annotations__ if name in FEATURES)
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:
@@ -284,7 +328,9 @@ class Linear(Heuristic):
 
 
 def linear(features: Iterable[str]) -> type[Linear]:
-    """The class of weighted sums of some features, whose weights are 0 by default; a ValueError for what is none.
+    """A class of weighted sums of these features, all weights 0 by default.
+
+    Raises ValueError for an unknown or repeated feature, or none.
 
     >>> linear(["lines", "holes"])(holes=-1).to_json()
     {'name': 'linear-25', 'lines': 0.0, 'holes': -1}
@@ -297,7 +343,7 @@ def linear(features: Iterable[str]) -> type[Linear]:
 
 @cache
 def _linear(features: tuple[str, ...]) -> type[Linear]:
-    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # kernels are told apart by it
+    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # distinct: it names the kernels
     fields = [(feature, float, field(default=0.0)) for feature in features]
-    namespace = {"name": name, "term_names": features, "__module__": __name__}
+    namespace = {"name": name, "__module__": __name__}
     return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)

@@ -1,8 +1,8 @@
-"""`open-enclosed`: full rows against empty cells, those beneath others costing more (the expectimax document).
+"""`open-enclosed`: full rows count in favour, empty cells against, more so beneath others (the expectimax document).
 
-Both costs follow from heights and filled cells: with the depth of a cell its row number, 0 at the top, the open cells
-below the highest column's height are those above each column's height, and the enclosed ones are those below it that
-are not filled. So a placement on columns of known heights needs no look at the cells.
+A cell's depth is its row number, 0 at the top. Both costs follow from heights and filled cells: open cells lie above
+their column's height (and below the highest column's), enclosed ones below it without being filled. So a placement on
+columns of known heights is valued without looking at single cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mergefall.words import popcount, trailing_zeros
 U = np.uint64
 FULL, OPEN, ENCLOSED = range(3)
 
-# Σ over a piece's cells of their height above the lowest one, by piece and rotation.
+# Σ over a piece's cells of their height above its lowest cell, by piece and rotation.
 OFFSETS = np.zeros(HEIGHTS.shape, dtype=np.int64)
 for _piece, _name in enumerate(NAMES):
     for _rotation, _cells in enumerate(rotations(_name)):
@@ -31,13 +31,13 @@ for _piece, _name in enumerate(NAMES):
 
 @kernel
 def above(height, rows):
-    """Σ of the depths of a column's cells above a height."""
+    """Σ depth of a column's cells above a height."""
     return (rows - 1 - height) * (rows - height) // 2
 
 
 @kernel
 def counts(columns, rows):
-    """(full rows as bits, Σ above each height, the largest height, Σ depth of the filled cells) of a board's field."""
+    """(full rows as bits, Σ depth above the columns, the largest height, Σ depth of the filled cells) of a field."""
     wall = field_mask(rows)
     full, empty, top, filled = wall, 0, 0, 0
     for i in range(columns.size):
@@ -53,7 +53,7 @@ def counts(columns, rows):
 
 @kernel
 def costs(empty, top, filled, rows, cols):
-    """(open, enclosed): Σ depth / rows of the empty cells from the first row that is not; from the last, if all are."""
+    """(open, enclosed): Σ depth / rows of the empty cells; rows above the first filled cell do not count as open."""
     of_open = empty - cols * above(max(top, 1), rows)
     enclosed = cols * above(0, rows) - empty - filled
     return np.float64(of_open) / rows, np.float64(enclosed) / rows
@@ -93,8 +93,8 @@ def terms_of_board(columns, rows, weights, terms):
     terms[OPEN], terms[ENCLOSED] = costs(empty, top, filled, rows, columns.size)
 
 
-# What `prepare` remembers of a board: its largest height and the depth of its filled cells; then for each border
-# between columns, of what lies on its left and on its right: the rows full there, and the empty cells above columns.
+# The memo of a board: its largest height and the Σ depth of its filled cells; then four words for each border between
+# columns, about the columns on its left and on its right: the rows full there, and Σ depth above the columns.
 TOP, FILLED = U(0), U(1)
 BORDERS, BORDER = U(2), U(4)
 FULL_LEFT, FULL_RIGHT, EMPTY_LEFT, EMPTY_RIGHT = (U(i) for i in range(4))
@@ -148,11 +148,16 @@ def _kernels(clears: bool) -> Kernels:
 
 @dataclass(frozen=True)
 class OpenEnclosed(Heuristic):
-    """Count full rows, and empty cells by how deep they lie and whether a filled one lies above them.
+    """Reward full rows; punish empty cells by depth, and more if a filled cell lies above them.
 
-    Terms of the board before clearing: `full_rows`; `open` and `enclosed`, Σ y/rows over the empty cells without and
-    with a filled cell above them in their column, y their row number, 0 at the top; rows above the first that is not
-    empty do not count, and of an empty board only the last does.
+    Terms of the board before clearing:
+
+    - `full_rows`: the number of full rows
+    - `open`: Σ y / rows over the empty cells without a filled cell above them in their column
+    - `enclosed`: Σ y / rows over the empty cells with one
+
+    y is the row number, 0 at the top. Rows above the first filled cell do not count; on an empty board only the last
+    row does.
 
     Source: the expectimax document of a pentomino player (25 rows × 15 columns) and its program's constants.
 

@@ -1,6 +1,6 @@
 """Every term of every heuristic in plain Python: slow, obvious. The compiled ones are tested against this.
 
-A board is a tuple of rows of 0 and 1, row 0 on top, as in `mergefall.tetris.reference`, but of the field alone.
+A board is a tuple of rows of 0 and 1, row 0 on top, as in `mergefall.tetris.reference` but without storage rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def height(column: tuple[int, ...]) -> int:
 
 
 def holes(board: Board) -> set[tuple[int, int]]:
-    """(row, column) of the empty cells that have a filled one above."""
+    """(row, column) of the empty cells with a filled cell above in their column."""
     return {
         (r, c)
         for r, row in enumerate(board)
@@ -37,12 +37,12 @@ def spaces(board: Board) -> set[tuple[int, int]]:
 
 
 def changes(line: tuple[int, ...]) -> int:
-    """How often a line changes between filled and empty."""
+    """The number of changes between filled and empty along a line."""
     return sum(a != b for a, b in pairwise(line))
 
 
 def wells(board: Board) -> int:
-    """Σ over empty cells between two filled ones, or walls, of the empty cells from there downwards in a row."""
+    """Σ over empty cells between two filled cells or walls of the consecutive empty cells from there downwards."""
     total = 0
     for c, column in enumerate(columns_of(board)):
         for r in range(len(column)):
@@ -73,7 +73,7 @@ def features(board: Board) -> dict[str, float]:
 
 
 def cover(board: Board) -> int:
-    """Σ over columns with a hole of the row of the topmost one less the row of the lowest space, 0 without any."""
+    """Σ over columns with a hole of row of the topmost hole − row of the lowest space (0 without a space)."""
     total = 0
     for c in range(len(board[0])):
         rows_of_holes = [r + 1 for r, column in holes(board) if column == c]
@@ -119,7 +119,7 @@ def open_enclosed(board: Board) -> dict[str, float]:
 
 
 def of_move(placement: Placement) -> dict[str, float]:
-    """The terms of a placement that are not of a board, for all heuristics."""
+    """The terms of a placement other than the board terms, for all heuristics."""
     rows = [row + 1 for row, _ in placement.cells]
     return {
         "landing_height": placement.landing_height,

@@ -1,7 +1,7 @@
-"""`two-tetrad`: where the tetrad lies, holes and what they are under, the surface (the Cornell heuristic document).
+"""`two-tetrad`: where the tetrad lies, holes and what covers them, the surface (the Cornell heuristic document).
 
-As in `linear.py`, one word for each column, and what a placement changes is found in its columns. Only what holes see
-along their rows reaches further: a row is followed from the piece's columns outwards as far as it is free.
+As in `linear.py`, a placement changes only what its own columns and those beside them add. The one exception are the
+spaces beside holes: they are followed along a row from the piece's columns outwards as far as the row is free.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ for _piece, _name in enumerate(NAMES):
     for _rotation, _cells in enumerate(rotations(_name)):
         MIDDLES[_piece, _rotation] = HEIGHTS[_piece, _rotation] - 1 - np.mean([row for row, _ in _cells])
 
-# Four counts in one word that can be added up: bits 0-15 heights, 16-31 depth of the topmost holes, 32-47 spaces beside
-# holes, 48-63 roughness, which may be negative.
+# Four counts packed into one word, so that they are added at once: bits 0-15 heights, 16-31 cover (`of_column`), 32-47
+# spaces beside holes, 48-63 roughness, which may be negative.
 FIELD = U(0xFFFF)
 COVER, SPACES, ROUGH = U(16), U(32), U(48)
 
 
 @kernel
 def of_column(column):
-    """Its height, and how far its topmost hole lies beneath its lowest space."""
+    """The counts of one column: height, and cover, the rows from its lowest space down to its topmost hole."""
     height, holes = height_of(column), holes_in(column)
     cover = height - height_of(holes) + 1 if holes else 0
     return U(height) | U(cover) << COVER
@@ -48,7 +48,7 @@ def of_column(column):
 
 @kernel
 def of_pair(left, right, index, cols, sign):
-    """The roughness of two neighbouring columns, the right one being column `index`; at the walls with a sign."""
+    """The roughness between two neighbouring columns, the right one being column `index`; signed at the walls."""
     step = height_of(right) - height_of(left)
     if index == 1:
         return U(sign * step) << ROUGH
@@ -58,8 +58,14 @@ def of_pair(left, right, index, cols, sign):
 
 
 @kernel
+def roughness_in(packed):
+    """The roughness among packed counts, with its sign."""
+    return np.int64(packed) >> np.int64(ROUGH)
+
+
+@kernel
 def sign_of(weights):
-    """1 as the heuristic reads heights, −1 as the document prints them."""
+    """1 for the reading "chosen", −1 for "printed"."""
     return np.int64(weights[SIGN])
 
 
@@ -75,7 +81,7 @@ def counts(columns, rows, weights):
             packed += of_pair(columns[i - 1], column, i, cols, sign)
         filled += popcount(column)
         holes, spaces = holes_in(column), ~field_mask(height_of(column)) & wall
-        packed += U(popcount(spaces & seen)) << SPACES  # seen: rows in which the nearest thing on the left is a hole
+        packed += U(popcount(spaces & seen)) << SPACES  # seen: rows in which only spaces lie between here and a hole
         seen = holes | (spaces & seen)
     seen = U(0)
     for k in range(cols):
@@ -90,7 +96,7 @@ def counts(columns, rows, weights):
 def weighted(packed, filled, area, weights):
     holes = np.int64(packed & FIELD) - filled
     cover = np.int64(packed >> COVER & FIELD)
-    value = weights[F4] * np.float64(area - holes) + weights[F6] * np.float64(area - (np.int64(packed) >> 48))
+    value = weights[F4] * np.float64(area - holes) + weights[F6] * np.float64(area - roughness_in(packed))
     value += weights[F7] * (area - weights[SIGN] * np.float64(cover))
     return value + weights[F8] * np.float64(np.int64(packed >> SPACES & FIELD))
 
@@ -125,15 +131,17 @@ def terms_of_board(columns, rows, weights, terms):
     packed, filled = counts(columns, rows, weights)
     area = rows * columns.size
     terms[F4] = area - (np.int64(packed & FIELD) - filled)
-    terms[F6] = area - (np.int64(packed) >> 48)
+    terms[F6] = area - roughness_in(packed)
     terms[F7] = area - weights[SIGN] * np.float64(np.int64(packed >> COVER & FIELD))
     terms[F8] = np.int64(packed >> SPACES & FIELD)
 
 
-# What `prepare` remembers of a board: the number of filled cells; the columns and the spaces above them, with a wall on
-# either side; and for each border between columns, of what lies on its left and on its right: the counts as if the
-# border were a wall, without the pair across it; the rows full there; the rows in which the nearest thing that is no
-# space is a hole.
+# The memo of a board: the number of filled cells; the columns, and the spaces above them, with a wall on either side;
+# and six words for each border between columns, about the columns on its left and on its right:
+#
+#   LEFT, RIGHT              the counts as if the border were a wall, without the pair of columns across it
+#   FULL_LEFT, FULL_RIGHT    rows that are full there
+#   SEEN_LEFT, SEEN_RIGHT    rows in which only spaces lie between the border and a hole
 LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, SEEN_LEFT, SEEN_RIGHT = (U(i) for i in range(6))
 BORDER = U(6)
 FILLED = BORDER * U(MOST_COLS + 1)
@@ -143,7 +151,7 @@ FREE = WALLED + U(MOST_COLS + 2)  # the first column's spaces
 
 @kernel
 def seen_leftwards(seen, memo, border):
-    """The spaces along the rows `seen` from a border to the left, up to the first thing that is none."""
+    """The number of spaces along the rows `seen` from a border to the left, up to the first cell that is no space."""
     count, at = 0, FREE + border - U(1)
     seen &= memo[at]
     while seen:
@@ -155,7 +163,7 @@ def seen_leftwards(seen, memo, border):
 
 @kernel
 def seen_rightwards(seen, memo, border):
-    """The same to the right."""
+    """Like `seen_leftwards`, to the right."""
     count, at = 0, FREE + border
     seen &= memo[at]
     while seen:
@@ -247,21 +255,25 @@ def _kernels(clears: bool) -> Kernels:
 
 @dataclass(frozen=True)
 class TwoTetrad(Heuristic):
-    """Weigh where the piece lies, holes and what lies above and beside them, and the surface.
+    """Weigh where the piece lies, holes with what lies above and beside them, and the surface.
 
-    Of the last placement, rows counted from 1 at the top: `f1` the largest, `f2` the smallest, `f3` the mean row of its
-    cells. Of all placements: `f5` lines. Of the board after clearing, A being rows·cols: `f4` A − holes; `f6` A −
-    roughness, (h2−h1) + |h2−h3| + … + (h9−h10) for ten columns of heights h; `f7` A − Σ over columns with a hole of
-    (row of the topmost hole − row of the lowest space); `f8` Σ over holes of the consecutive spaces on their left and
-    right. A space is an empty cell that is no hole.
+    Terms; rows count from 1 at the top, A = rows · cols, h are heights, and a space is an empty cell that is no hole:
 
-    The document counts heights from the top too, which contradicts its aims: f6 would punish stacks at the walls and f7
-    reward cover. They count upwards here; `reading="printed"` computes what is printed.
+    - `f1`, `f2`, `f3`: the largest, smallest and mean row of the last placement's cells
+    - `f4`: A − holes
+    - `f5`: lines, of all placements
+    - `f6`: A − roughness; for ten columns roughness = (h2−h1) + |h2−h3| + … + |h8−h9| + (h9−h10)
+    - `f7`: A − Σ over columns with a hole of (row of the topmost hole − row of the lowest space)
+    - `f8`: Σ over holes of the consecutive spaces on their left and right
 
-    Weights by name: "start", the document's hand-made ones, and "first-run", the default, after its first tuning run.
-    Its final ones are lost; "tuned" are those that its method finds from the same start: random-restart hill climbing
-    with the shallow search, slides included, on 10×10 (`mergefall tune`; the command and its record are with the suite
-    `tetris`).
+    f4, f6, f7 and f8 are of the board after clearing. The document counts heights from the top, which contradicts its
+    aims: f6 would punish stacks at the walls, and f7 would reward cover. Here heights count upwards;
+    `reading="printed"` computes what the document prints.
+
+    Weights by name (`weights=`): "start", the document's hand-made ones; "first-run", the default, after its first
+    tuning run; "tuned". The document's final weights are lost. "tuned" was found by its method from the same start:
+    random-restart hill climbing with the shallow search, slides included, on 10×10 (`mergefall tune`; the command and
+    its record are with the suite `tetris`).
 
     Source: the heuristic-function document of Cornell's BOOM 1999 two-tetrad player.
 
@@ -298,7 +310,7 @@ class TwoTetrad(Heuristic):
         choice("reading", self.reading, READINGS)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The eight weights, and 1 or −1 for the reading, float64[9]."""
+        """The eight weights, then 1 for the reading "chosen" or −1 for "printed", float64[9]."""
         return np.append(super().weight_vector(), 1.0 if self.reading == "chosen" else -1.0)
 
     @classmethod

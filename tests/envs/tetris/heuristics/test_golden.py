@@ -37,12 +37,12 @@ def test_features_and_values_of_placements(overflow):
     for entry in GOLDEN["afterstates"]:
         placed = place(BOARDS[entry["board"]], entry["piece"], entry["rotation"], entry["column"], overflow=overflow)
         for theirs, ours in CONTROLLERS.items():
-            e = HEURISTICS[ours]
+            h = HEURISTICS[ours]
             over = entry[overflow]["game_over"]
-            assert e(placed) == pytest.approx(-np.inf if over else entry["values"][theirs], rel=1e-9)
+            assert h(placed) == pytest.approx(-np.inf if over else entry["values"][theirs], rel=1e-9)
             if not over:
                 expected = entry["features"]
-                assert e.terms(placed) == {term: expected[NAMES_THERE.get(term, term)] for term in e.term_names}
+                assert h.terms(placed) == {term: expected[NAMES_THERE.get(term, term)] for term in h.term_names}
 
 
 def test_two_tetrad_terms_in_both_readings():
@@ -73,10 +73,10 @@ def cells_of(at_rest, rows):
     return sorted([rows - y - height + row, column + c] for row, c in shape)
 
 
-def values_of(e, board, placements, clear_first=False, clears=True):
+def values_of(h, board, placements, clear_first=False, clears=True):
     """The values of placements on a board."""
     rows, cols = board.shape
-    kernels, weights = e.kernels(clears), e.weight_vector()
+    kernels, weights = h.kernels(clears), h.weight_vector()
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
     kernels.prepare(columns, rows, weights, memo)
     return [kernels.leaf(columns, memo, *p, rows, clear_first, weights, scratch) for p in placements]
@@ -102,18 +102,18 @@ def test_best_placements(overflow):
 @pytest.mark.parametrize("entry", GOLDEN["seed004_search"], ids=lambda e: f"{e['board']}-{e['current']}-{e['next']}")
 def test_two_tetrad_search(entry):
     weights = GOLDEN["seed004_weights"][entry["weights"]]
-    e = heuristic({"name": "two-tetrad"} | {f"f{i + 1}": weight for i, weight in enumerate(weights)})
+    h = heuristic({"name": "two-tetrad"} | {f"f{i + 1}": weight for i, weight in enumerate(weights)})
     board = BOARDS[entry["board"]]
     first = placements_of(board, entry["current"], slides=True)
     assert len(first) == entry["positions"]
     if entry["next"] is None:
-        values = values_of(e, board, first)
+        values = values_of(h, board, first)
     else:
         values = []
         for p in first:
             after, lines = after_of(board, p)
             second = placements_of(after, entry["next"], slides=True)
-            values.append(e.f5 * lines + max(values_of(e, after, second), default=-np.inf))
+            values.append(h.f5 * lines + max(values_of(h, after, second), default=-np.inf))
     assert max(values) == pytest.approx(entry["value"], rel=1e-9)
     best = [cells_of(p, len(board)) for p, v in zip(first, values, strict=True) if v > max(values) - 1e-9]
     assert sorted(best) == sorted(map(sorted, entry["best"]))
@@ -138,7 +138,7 @@ def test_open_enclosed_values():
 
 @pytest.mark.parametrize("entry", GOLDEN["seed002_max_node"], ids=lambda e: f"{e['current']}-{e['next']}")
 def test_open_enclosed_search_leaves_full_rows(entry):
-    board, e = cells(entry["rows"]), HEURISTICS["open-enclosed"]
+    board, h = cells(entry["rows"]), HEURISTICS["open-enclosed"]
     first = placements_of(board, entry["current"], slides=False)
     values = []
     for p in first:
@@ -147,7 +147,7 @@ def test_open_enclosed_search_leaves_full_rows(entry):
         for row, column in cells_of(p, len(board)) if inside else ():
             locked[row, column] = 1
         second = placements_of(locked, entry["next"], slides=False) if inside else []
-        values.append(max(values_of(e, locked, second, clears=False), default=-np.inf))
+        values.append(max(values_of(h, locked, second, clears=False), default=-np.inf))
     if entry["value"] is None:
         assert max(values) == -np.inf
     else:

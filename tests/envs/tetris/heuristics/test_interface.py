@@ -12,7 +12,7 @@ from mergefall.tetris import HEURISTICS, heuristic, place
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import MEMO, priority, reference
 from mergefall.tetris.pieces import NAMES, WIDTHS, rotations
-from mergefall.tetris.placements import column_of, list_placements, rotation_of, row_of
+from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 
 SPECS = [*HEURISTICS, {"name": "two-tetrad", "reading": "printed", "f8": -3}, {"name": "dt-10", "holes": 0}]
 CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
@@ -67,40 +67,40 @@ def test_board_terms_are_those_of_the_slow_twin(seed):
         terms = HEURISTICS[name].board_terms(board)
         assert terms == {term: slow[term] for term in terms}
     for reading in ("chosen", "printed"):
-        e = heuristic({"name": "two-tetrad", "reading": reading})
-        assert e.board_terms(board) == reference.two_tetrad(as_rows(board), reading)
+        h = heuristic({"name": "two-tetrad", "reading": reading})
+        assert h.board_terms(board) == reference.two_tetrad(as_rows(board), reading)
     assert HEURISTICS["open-enclosed"].board_terms(board) == reference.open_enclosed(as_rows(board))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
-    e = heuristic(spec)
+    h = heuristic(spec)
     for seed in range(20):
         board = played_board(seed)
         for rotation, column in ((0, 0), (0, 6), (1, 3)):
             placed = place(board, "L", rotation, column, overflow="clear_first")
-            counted = as_rows(placed.locked if e.of_locked else placed.board)
+            counted = as_rows(placed.locked if h.of_locked else placed.board)
             slow = reference.of_move(placed) | reference.features(counted) | reference.open_enclosed(counted)
-            slow |= reference.two_tetrad(counted, getattr(e, "reading", "chosen"))
-            terms = e.terms(placed)
-            assert tuple(terms) == e.term_names
+            slow |= reference.two_tetrad(counted, getattr(h, "reading", "chosen"))
+            terms = h.terms(placed)
+            assert tuple(terms) == h.term_names
             assert terms == {name: slow[name] for name in terms}
-            expected = -np.inf if placed.over else sum(getattr(e, name) * term for name, term in terms.items())
-            assert e(placed) == pytest.approx(expected)
+            expected = -np.inf if placed.over else sum(getattr(h, name) * term for name, term in terms.items())
+            assert h(placed) == pytest.approx(expected)
 
 
-def leaves(e, board, piece, clear_first, clears):
+def leaves(h, board, piece, clear_first, clears):
     """(rotation, dropped column and slide, row, value) of all placements of a piece, from the kernels of a search."""
     rows, cols = board.shape
-    prepare, leaf = e.kernels(clears)[3:]
+    prepare, leaf = h.kernels(clears)[3:]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
-    placements, weights = np.zeros(12 * cols, np.int64), e.weight_vector()
+    placements, weights = np.zeros(12 * cols, np.int64), h.weight_vector()
     prepare(columns, rows, weights, memo)
     before = columns.copy(), memo.copy()
     for placement in placements[: list_placements(columns, piece, True, placements)].tolist():
         rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
         value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
-        action = placement >> 24
+        action = action_of(placement)
         yield (action // cols % 4, action % cols, action // (4 * cols)), (piece, rotation, column, y), value
     assert (columns == before[0]).all()
     assert (memo == before[1]).all()
@@ -116,13 +116,13 @@ BOARDS = [
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 @pytest.mark.parametrize("overflow", ["strict", "clear_first"])
 def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
-    e = heuristic(spec)
+    h = heuristic(spec)
     cleared = lost = 0
     for i, board in enumerate(BOARDS):
         index = (5 * i) % len(NAMES)
-        for (rotation, column, slide), _, value in leaves(e, board, index, overflow == "clear_first", True):
+        for (rotation, column, slide), _, value in leaves(h, board, index, overflow == "clear_first", True):
             placed = place(board, NAMES[index], rotation, column, slide, overflow)
-            assert value == e(placed), (i, NAMES[index], rotation, column, slide)
+            assert value == h(placed), (i, NAMES[index], rotation, column, slide)
             cleared += placed.lines
             lost += placed.over
     assert cleared > 30
@@ -131,15 +131,15 @@ def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
-    e = heuristic(spec)
-    weights = e.weight_vector()
+    h = heuristic(spec)
+    weights = h.weight_vector()
     for i, board in enumerate(BOARDS):
         index, rows = (5 * i + 3) % len(NAMES), board.shape[0]
-        for (rotation, column, slide), at_rest, value in leaves(e, board, index, True, False):
+        for (rotation, column, slide), at_rest, value in leaves(h, board, index, True, False):
             placed = place(board, NAMES[index], rotation, column, slide)
-            kernels = e.kernels(False)
+            kernels = h.kernels(False)
             expected = kernels.move(*at_rest, 0, 0, rows, weights) + kernels.last(*at_rest, rows, weights)
-            expected += e.board(placed.locked)
+            expected += h.board(placed.locked)
             assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
 
 
@@ -153,17 +153,17 @@ def test_mirrored_boards_are_worth_the_same(spec, seed):
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_a_batch_is_its_boards(spec):
-    e = heuristic(spec)
+    h = heuristic(spec)
     boards = np.array([played_board(seed) for seed in range(30)])
-    assert e.board(boards).tolist() == [e.board(board) for board in boards]
-    for name, batch in e.board_terms(boards).items():
-        assert batch.tolist() == [e.board_terms(board)[name] for board in boards]
-    assert e.board(boards[:0]).shape == (0,)
-    assert e.board(boards[0].astype(bool)) == e.board(boards[0])
+    assert h.board(boards).tolist() == [h.board(board) for board in boards]
+    for name, batch in h.board_terms(boards).items():
+        assert batch.tolist() == [h.board_terms(board)[name] for board in boards]
+    assert h.board(boards[:0]).shape == (0,)
+    assert h.board(boards[0].astype(bool)) == h.board(boards[0])
 
 
 def test_names_terms_and_published_weights():
-    weights = {name: list(e.to_json().values())[1:] for name, e in HEURISTICS.items()}
+    weights = {name: list(h.to_json().values())[1:] for name, h in HEURISTICS.items()}
     assert weights == {
         "two-tetrad": [40, 20, 10, 300, 490, 70, 50, 20, "chosen"],
         "open-enclosed": [1000, -1, -20],
@@ -184,12 +184,12 @@ def test_weights_by_name():
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_round_trips(spec):
-    e = heuristic(spec)
-    assert heuristic(e) is e
-    for copy in (heuristic(json.loads(json.dumps(e.to_json()))), pickle.loads(pickle.dumps(e))):
-        assert copy == e
-        assert hash(copy) == hash(e)
-        assert copy.board(BOARD) == e.board(BOARD)
+    h = heuristic(spec)
+    assert heuristic(h) is h
+    for copy in (heuristic(json.loads(json.dumps(h.to_json()))), pickle.loads(pickle.dumps(h))):
+        assert copy == h
+        assert hash(copy) == hash(h)
+        assert copy.board(BOARD) == h.board(BOARD)
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ class Learner:
         within("workers", workers, 0, int(game.MOST_COUNTED))
         within("the workers' counts of placements", workers[:, COUNT], 0, self.hyperparameters.n_steps)
         states = self.rules.restored(state["states"], self.states)
-        if (over := batch.over(states)).any():
+        if (over := batch.over(states, self.rules)).any():
             raise ValueError(f"game {int(over.argmax())} is over; expected games that go on")
         used = typed("places", state["places"], np.intp, None)
         within("places", used, 0, self.shape.size - 1)
