@@ -36,7 +36,7 @@ ways: setup  ## trained against the searchers in four ways, beside plain trainin
 	$(BIN)/python tests/benchmarks/ways.py --out results/ways
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
-	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/test_solver.py
+	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/game2048/test_solver.py
 
 wheel: setup  ## build a wheel, install it into an empty environment without extras, use it there
 	$(BIN)/python tests/wheel.py

@@ -1,6 +1,14 @@
-"""Search players for 2048 and Tetris behind one protocol."""
+"""Search players for 2048 and Tetris behind one protocol.
 
-from mergefall_baselines.game2048.expectimax import Expectimax, greedy
+>>> from mergefall_baselines import make
+>>> int(make("2048/greedy").act([[1, 1], [0, 2]]))
+1
+
+`make` makes a player by name, `players` lists them, `register` adds one; `Player` is the protocol.
+"""
+
+from mergefall_baselines.game2048.expectimax import Expectimax
+from mergefall_baselines.game2048.greedy import Greedy
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
@@ -15,7 +23,7 @@ from mergefall_baselines.tetris import simple as tetris_simple
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
 register("2048/random", Random)
-register("2048/greedy", greedy)
+register("2048/greedy", Greedy)
 register("2048/rollout", Rollout)
 register("2048/expectimax", Expectimax)
 register("2048/minimax", Minimax)

@@ -1,9 +1,8 @@
 """Files of arrays with a description: networks, models, checkpoints. Nothing in them is ever executed.
 
 Such a file is an ``.npz`` without pickles. Beside the arrays it holds one entry, ``description``: the bytes of a JSON
-object with the format's name and version, whatever the writer has to say, and a checksum of all of that and the arrays.
-What is damaged, or was written by others, is a ValueError before anything is made of it. So is NaN or infinity in an
-array: it is neither written nor read.
+object with the format's name and version, the writer's `spec`, and a checksum of these and the arrays. Reading raises
+ValueError for a damaged or foreign file. NaN and infinity are neither written nor read.
 """
 
 from __future__ import annotations
@@ -33,9 +32,11 @@ def write_arrays(
     arrays: Mapping[str, NDArray[Any]],
     compressed: bool = False,
 ) -> str:
-    """Write arrays of numbers and a description of JSON types to a file of the format `form`; returns the checksum.
+    """Write arrays of numbers and a `spec` of JSON types to a file of the format `form`; returns the checksum.
 
-    The file is the old one or the whole new one at every moment.
+    At every moment the file is either the old one or the complete new one.
+
+    Raises ValueError for an array that holds no numbers, NotFiniteError for NaN or infinity.
     """
     path = Path(path)
     description = {"format": form, "version": version, "spec": spec}
@@ -49,7 +50,7 @@ def write_arrays(
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     save: Any = np.savez_compressed if compressed else np.savez
     try:
-        with temporary.open("wb") as file:  # straight to the file: a learner's arrays are too large to be held twice
+        with temporary.open("wb") as file:  # straight to the file: a learner's arrays are too large for a second copy
             save(file, allow_pickle=False, **{_DESCRIPTION: text}, **dict(arrays))
         temporary.replace(path)
     except BaseException:
@@ -61,7 +62,7 @@ def write_arrays(
 def read_arrays(
     path: str | os.PathLike[str], form: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
-    """(description, arrays, checksum) of a file that `write_arrays` wrote; anything else is a ValueError."""
+    """(spec, arrays, checksum) of a file that `write_arrays` wrote; raises ValueError for any other file."""
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected a {form}")
     try:
@@ -84,7 +85,7 @@ def check_finite(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]
     """Raises NotFiniteError if one of a file's arrays holds NaN or infinity."""
     for name, array in arrays.items():
         if array.dtype.kind == "f" and array.size:
-            for extreme in (array.min(), array.max()):  # NaN, if there is one; and no second array in memory
+            for extreme in (array.min(), array.max()):  # a NaN makes both NaN; no second array in memory
                 if not np.isfinite(extreme):
                     raise NotFiniteError(f"{path}: the array {name!r} holds {extreme}; expected finite numbers")
 

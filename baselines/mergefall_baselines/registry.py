@@ -1,4 +1,4 @@
-"""Players by name."""
+"""Players by name: registered here, or brought by installed distributions through entry points."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from mergefall_baselines.player import Player
 
 ENTRY_POINTS = "mergefall.players"
 
-_FACTORIES: dict[str, Callable[..., Player]] = {}
+Factory = Callable[..., Player]
+
+_FACTORIES: dict[str, Factory] = {}
 
 
-def register(name: str, factory: Callable[..., Player]) -> None:
+def register(name: str, factory: Factory) -> None:
     """Add a player: ``make(name, **options)`` then calls ``factory(**options)``.
 
-    `name` is ``game/player``; the factory's parameters are the player's options, and JSON types. Raises ValueError if
-    the name is taken. Worker processes make their own, so register in a module that they import.
+    Args:
+        name: ``game/player``.
+        factory: its parameters are the player's options, JSON types; its docstring's first line describes the player.
+
+    Worker processes make players by name, so call `register` in a module that they import. Raises ValueError if the
+    name is taken.
     """
     if name in _FACTORIES:
         raise ValueError(f"there is a player {name!r} already")
@@ -29,9 +35,9 @@ def register(name: str, factory: Callable[..., Player]) -> None:
 
 
 def make(name: str, **options: Any) -> Player:
-    """Make a player by its registered name, or by the path of a trained agent (its run folder or model file).
+    """Make a player by its name, or by the path of a trained agent (its run folder or model file).
 
-    Raises ValueError for an unknown name, and for an option that the player does not have.
+    Raises ValueError for an unknown name, for an unknown option, and for a missing one.
 
     Example:
         >>> from mergefall_baselines import make
@@ -41,25 +47,29 @@ def make(name: str, **options: Any) -> Player:
     """
     factory = factory_of(name)
     known = inspect.signature(factory).parameters
-    any_option = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
-        if option not in known and not any_option:
+        if option not in known and not takes_any:
             raise ValueError(f"{name} has no option {option!r}; it has {', '.join(known) or 'none'}")
-    required = [key for key, p in known.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    missing = [key for key in required if key not in options]
-    if missing:
-        raise ValueError(f"{name} needs the option {missing[0]!r}")
+    for option, parameter in known.items():
+        required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        if required and option not in options:
+            raise ValueError(f"{name} needs the option {option!r}")
     player = factory(**options)
-    player.name = name
-    told = {
-        key: value.to_json() if hasattr(value, "to_json") else copy.deepcopy(value) for key, value in options.items()
-    }
-    player.options = told | dict(player.options)  # a trained agent adds which one it is
+    player.name = player.made_as = name
+    player.options = {key: _json_of(value) for key, value in options.items()} | dict(player.options)
     return player
 
 
-def factory_of(name: str) -> Callable[..., Player]:
-    """What makes the player: its signature holds the options, its docstring says what it does."""
+def _json_of(value: Any) -> Any:
+    return value.to_json() if hasattr(value, "to_json") else copy.deepcopy(value)
+
+
+def factory_of(name: str) -> Factory:
+    """The factory of a player: its signature holds the options, its docstring describes the player.
+
+    Raises ValueError if there is no such player.
+    """
     if name in _FACTORIES:
         return _FACTORIES[name]
     for provider in _providers():
@@ -74,15 +84,17 @@ def factory_of(name: str) -> Callable[..., Player]:
 def _providers() -> list[Any]:
     """The modules that installed distributions name in the entry-point group `mergefall.players`.
 
-    Such a module has `PLAYERS`, a mapping of names to factories as `register` takes them, and may have
-    ``player_at(path, **options)``, which makes the player that a path stands for.
+    Such a module has
+
+    - ``PLAYERS``, a mapping of names to factories as `register` takes them;
+    - optionally ``player_at(path, **options)``, which makes the player in a file or folder.
     """
     return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
 
 
 def players() -> dict[str, str]:
-    """All players by name, those of other distributions included: name -> what it is, in one line."""
+    """All players by name, with the first line of their descriptions."""
     factories = dict(_FACTORIES)
     for provider in _providers():
-        factories |= provider.PLAYERS
+        factories = {**provider.PLAYERS, **factories}
     return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in sorted(factories.items())}

@@ -1,8 +1,8 @@
-"""The transposition table of a search: open addressing, emptied by raising a number.
+"""The transposition table of a search: open addressing, emptied by raising its generation.
 
-Entry 0 is the header: its tag holds the current generation, its key how many bits of the hash are in use. An entry
-counts only if it bears the current generation, so a table need not be cleared between searches; and a small search
-keeps to a small part of it, which the processor's caches hold.
+Entry 0 is the header: its tag holds the current generation, its key the number of hash bits in use. An entry counts
+only if its tag holds the current generation, so no table is cleared between searches. A small search uses a small part
+of the table, which the processor's caches hold.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 U = np.uint64
 PROBES = 16
 LAST_GENERATION = 1 << 23
-WHOLE = 28  # own moves for which, and for more, `forget` has a search use the whole of any table
+WHOLE = 28  # own moves from which on `forget` lets a search use the whole of any table
 
 
 def entry_type(real: type[np.floating]) -> np.dtype[np.void]:
-    """One entry: a board, its value, and generation << 8 | own moves left."""
+    """One entry: a board, its value, and as tag ``generation << 8 | own moves left``."""
     return np.dtype([("key", np.uint64), ("value", real), ("tag", np.uint32)], align=True)
 
 
 def new_table(bits: int, real: type[np.floating]) -> NDArray[np.void]:
-    """A table of 2**bits entries with values of type `real`; `bits` 0 makes one that stores nothing."""
+    """A table of 2**bits entries with values of type `real`; with `bits` 0 a table that stores nothing."""
     return np.zeros((1 << bits) + (PROBES if bits else 0), dtype=entry_type(real))
 
 
@@ -31,8 +31,8 @@ def new_table(bits: int, real: type[np.floating]) -> NDArray[np.void]:
 def forget(entries, left):
     """Empty the table for a search of `left` own moves.
 
-    Counted on positions late in the game, under a cut-off of 10⁻⁴, a search of 3 moves stores up to 700 afterstates, of
-    5 moves 19 000, of 7 and more 180 000: in the part used here they fill a quarter.
+    On positions late in the game, under a cut-off of 10⁻⁴, a search of 3 moves stores up to 700 afterstates, of 5 moves
+    19 000, of 7 and more 180 000. They fill a quarter of the part used here.
     """
     generation = (np.int64(entries[0].tag) >> 8) + 1
     if generation > LAST_GENERATION:
@@ -48,7 +48,7 @@ def forget(entries, left):
 
 @kernel
 def find(entries, key):
-    """Index of the entry that holds `key`, or that `key` would go to; 0 if there is no table."""
+    """Index of the entry for `key`, stored or not; 0 if there is no table."""
     if entries.size == 1:
         return 0
     generation = entries[0].tag >> 8
@@ -61,13 +61,13 @@ def find(entries, key):
 
 @kernel
 def holds(entries, index, key):
-    """Whether an entry holds a value for `key`."""
+    """Whether the entry at `index` holds a value for `key`."""
     return index > 0 and entries[index].tag >> 8 == entries[0].tag >> 8 and entries[index].key == key
 
 
 @kernel
 def keep(entries, index, key, value, left):
-    """Store a value found with `left` moves to go."""
+    """Store a value found with `left` own moves to go."""
     if index > 0:
         entries[index].key = key
         entries[index].value = value

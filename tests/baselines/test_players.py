@@ -1,7 +1,10 @@
 """Every registered player keeps the protocol: one observation or a batch, and the same episode in any loop."""
 
+import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -9,11 +12,19 @@ import pytest
 from mergefall.game2048 import HEURISTICS, legal_actions
 from mergefall.game2048 import board as rules
 from mergefall.kernels import kernel
+from mergefall.tetris import from_text
 from mergefall.weighted import LARGEST
 from mergefall.words import stream_from_seed
-from mergefall_baselines import make, play_in_env, players, register
-from mergefall_baselines.game2048.player import Player2048
+from mergefall_baselines import make, play_in_env, players, register, registry
+from mergefall_baselines.game2048 import ntuple
+from mergefall_baselines.game2048.expectimax import Expectimax
+from mergefall_baselines.game2048.minimax import Minimax
+from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.player import Player2048, narrowest
+from mergefall_baselines.game2048.simple import Random
 from mergefall_baselines.player import NotFiniteError
+from mergefall_baselines.registry import factory_of
 
 ENV = "mergefall/Game2048-v0"
 OPTIONS = {
@@ -132,7 +143,7 @@ class Given(Player2048):
         super().__init__()
         self.worth = np.array(worth, dtype=float), also_illegal
 
-    def _make_decider(self, kind, rows, cols):
+    def _make_decider(self, rules, exact):
         return given, self.worth
 
 
@@ -204,7 +215,7 @@ def test_a_game_goes_on_past_what_a_word_holds():
     state[rules.STREAM] = stream_from_seed(5)
     rules.cells_of(state, 4, 4)[:] = [[15, 15, 2, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     again = state.copy()
-    actions, over = player._play_from(state, 0, None)
+    actions, _, over = player._play_from(state, narrowest(4, 4), 0, None)
     assert over
     assert rules.cells_of(state, 4, 4).max() == 16
     for action in actions:
@@ -213,11 +224,82 @@ def test_a_game_goes_on_past_what_a_word_holds():
     assert (again == state).all()
 
 
-def test_players_travel_as_what_made_them(name, player):
-    copy = pickle.loads(pickle.dumps(player))
-    assert (copy.name, copy.options) == (player.name, player.options)
+def test_pickled_players_decide_the_same(name, player):
+    again = pickle.loads(pickle.dumps(player))
+    assert (again.name, again.options, again.made_as) == (player.name, player.options, player.made_as)
     board = observations(name)[-1]
-    assert int(copy.act(board)) == int(player.act(board))
+    assert int(again.act(board)) == int(player.act(board))
+
+
+NETWORK = Path(ntuple.__file__).parent / "networks" / "small.npz"
+BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
+FIELD = {"board": from_text("...../...../...../##..#"), "piece": 1, "next": [1]}
+DIRECT = {  # players that are made directly, not by name, and what they see
+    "expectimax": (lambda: Expectimax("monotone-smooth", 2, rows=3, cols=3), BOARD[:3, :3]),
+    "expectimax with threads": (lambda: Expectimax("nneonneo", 2, threads=2), BOARD),
+    "expectimax with a cut-off": (lambda: Expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
+    "minimax": (lambda: Minimax(depth=2), BOARD),
+    "random": (Random, BOARD),
+    "n-tuple network": (lambda: NTuple(Network.load(NETWORK)[0], 2), BOARD),
+    "tetris greedy": (lambda: factory_of("tetris/greedy")("bcts"), FIELD),
+    "two-tetrad": (lambda: factory_of("tetris/two-tetrad")("bcts"), FIELD),
+    "two-tetrad with threads": (lambda: factory_of("tetris/two-tetrad")("bcts", threads=2), FIELD),
+}
+
+
+@pytest.mark.parametrize("made", DIRECT)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
+def test_copies_of_players_that_are_made_directly_decide_the_same(made, again):
+    make_player, observation = DIRECT[made]
+    player = make_player()
+    values = player.values(observation)  # with kernels made, scratch memory in use
+    twin = again(player)
+    np.testing.assert_array_equal(twin.values(observation), values)
+    assert int(twin.act(observation)) == int(player.act(observation))
+    np.testing.assert_array_equal(player.values(observation), values)
+
+
+def test_a_copy_has_scratch_memory_of_its_own():
+    player = Expectimax("nneonneo", 2)
+    player.act(BOARD)
+    twin = copy.copy(player)
+    twin.act(BOARD)
+    addresses = [set(one._records) for one in (player, twin)]
+    assert not addresses[0] & addresses[1]
+    with ThreadPoolExecutor(2) as pool:
+        values = list(pool.map(lambda one: one.values(np.stack([BOARD] * 50)), [player, twin]))
+    np.testing.assert_array_equal(*values)
+
+
+class Provider:
+    """A module as an installed distribution names it in the entry-point group `mergefall.players`."""
+
+    PLAYERS: ClassVar = {"2048/theirs": Random, "2048/random": Minimax}
+
+    @staticmethod
+    def player_at(path, depth=1):
+        return Expectimax(None, depth)
+
+
+def test_installed_distributions_bring_players(tmp_path, monkeypatch):
+    class Entry:
+        def load(self):
+            return Provider
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()] if group == "mergefall.players" else [])
+    registry._providers.cache_clear()
+    try:
+        assert players()["2048/theirs"] == "Random: every legal move is equally likely."
+        assert type(make("2048/theirs")) is Random
+        assert type(make("2048/random")) is Random  # what is registered comes first
+        trained = make(str(tmp_path), depth=2)
+        assert (trained.rule, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
+        with pytest.raises(ValueError, match="has no option 'size'; it has depth"):
+            make(str(tmp_path), size=3)
+        with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
+            make("nowhere")
+    finally:
+        registry._providers.cache_clear()
 
 
 def test_random_streams_travel_in_the_state():

@@ -1,10 +1,14 @@
-"""What a search needs to know of a board, for each way of holding one; searches are written once over these.
+"""The kernels that a search needs of a board, for each way of holding boards; searches are written once over these.
 
-An engine is a set of kernels: ``from_cells(blank, cells, cols) -> board``, ``key(board)`` for tables,
-``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)`` where an afterstate that
-equals its board means that the action is illegal, ``open_cells(board, ctx)``, a uint64 with a bit for each empty cell,
-lowest first in row-major order, ``with_tile(board, bit, rank)`` and, made for a heuristic,
-``evaluate(board, to_move, ctx)``.
+An `Engine` holds, for boards that may be words or tuples of words:
+
+- ``from_cells(blank, cells, cols) -> board``;
+- ``key(board) -> uint64`` for tables;
+- ``moves(board, ctx) -> (up, down, left, right, score of a vertical, of a horizontal move)``, the afterstates; one that
+  equals the board means that the action is illegal;
+- ``open_cells(board, ctx) -> uint64``, a bit for each empty cell, lowest first in row-major order;
+- ``with_tile(board, bit, rank) -> board``;
+- ``evaluate(board, to_move, ctx) -> value`` by the heuristic.
 """
 
 from __future__ import annotations
@@ -14,17 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048 import packed
 from mergefall.kernels import borrow, kernel
-from numba.cpython.unsafe import numbers
+from mergefall.words import trailing_zeros
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048 import wide
 
 U = np.uint64
 LINES = 1 << 16
-trailing_zeros: Any = numbers.trailing_zeros  # of one word, in a kernel
 
-# What all nodes of a search share: numbers, and addresses of arrays that the player keeps alive. Nodes hand on the
-# address of one such record, `ctx`.
+# The context of a search, shared by all nodes: numbers, and addresses of arrays that the player keeps alive. Nodes pass
+# on the address of one such record, `ctx`.
 CONTEXT = np.dtype(
     [
         ("rows", np.int64),
@@ -37,31 +40,44 @@ CONTEXT = np.dtype(
         ("weights", np.uint64),  # float64[weight_count]
         ("weight_count", np.int64),
         ("cells", np.uint64),  # scratch, uint8[rows·cols]
-        ("slid_lines", np.uint64),  # for `leaves.py`, with a scratch
-        ("sums", np.uint64),
+        ("slid_lines", np.uint64),  # for `leaves.py`
+        ("sums", np.uint64),  # scratch of `leaves.py`
         ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
         ("entry_count", np.int64),
-        ("stop", np.int64),  # set from outside: give up
+        ("stop", np.int64),  # set from outside: return at once
+        ("rule", np.int64),  # own moves, or one of `search.DEPTH_RULES`
+        ("own_table", np.int64),  # whether each root move has the table to itself
         ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
-        ("state_leaves", np.int64),  # whether leaves have one more tile
+        ("state_leaves", np.int64),  # whether a leaf has one more tile than the last afterstate
     ]
 )
 
 
 @kernel
 def read(ctx):
-    """The record that all nodes share."""
+    """The context at an address."""
     return borrow(ctx, CONTEXT, 1)[0]
 
 
 @kernel
-def count(bits):
-    """The number of ones in a word."""
-    ones = 0
-    while bits:
-        bits &= bits - U(1)
-        ones += 1
-    return ones
+def after_of(found, action):
+    """The afterstate of an action among those that ``moves`` found."""
+    up, down, left, right, _, _ = found
+    return up if action == 0 else right if action == 1 else down if action == 2 else left
+
+
+@kernel
+def score_of(found, action):
+    """The score of an action among those that ``moves`` found."""
+    _, _, _, _, along, across = found
+    return across if action & 1 else along
+
+
+@kernel
+def can_move(board, found):
+    """Whether one of the afterstates that ``moves`` found for a board differs from it."""
+    up, down, left, right, _, _ = found
+    return up != board or down != board or left != board or right != board
 
 
 @kernel
@@ -137,10 +153,9 @@ def wide_with_tile(board, bit, rank):
 
 
 class Engine(NamedTuple):
-    """The kernels a search is built from. `name` tells apart what is compiled from them."""
+    """The kernels that a search is built from; see above."""
 
-    name: str
-    scored: bool  # whether the score of the moves counts; known to the compiler, so that it leaves out what does not
+    name: str  # the variant of the kernels that are compiled from these
     from_cells: Any
     key: Any
     moves: Any
@@ -150,18 +165,18 @@ class Engine(NamedTuple):
 
 
 def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
-    """The kernels for boards held as `kind`, valued by the class `heuristic` (None: every leaf is worth 0).
+    """The kernels for a kind of `Boards`, valued by a heuristic class (None: every leaf is worth 0).
 
-    ``packed``: 4×4 in a word, the heuristic's own fast kernel. ``small``: smaller boards in a word. ``wide``: any.
+    "packed" uses the heuristic's own fast kernel. `scored` is whether the search counts the score of the moves.
     """
     name = f"{kind}-{heuristic.name if heuristic else 'none'}{'-scored' if scored else ''}"
     evaluate = _evaluator(kind, heuristic, name)
     if kind == "wide":
         shared = wide_from_cells, wide_key, wide_moves, wide_open_cells, wide_with_tile
     else:
-        from_cells = getattr(heuristic, "from_cells", packed_from_cells)  # a network may look at other tiles
+        from_cells = getattr(heuristic, "from_cells", packed_from_cells)  # a network may replace tiles
         shared = from_cells, packed_key, packed_moves, packed_open_cells, packed_with_tile
-    return Engine(name, scored, *shared, evaluate)
+    return Engine(name, *shared, evaluate)
 
 
 def _evaluator(kind: str, heuristic: Any, name: str) -> Any:
@@ -210,7 +225,7 @@ def tables_of(heuristic: Any) -> tuple[NDArray[Any], ...]:
 
 
 def _table_borrower(heuristic: Any, name: str) -> Any:
-    """A kernel that turns the addresses of a heuristic's tables into what its packed kernel takes."""
+    """A kernel that makes the tables of a heuristic's packed kernel from their addresses."""
     shared = heuristic().tables()  # types and sizes are the same whatever the weights
     if not isinstance(shared, tuple):
         dtype, count = shared.dtype.type, shared.size

@@ -1,52 +1,58 @@
-"""Expectimax for 2048: best move against chance."""
+"""Expectimax for 2048: best move against chance.
+
+The kernels of a search call each other from the root down:
+
+- `root_move` values one move of the root, `decide` all four.
+- `chance` values an afterstate: the mean over new tiles of the best move after each. It calls itself.
+- `at_once` values an afterstate that needs no `chance`: one that is stored, or near enough to the leaves.
+- `last_chance` is `chance` where all moves lead to leaves; `best_leaf` is the best of these moves.
+- `leaf` values the last afterstate.
+
+`left` is the number of own moves after an afterstate, `TO_THE_END` without a limit.
+"""
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
 from mergefall.threads import share
+from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.engines import Engine, count, engine, read
+from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
 from mergefall_baselines.game2048.leaves import mean_of_best
-from mergefall_baselines.game2048.player import is_count
-from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
+from mergefall_baselines.game2048.player import Boards, is_count
+from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, Settings, own_moves
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
-LARGEST_TABLE = 21  # bits: two million entries
-
-
-def table_bits(cutoff: float) -> int:
-    """The size of a search's table: a cut-off p leaves fewer than 20 / p afterstates to store, a fifth of the entries.
-
-    A table that is larger than it need be costs time: the processor's caches do not hold it.
-    """
-    return LARGEST_TABLE if cutoff == 0 else min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / cutoff))))
+U = np.uint64
 
 
 @cache
-def expectimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
-    """The search for one way of holding boards and one heuristic class.
+def expectimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
+    """``root_move(cells, action, settings) -> value`` of one move, and the decision kernel (see `player.py`)."""
+    boards = engine(shape.kind, shape.heuristic, shape.scored)
+    best_leaf, entry = _best_leaf(shape, boards), entry_type(shape.real)
+    at_once = _at_once(shape, boards, _leaf(shape, boards), _last_chance(shape, boards, best_leaf))
+    root_move = _root_move(shape, boards, at_once, _chance(shape, boards, at_once, best_leaf))
 
-    ``root_move(cells, action, settings) -> value`` searches one move, ``decide`` all four, as `base.py` says.
-    Settings are (ctx, empty board, depth rule, whether each root move has the table to itself, order).
-    """
-    real = heuristic.real if heuristic else np.float64
-    dead = real(heuristic.dead if heuristic else 0.0)
-    floored = heuristic is not None and heuristic.floored
-    line_values = kind == "packed" and heuristic is not None and heuristic.line_additive and not scored
-    return _compile(engine(kind, heuristic, scored), real, dead, dead if floored else real(-np.inf), line_values)
+    @kernel(variant=boards.name)
+    def decide(cells, memory, values, settings):
+        ctx, _, order = settings
+        c = read(ctx)
+        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, c.rule))
+        for i in range(4):
+            values[order[i]] = root_move(cells, order[i], settings)
+
+    return root_move, decide
 
 
-def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: bool) -> tuple[Any, Any]:
-    _, scored, from_cells, key_of, moves, open_cells, with_tile, evaluate = boards
-    two, four = real(0.9), real(0.1)
-    entry = entry_type(real)
-    U = np.uint64
+def _best_leaf(shape: SearchShape, boards: Engine) -> Any:
+    moves, evaluate, scored = boards.moves, boards.evaluate, shape.scored
+    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
 
     @kernel(variant=boards.name)
     def best_leaf(state, ctx):
@@ -63,11 +69,19 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
             after0, after1, after2 = after1, after2, after3
         return best if legal else dead
 
+    return best_leaf
+
+
+def _last_chance(shape: SearchShape, boards: Engine, best_leaf: Any) -> Any:
+    open_cells, with_tile, by_lines = boards.open_cells, boards.with_tile, shape.by_lines
+    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
+    two, four = real(0.9), real(0.1)
+
     @kernel(variant=boards.name)
     def last_chance(board, ctx):
         """Value of an afterstate all of whose successors' moves lead to leaves: `best_leaf`, averaged."""
         c = read(ctx)
-        if line_values:
+        if by_lines:
             return mean_of_best(board, c.slid_lines, c.table0, c.sums, lowest, dead)
         cells = open_cells(board, ctx)
         total, empty = real(0.0), 0
@@ -78,6 +92,14 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
             cells ^= bit
             empty += 1
         return total / real(empty)
+
+    return last_chance
+
+
+def _leaf(shape: SearchShape, boards: Engine) -> Any:
+    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
+    real, dead = shape.real, shape.real(shape.dead)
+    two, four = real(0.9), real(0.1)
 
     @kernel(variant=boards.name)
     def leaf(board, ctx):
@@ -90,17 +112,26 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
             bit = cells & (~cells + U(1))
             for rank in range(1, 3):
                 state = with_tile(board, bit, rank)
-                up, down, left, right, _, _ = moves(state, ctx)
-                legal = up != state or down != state or left != state or right != state
-                value = real(evaluate(state, True, ctx)) if legal else dead
+                value = real(evaluate(state, True, ctx)) if can_move(state, moves(state, ctx)) else dead
                 total += value * (two if rank == 1 else four)
             cells ^= bit
             empty += 1
         return total / real(empty)
 
+    return leaf
+
+
+def _at_once(shape: SearchShape, boards: Engine, leaf: Any, last_chance: Any) -> Any:
+    open_cells, key_of, evaluate = boards.open_cells, boards.key, boards.evaluate
+    real, dead, entry = shape.real, shape.real(shape.dead), entry_type(shape.real)
+    two = real(0.9)
+
     @kernel(variant=boards.name)
     def at_once(board, left, probability, ctx):
-        """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves."""
+        """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves.
+
+        Otherwise (False, any value). `probability` is that of the tiles drawn on the way to the afterstate.
+        """
         c = read(ctx)
         if left == 0:
             return True, leaf(board, ctx)
@@ -115,19 +146,27 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
                 return True, entries[index].value
         if c.stop:
             return True, dead
-        share = probability / real(count(open_cells(board, ctx)))
+        share = probability / real(popcount(open_cells(board, ctx)))
         if (left > 1 or c.state_leaves == 0) and (left == 1 or share * two < c.cutoff):
             value = last_chance(board, ctx)
             keep(entries, index, key, value, left)
             return True, value
         return False, dead
 
+    return at_once
+
+
+def _chance(shape: SearchShape, boards: Engine, at_once: Any, best_leaf: Any) -> Any:
+    key_of, moves, open_cells, with_tile = boards.key, boards.moves, boards.open_cells, boards.with_tile
+    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
+    two, four, scored, entry = real(0.9), real(0.1), shape.scored, entry_type(shape.real)
+
     @kernel(variant=boards.name)
     def chance(board, left, probability, ctx):
-        """Value of an afterstate after which `left` own moves follow (255: to the end), once `at_once` has not told."""
+        """Value of an afterstate that `at_once` does not value."""
         c = read(ctx)
         cells = open_cells(board, ctx)
-        empty = count(cells)
+        empty = popcount(cells)
         share = probability / real(empty)
         plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
         below = left - (left != TO_THE_END)
@@ -160,61 +199,70 @@ def _compile(boards: Engine, real: Any, dead: Any, lowest: Any, line_values: boo
         keep(entries, find(entries, key), key, value, left)
         return value
 
+    return chance
+
+
+def _root_move(shape: SearchShape, boards: Engine, at_once: Any, chance: Any) -> Any:
+    from_cells, moves, scored = boards.from_cells, boards.moves, shape.scored
+    real, entry = shape.real, entry_type(shape.real)
+
     @kernel(variant=boards.name)
     def root_move(cells, action, settings):
         """Value of one root move; -inf if it is illegal."""
-        ctx, blank, rule, own_table, _ = settings
+        ctx, blank, _ = settings
         c = read(ctx)
         board = from_cells(blank, cells, c.cols)
-        up, down, left, right, along, across = moves(board, ctx)
-        after = up if action == 0 else right if action == 1 else down if action == 2 else left
+        found = moves(board, ctx)
+        after = after_of(found, action)
         if after == board:
             return -np.inf
-        left = own_moves(cells, rule) - 1
-        if own_table:
+        left = own_moves(cells, c.rule) - 1
+        if c.own_table:
             forget(borrow(c.entries, entry, c.entry_count), left)
         known, value = at_once(after, left, real(1.0), ctx)
         if not known:
             value = chance(after, left, real(1.0), ctx)
         value = np.float64(value)
-        return value + (across if action & 1 else along) if scored else value
+        return value + score_of(found, action) if scored else value
 
-    @kernel(variant=boards.name)
-    def decide(cells, memory, values, settings):
-        c, order = read(settings[0]), settings[4]
-        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, settings[2]))
-        for i in range(4):
-            values[order[i]] = root_move(cells, order[i], settings)
-
-    return root_move, decide
+    return root_move
 
 
 class Expectimax(Search2048):
     """Expectimax: the best move when each new tile is averaged over.
 
-    Denotes max over moves of the mean over cells and tiles of …, to `depth` own moves; the leaf is the last afterstate.
+    With a *position* meaning a board with the player to move, an *afterstate* the board that a move leaves, and `d` own
+    moves left, it denotes
+
+    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, the lost value where there is none;
+    - ``afterstate(d)`` = mean over empty cells of 0.9 ``position(d)`` with a 2 there + 0.1 ``position(d)`` with a 4;
+    - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or of the boards with one more tile, averaged.
+
+    `score` counts with `rewards` only. The lost value is the heuristic's `dead`. `table`, `threads` and `order` change
+    no value without a cut-off.
 
     Args:
         heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts. With
-            ``nneonneo`` no node of the player's is worth less than 0, as in its program: a heuristic that goes below
-            (its weight `base` keeps it above) then ties.
-        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` 3 with
-            6 empty cells or fewer, 2 with up to 11, else 1; None searches to the end of the game.
-        cutoff: an afterstate met with a lower probability is a leaf; None is 1e-4 with ``"distinct"``, else 0.
-        table: True keeps values of afterstates for each root move, ``"shared"`` for all four, False none. Without
-            cut-off this changes no value. With one, an entry stands for what it was found with, at the same depth or
-            nearer the root, whatever its probability now; ``"shared"`` then changes about 3 % of the moves, and is the
-            fastest. Boards too large for a word (see `mergefall.game2048.packed`) are searched without.
-        order: of the root moves, in which they are searched; ties go to the first. Below the root it is up, down, left,
-            right.
-        threads: search the root moves of a decision side by side; the values stay the same. Episodes played in the
-            compiled loop take one thread.
-        time_limit: seconds a decision; the search deepens move by move until they are up.
-        leaf: ``"state"`` adds one tile to each leaf, averaged over.
-        rewards: whether the score of the moves counts; None: only with heuristic None.
+            ``nneonneo`` no position is worth less than 0, as in its program: a heuristic below 0 then ties (its weight
+            `base` keeps it above).
+        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
+            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game.
+        cutoff: an afterstate with a lower probability is a leaf. Default: 1e-4 with ``"distinct"``, else 0.
+        table: True keeps values of afterstates for each root move, ``"shared"`` for all four, False keeps none. With a
+            cut-off, a stored value is used at its own depth or nearer the leaves, whatever the probability now;
+            ``"shared"`` then changes about 3 % of the moves, and is the fastest. Boards that do not fit into a word
+            (see `mergefall.game2048.packed`) have no table.
+        order: the order in which root moves are searched; ties go to the first. Below the root, moves are searched up,
+            down, left, right. Default: 0, 1, 2, 3.
+        threads: search the root moves of a decision side by side. Episodes in the compiled loop use one thread.
+        time_limit: seconds for a decision; the search deepens move by move, and the last complete depth decides.
+        leaf: ``"afterstate"``, or ``"state"``: one more tile, averaged over.
+        rewards: whether the score of the moves counts. Default: only with heuristic None.
+        rows, cols: the board's size. Default: the observation's.
 
     Source: with ``nneonneo`` and ``"distinct"`` this is github.com/nneonneo/2048-ai move by move, in single precision,
-    given its order (0, 2, 3, 1); the tile-order document's d5 is ``tile-order`` to depth 3.
+    given its order (0, 2, 3, 1). d5 of the evaluation document (Hanoi capstone project, 2021) is ``tile-order`` to
+    depth 3.
 
     Example:
         >>> from mergefall_baselines import make
@@ -248,36 +296,20 @@ class Expectimax(Search2048):
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
         self.table, self.threads = table, threads
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        _, decide = self._kernels(kind)
-        return decide, self._settings(kind, rows, cols)
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        _, decide = expectimax_kernels(self._shape(rules))
+        return decide, self._settings(rules)
 
-    def _kernels(self, kind: str) -> tuple[Any, Any]:
-        return expectimax_kernels(kind, type(self.heuristic) if self.heuristic else None, self.rewards)
-
-    def _settings(self, kind: str, rows: int, cols: int) -> Any:
-        ctx, blank = self.context(kind, rows, cols, table_bits(self.cutoff) if self.table else 0, self.cutoff)
-        return ctx, blank, self.rule, self.table is True, self._order
-
-    def _decide(self, decider: Any, kind: str, ranks: Any, memory: Any, values: NDArray[np.float64]) -> None:
+    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
         if self.threads == 1:
-            return super()._decide(decider, kind, ranks, memory, values)
-        root_move, _ = self._kernels(kind)
-        settings = self._once(self._settings_each, kind, *ranks.shape)
+            return super()._decide(boards, exact, cells, memory, values)
+        root_move, _ = expectimax_kernels(self._shape(boards))
+        settings = self._once((boards, "root moves"), lambda: self._settings_of_moves(boards))
 
         def search(action: int) -> None:
-            values[action] = root_move(ranks.reshape(-1), action, settings[action])
+            values[action] = root_move(cells, action, settings[action])
 
         share(search, range(4), self.threads)
 
-    def _settings_each(self, kind: str, rows: int, cols: int) -> Any:
-        """Settings for each root move, with scratch and a table of its own."""
-        return [self._settings(kind, rows, cols) for _ in range(4)]
-
-
-def greedy(heuristic: Any = None, order: Any = None, rows: int | None = None, cols: int | None = None) -> Expectimax:
-    """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
-
-    Options: heuristic (see 2048/expectimax), order (of ties), rows, cols.
-    """
-    return Expectimax(heuristic, depth=1, order=order, rows=rows, cols=cols, table=False)
+    def _settings_of_moves(self, boards: Boards) -> list[Settings]:
+        return [self._settings(boards) for _ in range(4)]

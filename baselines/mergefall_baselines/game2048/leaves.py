@@ -1,15 +1,15 @@
-"""The last chance node of a packed expectimax, all its leaves in one go.
+"""The last chance node of a packed expectimax, with all its leaves.
 
 Most of a search is its last level: for each empty cell and each of two tiles, the best of four moves, each valued as
-an afterstate. Where a heuristic is a sum over the four rows and the four columns (``values[line]`` from one table), a
+an afterstate. If the heuristic is a sum over the four rows and the four columns (``values[line]`` from one table), a
 new tile changes one row of the board, so
 
-- the rows of the moved board are those moved before, but for one;
-- its columns follow from those moved before by exchanging one cell in each.
+- all rows of the moved board but one are known;
+- its columns follow from the known ones by replacing one cell in each.
 
-So each leaf costs one look-up of how its row slides and what that is worth, and four of its columns. Sums run in the
-order of the plain evaluation, ((row 0 + row 1) + row 2) + row 3, so that single precision gives the same bits. There
-are hardly any branches: no processor could predict them.
+So a leaf costs five look-ups: how its row slides and the value of that, and the values of its four columns. Sums run in
+the order of the plain evaluation, ((row 0 + row 1) + row 2) + row 3, so that single precision gives the same bits.
+There are hardly any branches, because no processor could predict them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from mergefall.game2048.packed import LINE, empties, line_table, spread, transpose
 from mergefall.kernels import borrow, kernel
+from mergefall.words import trailing_zeros
 from numpy.typing import NDArray
-
-from mergefall_baselines.game2048.engines import trailing_zeros
 
 U = np.uint64
 LINES = 1 << 16
@@ -30,10 +29,10 @@ REAL = np.float32
 ZERO, TWO, FOUR = REAL(0.0), REAL(0.9), REAL(0.1)
 COLUMN = U(0x000F000F000F000F)
 BACK, ON = U(1), U(2)  # bits: whether a line changes as it slides towards its first cell, its last
-SUMS = 64  # size of the scratch: for each of four directions, as `slide_all` says
+SUMS = 64  # size of the scratch: `PER_DIRECTION` for each of four directions
 PER_DIRECTION = U(16)
 
-# A line slid towards its first cell (`back`) and its last (`on`): laid out as a column, and its value.
+# A line slid towards its first cell (`back`) and its last (`on`), each laid out as a column, and their values.
 SLID = np.dtype(
     [("back", np.uint64), ("on", np.uint64), ("back_value", REAL), ("on_value", REAL), ("changes", np.uint64)]
 )
@@ -41,7 +40,7 @@ SLID = np.dtype(
 
 @lru_cache(maxsize=8)
 def slid_lines(heuristic: Any) -> NDArray[np.void]:
-    """How each line of four slides and what it is worth then, SLID[65536], for a heuristic that is a sum over lines."""
+    """Each line of four slid both ways, and its value then: SLID[65536], for a heuristic that is a sum over lines."""
     lines, values = line_table(4), heuristic.tables()
     back, on = lines & LINE, lines >> U(16) & LINE
     table = np.empty(LINES, dtype=SLID)
@@ -59,16 +58,16 @@ def line_sum(board, values):
 
 @kernel
 def keep_sums(sums, i, v0, v1, v2, v3):
-    """Prepare the sum of four values with one exchanged: r is replaced by x in sums[i+r] + x + sums[i+4+r] + …."""
+    """Prepare the sum of four values with value r replaced by x: sums[i+r] + x + sums[i+4+r] + …."""
     sums[i], sums[i + U(1)], sums[i + U(2)], sums[i + U(3)] = ZERO, v0, v0 + v1, v0 + v1 + v2
     sums[i + U(4)], sums[i + U(5)], sums[i + U(6)] = v1, v2, v3  # three zeros follow
 
 
 @kernel
 def slide_all(board, slid, sums, first):
-    """Slide all rows both ways: the two boards transposed, and two bits for each row (`BACK`, `ON`).
+    """Slide all rows both ways: (the two boards, transposed; two bits for each row, `BACK` and `ON`).
 
-    The values of the rows go to ``sums[first:]``, for either way, as `keep_sums` has it.
+    Writes the values of the rows to ``sums[first:]``, as `keep_sums` does, for each way.
     """
     e0, e1, e2, e3 = slid[board & LINE], slid[board >> U(16) & LINE], slid[board >> U(32) & LINE], slid[board >> U(48)]
     keep_sums(sums, first, e0.back_value, e1.back_value, e2.back_value, e3.back_value)
@@ -80,7 +79,7 @@ def slide_all(board, slid, sums, first):
 
 @kernel
 def others(all_rows, r):
-    """What `slide_all` returned, without row `r`; the bits of the other rows in one."""
+    """The result of `slide_all` without row `r`; the bits of the other rows are joined."""
     back, on, changes = all_rows
     row = ~(COLUMN << (r << U(2)))
     changes &= ~(U(3) << (r << U(1)))
@@ -90,7 +89,7 @@ def others(all_rows, r):
 
 @kernel
 def better_slide(line, r, rest, slid, values, sums, first, lowest):
-    """The better of sliding back and on a board with row `r` exchanged for `line`, or `lowest`; `rest` is `others`."""
+    """The better of sliding back and on with row `r` replaced by `line`, or `lowest`; `rest` is from `others`."""
     back, on, changes = rest
     e = slid[line]
     i = first + r
@@ -105,9 +104,10 @@ def better_slide(line, r, rest, slid, values, sums, first, lowest):
 
 @kernel
 def mean_of_best(board, slid_at, values_at, sums_at, lowest, dead):
-    """The player's best move after each new tile, averaged, for a 4×4 afterstate; `dead` where none is above `lowest`.
+    """The value of the best move after each new tile, averaged, for a 4×4 afterstate.
 
-    Takes the addresses of `slid_lines`, of the line values float32[65536] and of the scratch float32[SUMS].
+    A tile after which no move is worth more than `lowest` counts `dead`. `slid_at`, `values_at` and `sums_at` are the
+    addresses of `slid_lines`, of the line values float32[65536] and of the scratch float32[SUMS].
     """
     slid, values = borrow(slid_at, SLID, LINES), borrow(values_at, REAL, LINES)
     sums = borrow(sums_at, REAL, SUMS)
@@ -116,7 +116,7 @@ def mean_of_best(board, slid_at, values_at, sums_at, lowest, dead):
     cells = empties(board)
     total, empty = ZERO, 0
     while cells:
-        place = trailing_zeros(cells)
+        place = U(trailing_zeros(cells))
         r, c = place >> U(4), place >> U(2) & U(3)
         row, column = board >> (r << U(4)) & LINE, turned >> (c << U(4)) & LINE
         other_rows, other_columns = others(rows, r), others(columns, c)

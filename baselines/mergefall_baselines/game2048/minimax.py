@@ -5,32 +5,41 @@ Both prune on bounds that change no value that decides, so the chosen move is th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from mergefall.kernels import kernel
 
-from mergefall_baselines.game2048.engines import engine, read
-from mergefall_baselines.game2048.searches import TO_THE_END, Search2048, own_moves
+from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
+from mergefall_baselines.game2048.player import Boards
+from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, own_moves
 
 U = np.uint64
 
 
 @cache
-def minimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
-    """``decide`` and ``choose`` of minimax for one way of holding boards and one heuristic class."""
-    name, _, from_cells, _, moves, open_cells, with_tile, evaluate = engine(kind, heuristic, scored)
-    dead = float(heuristic.dead) if heuristic else 0.0
+def minimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
+    """``decide`` and ``choose`` of minimax, see `_root`."""
+    boards, scored, dead = engine(shape.kind, shape.heuristic, shape.scored), shape.scored, float(shape.dead)
+    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
+    worst_leaf = _worst_leaf(boards, dead)
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def worst_reply(board, left, alpha, beta, ctx):
-        """Value of an afterstate after which `left` own moves follow, exact between `alpha` and `beta`."""
+        """Value of an afterstate after which `left` own moves follow.
+
+        Exact between `alpha` and `beta`. A result of at most `alpha` is an upper bound, one of at least `beta` a lower
+        bound.
+        """
         c = read(ctx)
         if left == 0 and c.state_leaves == 0:
             return np.float64(evaluate(board, False, ctx))
         if c.stop:
             return dead
+        if left == 0:
+            return worst_leaf(board, alpha, ctx)
         cells = open_cells(board, ctx)
         worst = np.inf
         below = left - (left != TO_THE_END)
@@ -42,38 +51,56 @@ def minimax_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
                 state = with_tile(board, bit, rank)
                 best, legal = -np.inf, False
                 after0, after1, after2, after3, along, across = moves(state, ctx)
-                if left == 0:
-                    legal = after0 != state or after1 != state or after2 != state or after3 != state
-                    best = np.float64(evaluate(state, True, ctx))
-                else:
-                    for i in range(4):
-                        if after0 != state and best < min(beta, worst):
-                            legal = True
-                            score = np.float64(along if i < 2 else across) if scored else 0.0
-                            if last:
-                                later = np.float64(evaluate(after0, False, ctx))
-                            else:
-                                low, high = max(alpha, best) - score, min(beta, worst) - score
-                                later = worst_reply(after0, below, low, high, ctx)
-                            best = max(best, later + score)
-                        after0, after1, after2 = after1, after2, after3
+                for i in range(4):
+                    if after0 != state and best < min(beta, worst):
+                        legal = True
+                        score = np.float64(along if i < 2 else across) if scored else 0.0
+                        if last:
+                            later = np.float64(evaluate(after0, False, ctx))
+                        else:
+                            low, high = max(alpha, best) - score, min(beta, worst) - score
+                            later = worst_reply(after0, below, low, high, ctx)
+                        best = max(best, later + score)
+                    after0, after1, after2 = after1, after2, after3
                 worst = min(worst, best if legal else dead)
                 if worst <= alpha:
                     return worst
         return worst
 
-    return _root(name, scored, from_cells, moves, worst_reply)
+    return _root(boards, scored, worst_reply)
+
+
+def _worst_leaf(boards: Engine, dead: float) -> Any:
+    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
+
+    @kernel(variant=boards.name)
+    def worst_leaf(board, alpha, ctx):
+        """Value of the worst board with one more tile; an upper bound of it if at most `alpha`."""
+        cells = open_cells(board, ctx)
+        worst = np.inf
+        while cells:
+            bit = cells & (~cells + U(1))
+            cells ^= bit
+            for rank in range(1, 3):
+                state = with_tile(board, bit, rank)
+                value = np.float64(evaluate(state, True, ctx)) if can_move(state, moves(state, ctx)) else dead
+                worst = min(worst, value)
+                if worst <= alpha:
+                    return worst
+        return worst
+
+    return worst_leaf
 
 
 @cache
-def mixed_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
-    """``decide`` and ``choose`` of the mixed search for one way of holding boards and one heuristic class."""
-    name, _, from_cells, _, moves, open_cells, with_tile, evaluate = engine(kind, heuristic, scored)
-    dead = float(heuristic.dead)
+def mixed_kernels(shape: SearchShape) -> tuple[Any, Any]:
+    """``decide`` and ``choose`` of the mixed search, see `_root`."""
+    boards, dead = engine(shape.kind, shape.heuristic, shape.scored), float(shape.dead)
+    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def worst_cell(board, left, alpha, factor, ctx):
-        """Value of an afterstate `factor` = 2^d deep; if it is `alpha` or less, some bound on it that is, too."""
+        """Value of an afterstate `factor` = 2^d deep; an upper bound of it if at most `alpha`."""
         c = read(ctx)
         own = np.float64(evaluate(board, False, ctx)) * factor
         if c.stop or (left == 0 and c.state_leaves == 0):
@@ -88,15 +115,12 @@ def mixed_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
                 state = with_tile(board, bit, rank)
                 best, legal = -np.inf, False
                 after0, after1, after2, after3, _, _ = moves(state, ctx)
-                if left == 0:
-                    legal = after0 != state or after1 != state or after2 != state or after3 != state
-                    best = 0.0
-                else:
-                    for _ in range(4):
-                        if after0 != state:
-                            legal = True
-                            best = max(best, worst_cell(after0, left - 1, best, 4.0 * factor, ctx))
-                        after0, after1, after2 = after1, after2, after3
+                for _ in range(4):
+                    if after0 != state:
+                        legal = True
+                        later = worst_cell(after0, left - 1, best, 4.0 * factor, ctx) if left else 0.0
+                        best = max(best, later)
+                    after0, after1, after2 = after1, after2, after3
                 if legal:
                     best += np.float64(evaluate(state, True, ctx)) * 2.0 * factor
                 else:
@@ -107,42 +131,43 @@ def mixed_kernels(kind: str, heuristic: Any, scored: bool) -> tuple[Any, Any]:
                 break
         return worst + own
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def from_root(board, left, alpha, beta, ctx):
         return worst_cell(board, left, alpha, 2.0, ctx)
 
-    return _root(f"{name}-mixed", False, from_cells, moves, from_root)
+    return _root(boards._replace(name=f"{boards.name}-mixed"), False, from_root)
 
 
-def _root(name: str, scored: bool, from_cells: Any, moves: Any, reply: Any) -> tuple[Any, Any]:
+def _root(boards: Engine, scored: bool, reply: Any) -> tuple[Any, Any]:
     """The root of a search whose opponent is ``reply(board, left, alpha, beta, ctx)``.
 
     ``decide`` gives each move its exact value; ``choose`` only the first best one, the others bounds below it.
     """
+    from_cells, moves = boards.from_cells, boards.moves
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def search_root(cells, values, settings, bounded):
-        ctx, blank, rule, order = settings
+        ctx, blank, order = settings
         c = read(ctx)
         board = from_cells(blank, cells, c.cols)
-        up, down, left, right, along, across = moves(board, ctx)
-        below = own_moves(cells, rule) - 1
+        found = moves(board, ctx)
+        below = own_moves(cells, c.rule) - 1
         best = -np.inf
         for i in range(4):
             action = order[i]
-            after = up if action == 0 else right if action == 1 else down if action == 2 else left
+            after = after_of(found, action)
             values[action] = -np.inf
             if after != board:
-                score = np.float64(across if action & 1 else along) if scored else 0.0
+                score = np.float64(score_of(found, action)) if scored else 0.0
                 alpha = best - score if bounded else -np.inf
                 values[action] = reply(after, below, alpha, np.inf, ctx) + score
                 best = max(best, values[action])
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
         search_root(cells, values, settings, False)
 
-    @kernel(variant=name)
+    @kernel(variant=boards.name)
     def choose(cells, memory, values, settings):
         search_root(cells, values, settings, True)
 
@@ -152,12 +177,20 @@ def _root(name: str, scored: bool, from_cells: Any, moves: Any, reply: Any) -> t
 class Minimax(Search2048):
     """Minimax with alpha-beta: the best move when each new tile is the worst, over both tiles in every empty cell.
 
-    Denotes max over moves of min over tiles …, to `depth` own moves; the leaf is what the player's last move leaves, or
-    with ``leaf="state"`` the worst board with one more tile. Pruning changes no chosen move; `values` is exact for all
-    four moves, and slower than `act`. Options: see `Search2048`; heuristic None values games by their score.
+    With a *position* meaning a board with the player to move, an *afterstate* the board that a move leaves, and `d` own
+    moves left, it denotes
 
-    Source: alpha-beta of the Finnish minimax document (``monotone-smooth`` to depth ``empties``), and of the tile-order
-    document (d5 is ``tile-order`` to depth 3).
+    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, the lost value where there is none;
+    - ``afterstate(d)`` = min over empty cells and both tiles of ``position(d)``;
+    - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or with ``leaf="state"`` of the worst board with
+      one more tile.
+
+    `score` counts with `rewards` only. Pruning changes no chosen move. `values` is exact for all four moves, and slower
+    than `act`. Options: see `Search2048`.
+
+    Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
+    ``monotone-smooth`` to depth ``"empties"``; and of the evaluation document (Hanoi capstone project, 2021), whose d5
+    is ``tile-order`` to depth 3.
 
     Example:
         >>> from mergefall_baselines import make
@@ -166,7 +199,8 @@ class Minimax(Search2048):
         1
     """
 
-    _kernels = staticmethod(minimax_kernels)
+    two_kernels = True
+    _kernels: ClassVar[Callable[[SearchShape], tuple[Any, Any]]] = staticmethod(minimax_kernels)
 
     def __init__(
         self,
@@ -181,27 +215,27 @@ class Minimax(Search2048):
     ) -> None:
         super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return self._settled(0, kind, rows, cols)
-
-    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return self._settled(1, kind, rows, cols)
-
-    def _settled(self, which: int, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        kernels = self._kernels(kind, type(self.heuristic) if self.heuristic else None, self.rewards)
-        ctx, blank = self.context(kind, rows, cols)
-        return kernels[which], (ctx, blank, self.rule, self._order)
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        decide, choose = self._kernels(self._shape(rules))
+        return decide if exact else choose, self._settings(rules)
 
 
 class Mixed(Minimax):
-    """Mixed search: the adversary picks the cell, chance the tile, and nodes on the way count, the deeper the more.
+    """Mixed search: the adversary picks the cell, chance the tile, and boards on the way count, the deeper the more.
 
-    Denotes V(root) with V(node, d) = 2^d · own value, plus, above the leaves, the best V(·, d + 1) over moves, or the
-    worst over cells of 0.9 V(with a 2, d + 1) + 0.1 V(with a 4, d + 1); d counts moves and tiles from the root, whose
-    own value is left out, being the same for all moves. A board without a legal move is worth the heuristic's lost
-    value times 2^d. Cut-offs allow for what nodes add, so they change no chosen move. Options: see `Search2048`.
+    With h the heuristic and d the number of moves and tiles since the root, it denotes
 
-    Source: the tile-order document's program, hlongng2002241/2048 (Hanoi 2021), whose own cut-offs did not.
+    - ``position(d)`` = 2^d · h(board) + max over legal moves of ``afterstate(d + 1)``; 2^d · the lost value where there
+      is no legal move;
+    - ``afterstate(d)`` = 2^d · h(board) + min over empty cells of 0.9 ``position(d + 1)`` with a 2 there + 0.1
+      ``position(d + 1)`` with a 4;
+    - at the last afterstate 2^d · h(board) alone.
+
+    The root's own value is left out: it is the same for all moves. Pruning allows for the boards on the way, so it
+    changes no chosen move. Options: see `Search2048`; heuristic and depth are needed, rewards never count.
+
+    Source: the program of the evaluation document (Hanoi capstone project, 2021), hlongng2002241/2048. Its own cut-offs
+    do not allow for the boards on the way.
     """
 
     _kernels = staticmethod(mixed_kernels)

@@ -15,10 +15,11 @@ from mergefall.kernels import kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.engines import engine
+from mergefall_baselines.game2048.engines import engine, read
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.network import Network
-from mergefall_baselines.game2048.player import MARGIN
+from mergefall_baselines.game2048.player import MARGIN, Boards
+from mergefall_baselines.game2048.search import SearchShape, Settings
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 
 SHIPPED = Path(__file__).parent / "networks"  # files that come with the package
@@ -68,9 +69,14 @@ class NetworkHeuristic(Heuristic):
     dead: ClassVar[float] = 0.0
     real: ClassVar[type[np.floating]] = np.float32
     shape: ClassVar[Shape]
+    limit: ClassVar[int]
     from_cells: ClassVar[Any]  # (empty board, cells, cols) -> packed board
 
     weights: NDArray[np.float32] | None = None
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles name the class by what `network_heuristic` makes it from."""
+        return _network_heuristic_of, (self.shape, self.limit, self.weights)
 
     def tables(self) -> NDArray[np.float32]:
         """The network's weights; without them all zeros."""
@@ -104,7 +110,12 @@ def network_heuristic(network_shape: Shape, limit: int) -> type[NetworkHeuristic
         cells_kernel = None
         from_cells = staticmethod(from_cells_below)
 
+    Heuristic.limit = limit
     return Heuristic
+
+
+def _network_heuristic_of(shape: Shape, limit: int, weights: NDArray[np.float32] | None) -> NetworkHeuristic:
+    return network_heuristic(shape, limit)(weights)
 
 
 @cache
@@ -115,8 +126,8 @@ def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Any:
 
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
-        ctx, blank = settings[0], settings[1]
-        board = from_cells(blank, cells, settings[5])
+        ctx, blank, _ = settings
+        board = from_cells(blank, cells, read(ctx).cols)
         up, down, left, right, along, across = moves(board, ctx)
         values[0] = np.float64(np.float32(along) + evaluate(up, False, ctx)) if up != board else -np.inf
         values[1] = np.float64(np.float32(across) + evaluate(right, False, ctx)) if right != board else -np.inf
@@ -205,13 +216,13 @@ class NTuple(Expectimax):
         )
         self.options = {"checksum": found[:16]} if found else {}
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
         if self.rule != 1:
-            return super()._make_decider(kind, rows, cols)
-        return greedy_kernel(type(self.heuristic)), (*self._settings(kind, rows, cols), cols)
+            return super()._make_decider(rules, exact)
+        return greedy_kernel(type(self.heuristic)), self._settings(rules)
 
-    def _kernels(self, kind: str) -> tuple[Any, Any]:
-        return super()._kernels("packed")
+    def _shape(self, boards: Boards) -> SearchShape:
+        return super()._shape(boards._replace(kind="packed"))  # the network packs every board
 
-    def _settings(self, kind: str, rows: int, cols: int) -> Any:
-        return super()._settings("packed", rows, cols)
+    def _settings(self, boards: Boards) -> Settings:
+        return super()._settings(boards._replace(kind="packed"))

@@ -11,11 +11,11 @@ from mergefall.game2048.packed import pack
 from mergefall.kernels import kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import Player2048
+from mergefall_baselines.game2048.player import Boards, Player2048
 from mergefall_baselines.game2048.solver import Solution, check_objective, check_size, solve
 from mergefall_baselines.game2048.solver_kernels import decision_values
 
-LARGE = 9  # cells from which on solving takes so long that progress is shown
+LARGE = 9  # cells: boards of this size take long to solve, so progress is shown
 
 
 @kernel(variant="optimal")  # of the episode loop compiled around it
@@ -27,18 +27,17 @@ def decide(cells, memory, values, table):
 class Optimal(Player2048):
     """Perfect play by dynamic programming: no player has a higher expected score, or chance of making a tile.
 
-    Its values are exact: the expected score from the move to the end of the game, undiscounted, or the probability of
-    making the tile. They are those of the game without a ``goal``. Values that differ by rounding alone are equal, and
-    ties go to the lowest action. It knows the boards that a game from two new tiles can come to; any other is a
-    ValueError.
+    Values are exact: the undiscounted expected score from the move to the end of the game, or the probability of
+    making the tile, in the game without a ``goal``. Values that differ only by rounding are made equal; ties go to the
+    lowest action. Raises ValueError for a board that no game from two new tiles comes to.
 
-    The board is solved when the first decision is asked for, once in a process: 2×4 takes seven seconds, 3×3
-    a minute and a half and 0.8 GiB of memory.
+    The first decision solves the board, once per process: 2×4 takes seven seconds, 3×3 a minute and a half and 0.8 GiB
+    of memory.
 
     Args:
-        rows, cols: the environment's, if left out; 2×2, 2×3, 3×2, 2×4, 4×2 or 3×3.
+        rows, cols: 2×2, 2×3, 3×2, 2×4, 4×2 or 3×3. Default: the observation's.
         objective: ``"score"``, or a tile (8, 16 …) to make.
-        path: a file that keeps the solution: read if it is there, else written. Worth it for 3×3 (0.5 GB).
+        path: a file that keeps the solution: read if it exists, else written. Useful for 3×3 (0.5 GB).
 
     Example:
         >>> Optimal(rows=2, cols=2).values([[2, 3], [1, 0]]).round(3)
@@ -59,20 +58,21 @@ class Optimal(Player2048):
         self.objective, self.path = objective, path
 
     def solution(self, rows: int, cols: int) -> Solution:
-        """The solution that decides on boards of this size."""
+        """The solution for boards of this size; raises ValueError for a size that cannot be solved."""
         check_size(rows, cols)
         return _solution(rows, cols, self.objective, self.path)
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return decide, self.solution(rows, cols).table
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        return decide, self.solution(rules.rows, rules.cols).table
 
-    def _values(self, decider: Any, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
-        return self.solution(*boards.shape[1:]).action_values(boards)
+    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        ranks = cells.reshape(boards.rows, boards.cols)
+        values[:] = self.solution(boards.rows, boards.cols).action_values(ranks)  # checks the board
 
 
 @lru_cache(maxsize=8)
 def _solution(rows: int, cols: int, objective: str | int, path: str | None) -> Solution:
-    """Solve, or read what was solved before; players of one process share it."""
+    """The solution, solved or read from its file; the players of a process share it."""
     large = rows * cols >= LARGE
     if path is None:
         return solve(rows, cols, objective, progress=large)

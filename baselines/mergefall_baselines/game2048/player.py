@@ -1,37 +1,74 @@
-"""The shell of every compiled 2048 player: observations in, values and actions out, and whole episodes in one loop.
+"""The shell of 2048's players: `KernelPlayer` for boards.
 
-A player brings a decision kernel for each way of holding a board (`engines.py`):
+A player brings a decision kernel for each way of holding a board (`Boards`):
 
-    decide(cells, memory, values, settings)    fills values[4], -inf where illegal
+    decide(cells, memory, values, settings)
 
-`cells` are flat ranks uint8[rows·cols], `memory` uint64[1] is the player's own random stream, `settings` whatever the
-kernel needs. The highest value wins, ties go to the first in `order`.
+- `cells`: uint8[rows·cols], the board's ranks in row-major order.
+- `memory`: uint64[1], the player's random stream.
+- `values`: float64[4], filled by the kernel; -inf where illegal.
+- `settings`: whatever the kernel needs.
+
+The highest value wins; ties go to the first in `order`.
 """
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Mapping
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import array
-from mergefall.game2048 import Game2048Env, board
+from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
-from mergefall.game2048.rules import Rules
+from mergefall.game2048.rules import LARGEST, SMALLEST, Rules
+from mergefall.games import GAMES
 from mergefall.kernels import kernel
-from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import NotFiniteError, Player, Trajectory, check_values, has_nonsense, json_of
+from mergefall_baselines.kernel_player import (
+    FULL,
+    OUTGROWN,
+    OVER,
+    UNDECIDED,
+    KernelPlayer,
+    Positions,
+    has_nonsense,
+    loop_result,
+)
+from mergefall_baselines.player import NotFiniteError, check_values
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
-CHUNK = 256  # moves played between two looks at the keyboard
-OVER, OUTGROWN, UNDECIDED = 1, 2, 3
 MAX_RANK = 61  # two of the next would merge past int64
-ENV_ID = "mergefall/Game2048-v0"
+
+
+class Boards(NamedTuple):
+    """How a kernel holds boards, and their size; `engines.py` has the kernels for each kind."""
+
+    kind: str  # "packed": 4×4 in a word; "small": smaller boards in a word; "wide": any board
+    rows: int
+    cols: int
+    n_actions = 4
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a game can outgrow them: a word holds no rank above 15."""
+        return self.kind != "wide"
+
+
+def narrowest(rows: int, cols: int) -> Boards:
+    """The fastest way to hold boards of this size while their tiles fit."""
+    if rows == cols == 4:
+        return Boards("packed", rows, cols)
+    return Boards("small" if rows <= 4 and cols <= 4 else "wide", rows, cols)
+
+
+class Position(NamedTuple):
+    """One board to decide on."""
+
+    boards: Boards
+    cells: NDArray[np.uint8]  # uint8[rows·cols]
 
 
 @kernel
@@ -45,203 +82,119 @@ def pick(values, order):
 
 
 @cache
-def _episode_kernel(decide: Any, bounded: bool) -> Any:
+def _loop_kernel(decide: Any, bounded: bool) -> Any:
     """The compiled episode loop of one decision kernel."""
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}-{'bounded' if bounded else 'any'}")
-    def play_on(state, actions, memory, values, order, settings):
-        """Play until `actions` is full: moves played, shifted by two bits, and 0 or why it ended."""
+    def play_on(state, actions, memory, values, settings):
+        order, own = settings
         rows, cols, _ = board.shape_of(state)
         cells = board.flat_cells(state, rows, cols)
         for played in range(actions.size):
             if bounded and not fits(cells, rows, cols, MARGIN):
-                return played << 2 | OUTGROWN
-            decide(cells, memory, values, settings)
+                return loop_result(played, OUTGROWN)
+            decide(cells, memory, values, own)
             action = pick(values, order)
             if values[action] == -np.inf or has_nonsense(values):
-                return played << 2 | UNDECIDED
+                return loop_result(played, UNDECIDED)
             actions[played] = action
             result = board.step(state, action)
             if not result >> board.LEGAL_BIT & 1:  # it would be chosen again, for ever
-                return played << 2 | UNDECIDED
+                return loop_result(played, UNDECIDED)
             if result >> board.OVER_BIT & 1:
-                return (played + 1) << 2 | OVER
-        return actions.size << 2
+                return loop_result(played + 1, OVER)
+        return loop_result(actions.size, FULL)
 
     return play_on
 
 
 def is_count(value: Any) -> bool:
-    """Whether an option is an integer from 1 up."""
+    """Whether an option is an integer of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-@lru_cache
-def _game(env_kwargs: str) -> Rules:
-    """What the environment makes of its arguments, errors included."""
-    return Game2048Env(**json.loads(env_kwargs)).rules
+class Player2048(KernelPlayer):
+    """A 2048 player with a decision kernel.
 
+    Args:
+        rows, cols: the board's size, 2 to 6. Default: the observation's.
+        order: the four actions; ties go to the first of them. Default: 0, 1, 2, 3.
+    """
 
-class Player2048(Player):
-    """A 2048 player with a decision kernel. Options: rows, cols (the environment's, if left out), order (of ties)."""
+    game = GAMES["2048"]
+    rules_type = Rules
+    start_game = staticmethod(board.start)
+    two_kernels = False
 
     def __init__(self, rows: int | None = None, cols: int | None = None, order: Any = None) -> None:
         for name, size in (("rows", rows), ("cols", cols)):
-            if size is not None and not (is_count(size) and 2 <= size <= 6):
-                raise ValueError(f"{name}={size!r} is no board size; expected an integer from 2 to 6")
-        self.rows, self.cols = rows, cols
+            if size is not None and not (is_count(size) and SMALLEST <= size <= LARGEST):
+                raise ValueError(f"{name}={size!r} is no board size; expected an integer from {SMALLEST} to {LARGEST}")
+        super().__init__({"rows": rows, "cols": cols})
         actions = np.asarray(range(4) if order is None else order)
         if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
         self._order = actions.astype(np.int64)
-        self._lock = threading.RLock()  # scratch memory and tables are the player's own: one decision at a time
-        self._held: list[NDArray[Any]] = []  # what kernels know by address
-        self._made: dict[Any, tuple[Any, Any]] = {}
 
-    def decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        """The kernel that values all moves on boards held as ``packed``, ``small`` or ``wide``, and its settings."""
-        return self._once(self._make_decider, kind, rows, cols)
-
-    def chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        """The same for a kernel that need value only the move to choose right; others get a lower value."""
-        return self._once(self._make_chooser, kind, rows, cols)
-
-    def _once(self, maker: Any, *key: Any) -> Any:
-        if (maker.__name__, key) not in self._made:
-            self._made[maker.__name__, key] = maker(*key)
-        return self._made[maker.__name__, key]
-
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
         raise NotImplementedError
 
-    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return self.decider(kind, rows, cols)
-
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
-        """This player: sizes left out come from each observation; one that differs from `rules` is a ValueError."""
-        for name in ("rows", "cols"):
-            theirs, ours = rules.get(name), getattr(self, name)
-            if theirs is not None and ours is not None and theirs != ours:
-                raise ValueError(f"{self.name} was made for {name}={ours}, but the environment has {name}={theirs}")
-        return self
-
-    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
-        """Value of each action, float64[4] for ranks (rows, cols), [n, 4] for a batch; -inf where illegal."""
-        boards, single = self._boards(observation)
-        values = self._values(self.decider, boards, self._memory(state, len(boards)))
-        return values[0] if single else values
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[NDArray[np.int64], Any]:
-        """The action of the highest value, as `Player.predict` says."""
-        boards, single = self._boards(observation)
-        memory = self._memory(state, len(boards))
-        values = self._values(self.chooser, boards, memory)
-        actions = np.array([pick(row, self._order) for row in values], dtype=np.int64)
-        remembered = None if self.start(0) is None else memory
-        return (actions.reshape(()) if single else actions), remembered
-
-    def play(
-        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
-    ) -> Trajectory:
-        """One whole episode from ``reset(seed=seed)``, in a compiled loop: the gym loop's trajectory."""
-        if env_id != ENV_ID:
-            raise ValueError(f"{self.name} plays {ENV_ID}; got {env_id!r}")
-        game = _game(json_of(env_kwargs))
-        self.with_rules({"rows": game.rows, "cols": game.cols})
-        state = game.new_states(1)[0]
-        state[board.STREAM] = stream_from_seed(seed)
-        board.start(state)
-        with self._lock:
-            actions, terminated = self._play_from(state, seed, max_episode_steps)
-        top = int(board.cells_of(state, game.rows, game.cols).max())
-        figures = {"score": int(state[board.SCORE]), "max_tile": 1 << top}
-        return Trajectory(seed, actions, terminated, figures)
-
-    def _play_from(self, state: Any, seed: int, limit: int | None) -> tuple[NDArray[np.uint8], bool]:
-        rows, cols, _ = board.shape_of(state)
-        memory, values = self._memory(self.start(seed), 1), np.empty(4)
-        kinds = [self._narrow_kind(rows, cols), "wide"]
-        played: list[NDArray[np.uint8]] = []
-        while limit is None or limit > 0:
-            decide, settings = self.chooser(kinds[0], rows, cols)
-            actions = np.empty(CHUNK if limit is None else min(CHUNK, limit), dtype=np.uint8)
-            loop = _episode_kernel(decide, kinds[0] != "wide")
-            count, end = divmod(loop(state, actions, memory, values, self._order, settings), 4)
-            played.append(actions[:count])
-            limit = None if limit is None else limit - count
-            if end == OVER:
-                return np.concatenate(played), True
-            if end == UNDECIDED:
-                self._check_values(values[None], board.cells_of(state, rows, cols)[None])
-                chosen = pick(values, self._order)
-                raise ValueError(f"{self.name} chose action {chosen}, which is illegal; expected a legal one")
-            if end == OUTGROWN:
-                kinds.pop(0)  # the sum of the tiles only grows: a game that left the packed boards never returns
-        return np.concatenate(played), False
-
-    def _values(self, decider: Any, boards: NDArray[np.uint8], memory: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """float64[n, 4] for boards uint8[n, rows, cols]; moves the streams in `memory` on."""
-        values = np.empty((len(boards), 4))
-        rows, cols = boards.shape[1:]
-        with self._lock:
-            for i, ranks in enumerate(boards):
-                kind = self._narrow_kind(rows, cols) if fits(ranks.reshape(-1), rows, cols, MARGIN) else "wide"
-                self._decide(decider, kind, ranks, memory[i : i + 1], values[i])
-        self._check_values(values, boards)
-        return values
-
-    def _check_values(self, values: NDArray[np.float64], boards: NDArray[np.uint8]) -> None:
-        """Raises NotFiniteError if there is no best move on boards uint8[n, rows, cols] with legal ones."""
-        check_values(self.name, values)
-        for ranks in boards[values.max(axis=1) == -np.inf]:
-            if board.legal_mask(ranks.reshape(-1), *ranks.shape):
-                raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
-
-    def _decide(
-        self,
-        decider: Any,
-        kind: str,
-        ranks: NDArray[np.uint8],
-        memory: NDArray[np.uint64],
-        values: NDArray[np.float64],
-    ) -> None:
-        decide, settings = decider(kind, *ranks.shape)
-        decide(ranks.reshape(-1), memory, values, settings)
-
-    @staticmethod
-    def _narrow_kind(rows: int, cols: int) -> str:
-        if rows == cols == 4:
-            return "packed"
-        return "small" if rows <= 4 and cols <= 4 else "wide"
-
-    def _boards(self, observation: Any) -> tuple[NDArray[np.uint8], bool]:
-        """Observations as uint8[n, rows, cols], and whether there was just one."""
+    def _positions(self, observation: Any) -> Positions:
         ranks = array(f"{self.name}: observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
-        single = ranks.ndim == 2
         if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
             raise ValueError(
                 f"{self.name} got an observation of shape {ranks.shape} and dtype {ranks.dtype}; "
                 "expected integer ranks (rows, cols), or a batch (n, rows, cols)"
             )
-        for name, size, axis in (("rows", self.rows, -2), ("cols", self.cols, -1)):
-            if size is not None and ranks.shape[axis] != size:
-                raise ValueError(f"{self.name} plays {name}={size}; got an observation with {ranks.shape[axis]}")
-        if not (2 <= ranks.shape[-2] <= 6 and 2 <= ranks.shape[-1] <= 6):
+        rows, cols = ranks.shape[-2:]
+        self._check_rules({"rows": rows, "cols": cols}, "the observation has")
+        if not (SMALLEST <= rows <= LARGEST and SMALLEST <= cols <= LARGEST):
             raise ValueError(f"{self.name} got an observation of shape {ranks.shape}; expected boards from 2×2 to 6×6")
         if ranks.size and not 0 <= ranks.min() <= ranks.max() <= MAX_RANK:
             raise ValueError(f"{self.name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to {MAX_RANK}")
-        boards = np.ascontiguousarray(ranks, dtype=np.uint8)
-        return (boards[None] if single else boards), single
+        narrow, wide = narrowest(rows, cols), Boards("wide", rows, cols)
+        flat = np.ascontiguousarray(ranks, dtype=np.uint8).reshape(-1, rows * cols)
+        each = [Position(narrow if fits(cells, rows, cols, MARGIN) else wide, cells) for cells in flat]
+        return Positions(Boards.n_actions, each, ranks.ndim == 2)
 
-    def _memory(self, state: Any, count: int) -> NDArray[np.uint64]:
-        """The random streams a decision draws from, uint64[count]: copies, so that `state` stays what it was."""
-        if state is None:
-            state = self.start(0)
-        if state is None:
-            return np.zeros(count, dtype=np.uint64)
-        memory = np.asarray(state, dtype=np.uint64).reshape(-1)
-        if memory.size not in (1, count):
-            raise ValueError(f"{self.name} got a state for {memory.size} observations; expected {count}")
-        return np.resize(memory, count)
+    def _choose(self, position: Position, exact: bool, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
+        self._decide(position.boards, exact, position.cells, memory, values)
+        return pick(values, self._order)
+
+    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+        """Fill the values of one board."""
+        decide, settings = self.decider(boards, exact)
+        decide(cells, memory, values, settings)
+
+    def _loop(self, rules: Boards) -> tuple[Any, Any]:
+        decide, settings = self.decider(rules, exact=False)
+        return _loop_kernel(decide, rules.bounded), (self._order, settings)
+
+    def _first(self, rules: Rules) -> Boards:
+        return narrowest(rules.rows, rules.cols)
+
+    def _wider(self, rules: Boards) -> Boards:
+        return rules._replace(kind="wide")  # for good: the sum of the tiles only grows
+
+    def _figures(self, state: NDArray[np.uint64]) -> dict[str, int]:
+        rows, cols, _ = board.shape_of(state)
+        return {"score": int(state[board.SCORE]), "max_tile": 1 << int(board.cells_of(state, rows, cols).max())}
+
+    def _check_values(self, values: NDArray[np.float64], positions: Sequence[Position]) -> None:
+        """Raises NotFiniteError if an action is worth NaN or +inf, or all legal actions -inf."""
+        best = values.max(axis=1)  # NaN and +inf among the values show in it
+        if np.isfinite(best).all():
+            return
+        check_values(self.name, values)
+        for i in np.flatnonzero(best == -np.inf):
+            boards, cells = positions[i]
+            if board.legal_mask(cells, boards.rows, boards.cols):
+                raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
+
+    def _refuse(self, values: NDArray[np.float64], state: NDArray[np.uint64]) -> None:
+        rows, cols, _ = board.shape_of(state)
+        cells = board.cells_of(state, rows, cols).reshape(-1)
+        self._check_values(values[None], [Position(narrowest(rows, cols), cells)])
+        raise ValueError(
+            f"{self.name} chose action {pick(values, self._order)}, which is illegal; expected a legal one"
+        )

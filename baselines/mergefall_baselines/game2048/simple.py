@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 from mergefall.game2048 import board
 from mergefall.kernels import kernel
+from mergefall.words import below, popcount
 
-from mergefall_baselines.game2048.player import Player2048, is_count
+from mergefall_baselines.game2048.player import Boards, Player2048, is_count
 
 U = np.uint64
 
 
 @kernel
 def draw_action(stream, mask):
-    """One of the actions whose bits are set in `mask`, each as likely."""
-    count, rest = 0, mask
-    while rest:
-        rest &= rest - 1
-        count += 1
-    skip = np.int64(((board.draw(stream) >> U(32)) * U(count)) >> U(32))
+    """One of the actions whose bits are set in `mask`, each equally likely."""
+    skip = below(board.draw(stream), popcount(U(mask)))
     for action in range(4):
         if mask >> action & 1:
             if skip == 0:
@@ -40,7 +37,7 @@ def value_equally(cells, memory, values, settings):
 
 @kernel
 def choose_any(cells, memory, values, settings):
-    """One legal move, drawn, is worth 1."""
+    """One legal move, drawn, is worth 1; the others are worth 0."""
     value_equally(cells, memory, values, settings)
     rows, cols = settings
     mask = board.legal_mask(cells, rows, cols)
@@ -50,8 +47,8 @@ def choose_any(cells, memory, values, settings):
 
 @kernel
 def value_by_games(cells, memory, values, settings):
-    """Each legal move is worth the mean score of games that begin with it and go on at random."""
-    rows, cols, games, shape = settings
+    """Each legal move is worth the mean score of random games that begin with it."""
+    rows, cols, games = settings
     mask = board.legal_mask(cells, rows, cols)
     state = np.zeros(board.CELLS + (cells.size + 7) // 8, dtype=np.uint64)
     for action in range(4):
@@ -62,7 +59,7 @@ def value_by_games(cells, memory, values, settings):
         for _ in range(games):
             state[board.STREAM] = board.draw(memory)
             state[board.SCORE] = U(0)
-            state[board.SHAPE] = U(shape)
+            state[board.SHAPE] = U(rows | cols << 8)
             board.flat_cells(state, rows, cols)[:] = cells
             result = board.step(state, action)
             while not result >> board.OVER_BIT & 1:
@@ -72,10 +69,10 @@ def value_by_games(cells, memory, values, settings):
 
 
 class Random(Player2048):
-    """Random: every legal move is as likely.
+    """Random: every legal move is equally likely.
 
-    Its random stream travels in `state`; `start(seed)` begins one, apart from the environment's of the same seed.
-    Options: rows, cols (taken from the observation, if left out).
+    The random stream is the player's state: ``start(seed)`` begins a stream that differs from the environment's of the
+    same seed. Options: rows, cols (default: the observation's).
 
     Example:
         >>> from mergefall_baselines import make
@@ -85,21 +82,22 @@ class Random(Player2048):
         True
     """
 
+    remembers = True
+    two_kernels = True
+
     def __init__(self, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
 
-    def start(self, seed: int) -> Any:
-        return np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)  # not the environment's stream
-
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return value_equally, (rows, cols)
-
-    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return choose_any, (rows, cols)
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        return value_equally if exact else choose_any, (rules.rows, rules.cols)
 
 
-class Rollout(Random):
-    """Rollout: the move after which random games score best, in the mean over `games` for each move.
+class Rollout(Player2048):
+    """Rollout: the move after which random games score best on average.
+
+    Args:
+        games: random games for each legal move.
+        rows, cols: the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make
@@ -108,14 +106,13 @@ class Rollout(Random):
         3
     """
 
+    remembers = True
+
     def __init__(self, games: int = 50, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
         if not is_count(games):
             raise ValueError(f"games={games!r}; expected an integer from 1 up")
         self.games = games
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return value_by_games, (rows, cols, self.games, rows | cols << 8)
-
-    def _make_chooser(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return self.decider(kind, rows, cols)
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        return value_by_games, (rules.rows, rules.cols, self.games)

@@ -1,21 +1,18 @@
 """2048 on small boards, solved exactly by dynamic programming over every position a game can come to.
 
-The random start is two tiles on different cells. `solve` lists the reachable afterstates, layer by layer of the tiles'
-sum, then values them from the last layer back; everything else is a look-up in what it returns. Sizes and times on one
-core of 2.5 GHz: 2×3 at once, 2×4 seven seconds, 3×3 (388 921 077 states) a minute and a half and 0.8 GiB of memory.
+The random start is two tiles on different cells. `solve` lists the reachable afterstates in layers by the sum of their
+tiles, then values them from the last layer back. A `Solution` looks values up. Times on one core of 2.5 GHz: 2×3 at
+once, 2×4 seven seconds, 3×3 (388 921 077 states) a minute and a half and 0.8 GiB of memory.
 
-Source: the Bellman equation; sizes of 2×2 to 3×3 as in Yamashita, Kaneko & Nakayashiki (2022).
+Source: the Bellman equation; sizes from 2×2 to 3×3 as in Yamashita, Kaneko & Nakayashiki (2022).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +21,7 @@ from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table, pack
 from numpy.typing import ArrayLike, NDArray
 
-from mergefall_baselines.arrays import check_finite
+from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_baselines.game2048.solver_kernels import (
     Table,
     canonical,
@@ -35,9 +32,11 @@ from mergefall_baselines.game2048.solver_kernels import (
     slid,
     spawned,
 )
+from mergefall_baselines.player import NotFiniteError
 
 SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
-FORMAT, VERSION = "mergefall-2048-solution", 1
+FORMAT, VERSION = "mergefall-2048-solution", 2  # version 1 had a file format of its own
+_SAVED = ("keys", "values", "bounds")  # the arrays of `Table` in a file
 
 
 def solve(
@@ -47,12 +46,11 @@ def solve(
 
     Args:
         rows, cols: one of 2×2, 2×3, 3×2, 2×4, 4×2 and 3×3.
-        objective: ``"score"``, or a tile (4, 8, 16 …) whose probability of ever being made is sought.
+        objective: ``"score"``, or a tile (4, 8, 16 …): values are the probability of ever making it.
         policy: ``"optimal"``, or ``"random"`` for moves drawn uniformly from the legal ones.
         progress: show progress bars on stderr.
 
-    Raises:
-        ValueError: another size, objective or policy.
+    Raises ValueError for another size, objective or policy.
 
     Example:
         >>> round(solve(2, 2).start_value, 6)
@@ -76,9 +74,11 @@ def solve(
 class Solution:
     """The exact value of every position of a small board that a game from the random start can come to.
 
-    ``counts`` holds ``starts``, ``states`` (player to move), ``terminal`` states among them and ``afterstates``, with
-    symmetric ones counted, and ``states_up_to_symmetry``. Boards are ranks uint8[rows, cols], or a batch
-    [n, rows, cols]; a board that no game comes to raises a ValueError that shows it.
+    - `counts`: `starts`, `states` (player to move), `terminal` states and `afterstates`, symmetric ones counted; and
+      `states_up_to_symmetry`.
+    - Boards are ranks uint8[rows, cols], or a batch uint8[n, rows, cols].
+
+    Raises ValueError for a board that no game comes to.
     """
 
     rows: int
@@ -126,53 +126,34 @@ class Solution:
         return (values, by_action) if ranks.ndim == 3 else (values[0], by_action[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a file (``.npz`` without pickles), whole or not at all."""
-        path = Path(path)
-        header = {"format": FORMAT, "version": VERSION, "rows": self.rows, "cols": self.cols}
-        header |= {"objective": self.objective, "policy": self.policy, "counts": dict(self.counts)}
-        arrays = {"keys": self.table.keys, "values": self.table.values, "bounds": self.table.bounds}
-        header["sha256"] = _digest(header, arrays)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, header=np.array(json.dumps(header)), **arrays)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        """Write the solution to a file of arrays (`mergefall_baselines.arrays`), whole or not at all."""
+        spec = {"rows": self.rows, "cols": self.cols, "objective": self.objective, "policy": self.policy}
+        arrays = {name: getattr(self.table, name) for name in _SAVED}
+        write_arrays(path, FORMAT, VERSION, spec | {"counts": dict(self.counts)}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
-        """Read a table that `save` wrote; raises ValueError for anything else, damaged files included."""
-        with Path(path).open("rb") as file:
-            try:
-                with np.load(file, allow_pickle=False) as content:
-                    header = json.loads(str(content["header"]))
-                    arrays = {name: content[name] for name in ("keys", "values", "bounds")}
-                digest = header.pop("sha256")
-                form = header["format"], header["version"]
-            except Exception as error:  # a damaged archive fails in many ways, none of them better than this message
-                raise ValueError(
-                    f"{path} is damaged or no solution of 2048; expected a file by Solution.save"
-                ) from error
-        if form != (FORMAT, VERSION):
-            raise ValueError(f"{path} has format {form}; expected {(FORMAT, VERSION)}")
-        if digest != _digest(header, arrays):
-            raise ValueError(f"{path} is damaged: its content does not match its checksum")
-        check_finite(path, arrays)
+        """Read a solution that `save` wrote; raises ValueError for anything else, damaged files included."""
         try:
-            rows, cols, objective, policy = (header[key] for key in ("rows", "cols", "objective", "policy"))
+            spec, arrays, _ = read_arrays(path, FORMAT, VERSION)
+        except NotFiniteError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{error}. A solution can be solved again: delete the file") from error
+        try:
+            rows, cols, objective, policy = (spec[name] for name in ("rows", "cols", "objective", "policy"))
             check_size(rows, cols)
-            rules = line_table(cols), line_table(rows), rows, cols, check_objective(objective)
             check_policy(policy)
             _check_arrays(rows, cols, **arrays)
-            table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *rules, policy == "random")
-            return cls(rows, cols, objective, policy, header["counts"], table)
-        except (KeyError, ValueError) as error:
+            lines, goal = (line_table(cols), line_table(rows)), check_objective(objective)
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is no solution of 2048: {error}") from error
+        table = Table(*(arrays[name] for name in _SAVED), *lines, rows, cols, goal, policy == "random")
+        return cls(rows, cols, objective, policy, spec.get("counts", {}), table)
 
 
 class _Space(NamedTuple):
-    """All reachable afterstates: packed, in layers; and the counts of `Solution`."""
+    """All reachable afterstates, packed, in layers, and the counts of `Solution`."""
 
     keys: NDArray[np.uint64]
     bounds: NDArray[np.int64]
@@ -209,7 +190,7 @@ def _layers(rows: int, cols: int) -> int:
 def _check_arrays(
     rows: int, cols: int, keys: NDArray[np.uint64], values: NDArray[np.float64], bounds: NDArray[np.int64]
 ) -> None:
-    """A ValueError for arrays that are no `Table`'s: look-ups go where they say."""
+    """Raises ValueError for arrays that are no `Table`, because look-ups would read beyond them."""
     typed("keys", keys, np.uint64, None)
     typed("values", values, np.float64, len(keys))
     typed("bounds", bounds, np.int64, _layers(rows, cols) + 1)
@@ -217,7 +198,7 @@ def _check_arrays(
     if bounds[0] != 0 or bounds[-1] != len(keys) or (bounds[1:] < bounds[:-1]).any():
         raise ValueError(f"bounds go from {bounds[0]} to {bounds[-1]}; expected to rise from 0 to {len(keys)}")
     falling = keys[1:] <= keys[:-1]
-    falling[bounds[(bounds > 0) & (bounds < len(keys))] - 1] = False  # from one layer to the next
+    falling[bounds[(bounds > 0) & (bounds < len(keys))] - 1] = False  # keys may fall from one layer to the next
     if falling.any():
         raise ValueError(f"key {int(falling.argmax()) + 1} is no more than the one before; expected rising ones")
     if not (values.min(initial=0) >= 0 and np.isfinite(values).all()):
@@ -234,14 +215,14 @@ def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64
 
 
 def check_size(rows: int, cols: int) -> None:
-    """Raise ValueError for a board that is too large to be solved."""
+    """Raises ValueError for a board that is too large to be solved."""
     if (rows, cols) not in SIZES:
         sizes = ", ".join(f"{r}×{c}" for r, c in SIZES)
         raise ValueError(f"cannot solve 2048 on {rows}×{cols}: too many positions; expected one of {sizes}")
 
 
 def check_objective(objective: str | int) -> int:
-    """The rank of the tile that is the objective, 0 for the score; raises ValueError for anything else."""
+    """The rank of the objective's tile, 0 for the score; raises ValueError for anything else."""
     if objective == "score":
         return 0
     if not isinstance(objective, int) or objective < 4 or objective & (objective - 1):
@@ -250,17 +231,9 @@ def check_objective(objective: str | int) -> int:
 
 
 def check_policy(policy: str) -> None:
-    """Raise ValueError for an unknown policy."""
+    """Raises ValueError for anything but "optimal" and "random"."""
     if policy not in ("optimal", "random"):
         raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
-
-
-def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _track(layers: range, text: str, progress: bool) -> Iterable[int]:

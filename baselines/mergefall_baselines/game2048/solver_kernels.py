@@ -1,46 +1,42 @@
 """The compiled half of the exact solver: packed boards up to symmetry, and the Bellman equation over them.
 
-What is stored is *afterstates* (the board after a slide, before the new tile), one of each set of symmetric forms:
-they are fewer than the states, and a move is valued by one look-up. They lie in layers by half the sum of their tiles:
-a slide keeps the sum and a new tile adds 2 or 4, so layer k depends on layers k + 1 and k + 2 alone.
+The table holds *afterstates* (the board after a slide, before the new tile), one of each set of symmetric forms. They
+are fewer than the states, and one look-up values a move. They lie in layers by half the sum of their tiles: a slide
+keeps the sum and a new tile adds 2 or 4, so layer k depends on layers k + 1 and k + 2 alone.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mergefall.game2048.packed import area, empties, flip, mirror, moves, pack, transpose
 from mergefall.kernels import kernel
+from numpy.typing import NDArray
 
 U = np.uint64
 ILLEGAL = -np.inf
-MISSING = np.nan  # an afterstate that no game from the random start comes to
-ROUNDING = 1e-12  # sums of other orders differ by less, relative to their size
+MISSING = np.nan  # of an afterstate that no game from the random start comes to
+ROUNDING = 1e-12  # sums in another order differ by less, relative to their size
 
 
 class Table(NamedTuple):
-    """The value of every stored afterstate, and the rules under which it was computed.
+    """The value of every stored afterstate, and the rules under which it was computed."""
 
-    ``keys`` uint64[n] are packed afterstates, ascending within a layer; layer k is ``bounds[k]:bounds[k + 1]``
-    (``bounds`` int64); ``values`` float64[n]. ``goal`` is the rank whose probability is sought, 0 where the score is;
-    ``average`` says that moves are drawn at random instead of chosen.
-    """
-
-    keys: Any
-    values: Any
-    bounds: Any
-    row_lines: Any
-    column_lines: Any
+    keys: NDArray[np.uint64]  # [n], packed afterstates, ascending within a layer
+    values: NDArray[np.float64]  # [n]
+    bounds: NDArray[np.int64]  # layer k is bounds[k]:bounds[k + 1]
+    row_lines: NDArray[np.uint64]  # see `mergefall.game2048.packed.line_table`
+    column_lines: NDArray[np.uint64]
     rows: int
     cols: int
-    goal: int
-    average: bool
+    goal: int  # the rank whose probability is sought, 0 for the score
+    average: bool  # whether moves are drawn at random instead of chosen
 
 
 @kernel
 def canonical(board, rows, cols):
-    """(the least of a board's symmetric forms, how many different forms there are: a divisor of 8, or of 4)."""
+    """(the least of a board's symmetric forms, the number of different forms: a divisor of 8, or of 4)."""
     least, same, forms = board, 0, 0
     for turn in range(2 if rows == cols else 1):
         form = transpose(board) if turn else board
@@ -56,7 +52,7 @@ def canonical(board, rows, cols):
 
 @kernel
 def half_sum(board):
-    """Half the sum of the tiles: the layer a board belongs to."""
+    """Half the sum of the tiles: the layer of a board."""
     half = 0
     while board:
         half += 1 << np.int64(board & U(15)) >> 1
@@ -66,7 +62,7 @@ def half_sum(board):
 
 @kernel
 def reached(board, goal):
-    """Whether some tile has at least the rank `goal`."""
+    """Whether a tile has at least the rank `goal`."""
     while board:
         if board & U(15) >= goal:
             return True
@@ -113,14 +109,14 @@ def slid(states, row_lines, column_lines, rows, cols):
 
 @kernel
 def forms_of(boards, rows, cols):
-    """How many boards these stand for when symmetric ones are counted."""
+    """The number of boards that these stand for, symmetric ones counted."""
     total = 0
     for board in boards:
         total += canonical(board, rows, cols)[1]
     return total
 
 
-@kernel(inline="always")  # this and `worth`: a call with these arguments costs as much as the look-up
+@kernel(inline="always")  # here and below, because a call with these arguments costs as much as the look-up
 def find(board, layer, table):
     """Index of an afterstate by bisection within its layer; -1 if it is not stored."""
     keys, bounds = table.keys, table.bounds
@@ -140,7 +136,7 @@ def find(board, layer, table):
 
 @kernel(inline="always")
 def worth(board, after, gain, layer, table):
-    """Value of the move from `board` to `after`: the score of its merges, if that counts, and what follows."""
+    """Value of the move from `board` to `after`: its score, if that is the objective, and the afterstate's value."""
     if after == board:
         return ILLEGAL
     index = find(after, layer, table)
@@ -179,7 +175,7 @@ def state_value(board, layer, table):
 
 @kernel
 def evaluate_layer(layer, table):
-    """Fill in the values of a layer's afterstates from those of the two layers above it."""
+    """Fill in the values of a layer's afterstates from the two layers above it."""
     cells = area(table.rows, table.cols)
     for i in range(table.bounds[layer], table.bounds[layer + 1]):
         free = empties(table.keys[i]) & cells
@@ -195,7 +191,7 @@ def evaluate_layer(layer, table):
 
 @kernel
 def decision_values(board, table, values):
-    """Fill values[4] with the action values of a packed state; equal but for rounding becomes equal."""
+    """Fill values[4] with the action values of a packed state; values that differ only by rounding become equal."""
     values[0], values[1], values[2], values[3] = action_values(board, half_sum(board), table)
     best = values.max()
     for action in range(4):
@@ -205,9 +201,9 @@ def decision_values(board, table, values):
 
 @kernel
 def evaluate_boards(boards, table):
-    """Of flat states int64[n, rows·cols]: their values float64[n] and action values float64[n, 4].
+    """(values float64[n], action values float64[n, 4]) of flat states int64[n, rows·cols].
 
-    A state with a rank that cannot be packed, above 15 or below 0, has NaN for its action values.
+    A state with a rank above 15 or below 0, which cannot be packed, has NaN for its action values.
     """
     values, by_action = np.empty(len(boards)), np.full((len(boards), 4), MISSING)
     for i in range(len(boards)):

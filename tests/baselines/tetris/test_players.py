@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from mergefall.tetris import HEURISTICS
 from mergefall.weighted import LARGEST
-from mergefall_baselines import make, play_in_env, players
+from mergefall_baselines import kernel_player, make, play_in_env, players
 from mergefall_baselines.player import NotFiniteError
-from mergefall_baselines.tetris import player as base
 
 ENV, QUINTRIS = "mergefall/Tetris-v0", "mergefall/Quintris-v0"
 SMALL = {"cols": 6, "rows": 12}
@@ -108,14 +107,14 @@ def test_presets_of_the_environment_in_the_compiled_episode():
 def test_games_longer_than_what_is_kept(monkeypatch):
     player = make("tetris/bcts")
     whole = player.play(ENV, 0, None, 1000)
-    monkeypatch.setattr(base, "KEPT", 300)
+    monkeypatch.setattr(kernel_player, "KEPT", 300)
     ours = player.play(ENV, 0, None, 1000)
     assert ours.actions.tolist() == whole.actions[:300].tolist()
     assert (len(ours), ours.figures) == (1000, whole.figures)
     assert ours.figures["pieces"] == 1000
 
 
-def test_players_travel_as_what_made_them_rules_included(name, player):
+def test_pickled_players_decide_the_same_rules_included(name, player):
     batch, _ = observations(placements="slide")
     player = player.with_rules(rules_with(placements="slide"))
     copy = pickle.loads(pickle.dumps(player))

@@ -13,9 +13,12 @@ import pytest
 from gymnasium.error import DependencyNotInstalled
 from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
+from mergefall_baselines.game2048.expectimax import Expectimax
+from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.registry import factory_of
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
-from mergefall_training.play.workers import process_pool
+from mergefall_training.play.workers import _unpack_task, process_pool, task
 
 ENV = "mergefall/Game2048-v0"
 SMALL = {"rows": 2, "cols": 3}
@@ -72,6 +75,31 @@ def test_a_player_of_ones_own_travels_to_other_processes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(scores, play(player="2048/greedy").scores)
 
 
+@pytest.mark.parametrize(
+    ("player", "env_id", "kwargs"),
+    [
+        (lambda: Expectimax("monotone-smooth", 2), ENV, SMALL),
+        (lambda: NTuple("small", 1), ENV, {}),
+        (lambda: factory_of("tetris/greedy")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
+        (lambda: factory_of("tetris/two-tetrad")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
+    ],
+)
+def test_a_player_that_is_made_directly_travels_to_other_processes(player, env_id, kwargs):
+    options = {"env_kwargs": kwargs, "max_episode_steps": 40, "progress": False}
+    here, elsewhere = (evaluate(player(), env_id, 3, workers=workers, **options) for workers in (1, 2))
+    assert timeless(here.episodes) == timeless(elsewhere.episodes)
+
+
+def test_a_player_that_make_made_travels_by_name_and_options():
+    player = make("2048/ntuple", depth=2)
+    player.name = "mine"
+    packed = task(player, ENV, {}, 10).pack()
+    assert len(packed) < 1000
+    assert b"2048/ntuple" in packed
+    again = _unpack_task(packed)
+    assert again.trajectory(0, 10).actions.tolist() == player.play(ENV, 0, {}, 10).actions.tolist()
+
+
 def test_a_player_that_cannot_travel_says_so():
     class Local(FirstLegal):
         pass
@@ -81,7 +109,7 @@ def test_a_player_that_cannot_travel_says_so():
     assert len(play(2, Local()).episodes) == 2
 
 
-def test_an_unregistered_player_plays_here_and_is_refused_elsewhere():
+def test_a_player_of_a_local_class_plays_here_and_is_refused_elsewhere():
     class Unregistered(FirstLegal, Player):
         name = "2048/mine"
 

@@ -25,9 +25,8 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall_baselines import Player, Trajectory, play_in_env
+from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
-from mergefall_baselines.registry import factory_of
 
 from mergefall_training.play.records import Episode, episode_from
 
@@ -62,22 +61,27 @@ class Task:
         return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap)
 
     def pack(self) -> bytes:
-        """The task as bytes for another process; one that cannot travel is a ValueError."""
-        if isinstance(self.player, Player):
-            try:
-                factory_of(self.player.name)
-            except ValueError as error:
-                name = self.player.name
-                raise ValueError(f"{name!r} is not registered; other processes make players by their names") from error
+        """The task as bytes for another process; raises ValueError if the player cannot be pickled.
+
+        A player that `make` made travels by name and options: a network has megabytes, and each seed takes a copy.
+        """
+        player: Any = self.player
+        if isinstance(player, Player) and player.made_as is not None:
+            player = player.made_as, dict(player.options)
         try:
-            return pickle.dumps(self)
+            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ValueError(f"{self.player!r} cannot be sent to other processes; workers=1 plays here") from error
+            name = getattr(self.player, "name", repr(self.player))
+            raise ValueError(f"{name} cannot be sent to other processes; workers=1 plays here") from error
 
 
 @lru_cache(maxsize=1)
 def _unpack_task(packed: bytes) -> Task:
-    return pickle.loads(packed)
+    player, *others = pickle.loads(packed)
+    if isinstance(player, tuple):
+        name, options = player
+        player = make(name, **options)
+    return Task(player, *others)
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from mergefall.game2048 import Game2048Env, board
 from mergefall.kernels import kernel
 from mergefall.tetris.rules import Rules
 from mergefall_baselines import Player
-from mergefall_baselines.game2048.player import Player2048
+from mergefall_baselines.game2048.player import Boards, Player2048
 from mergefall_baselines.tetris.player import RULES, TetrisPlayer
 from numpy.typing import NDArray
 
@@ -65,7 +65,7 @@ def network_value(x, sizes, parameters, here, there):
 
 
 class Network:
-    """The arrays of a model, ready for `network_value`: `kernel` is (sizes, parameters, here, there, inputs)."""
+    """The arrays of a model, checked."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], inputs: int) -> None:
         layers = len(arrays) // 2
@@ -80,8 +80,13 @@ class Network:
                 f"a network's arrays are {found}; expected float32 layers from {inputs} inputs to one value"
             )
         parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
-        here, there = (np.empty(max(sizes), F) for _ in range(2))
-        self.kernel = np.array(sizes), np.concatenate(parameters).astype(F), here, there, np.empty(inputs, F)
+        self._sizes, self._parameters = np.array(sizes), np.concatenate(parameters).astype(F)
+
+    @property
+    def kernel(self) -> tuple[NDArray[Any], ...]:
+        """(sizes, parameters, here, there, inputs) for `network_value`, the last three new scratch memory."""
+        here, there = (np.empty(self._sizes.max(), F) for _ in range(2))
+        return self._sizes, self._parameters, here, there, np.empty(self._sizes[0], F)
 
 
 @kernel
@@ -104,12 +109,7 @@ def decide_tetris(columns, queue, memory, values, settings):
 
 
 class OfFile:
-    """A Tetris player of a model file, beside the class that says how it plays: its arrays are no options of `make`."""
-
-    def __copy__(self) -> Any:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    """A Tetris player of a model file, mixed into the class that says how it plays; rules are no options of a file."""
 
     def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
         player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
@@ -163,8 +163,8 @@ class Agent2048(Player2048):
         self._network = Network(arrays, inputs_of(Game2048Env(trained["rows"], trained["cols"]).rules))
         self._numbers = trained["rows"], trained["cols"], trained["reward"] == "log2", F(spec["network"]["gamma"])
 
-    def _make_decider(self, kind: str, rows: int, cols: int) -> tuple[Any, Any]:
-        return decide_2048, (*self._numbers, self._network.kernel, np.empty(rows * cols, np.uint8))
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+        return decide_2048, (*self._numbers, self._network.kernel, np.empty(rules.rows * rules.cols, np.uint8))
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
