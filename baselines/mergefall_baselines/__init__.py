@@ -15,10 +15,11 @@ from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
-from mergefall_baselines.tetris import expectimax as tetris_searches
+from mergefall_baselines.tetris import expectimax as tetris_expectimax
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import quintris as tetris_quintris
 from mergefall_baselines.tetris import simple as tetris_simple
+from mergefall_baselines.tetris import two_tetrad as tetris_two_tetrad
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
@@ -38,6 +39,6 @@ register("tetris/bcts", tetris_greedy.preset("bcts", "Building Controllers for T
 register("tetris/dt-10", tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."))
 register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."))
 register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
-register("tetris/two-tetrad", tetris_searches.TwoTetrad)
-register("tetris/expectimax", tetris_searches.Expectimax)
+register("tetris/two-tetrad", tetris_two_tetrad.TwoTetrad)
+register("tetris/expectimax", tetris_expectimax.Expectimax)
 register("quintris/expectimax", tetris_quintris.Quintris)

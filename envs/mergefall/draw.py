@@ -83,8 +83,7 @@ class Window:
 
     def __init__(self, caption: str, fps: int) -> None:
         self._caption, self._fps = caption, fps
-        self._screen: Surface | None = None
-        self._clock: Any = None
+        self._screen: Any = None
 
     def show(self, surface: Surface) -> None:
         """Show a picture; the first one opens the window at its size."""

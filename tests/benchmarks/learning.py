@@ -1,12 +1,12 @@
-"""How long n-tuple TD learning takes for the same games: the 4×6 network, steps of 0.1, games 4,001 to 12,000 of a run.
+"""Time n-tuple TD learning: games 4,001 to 12,000 of a run with four 6-tuples and a step size of 0.1.
 
     python tests/benchmarks/learning.py [--rounds 3] [--beside NAME=COMMAND ...]
 
-A COMMAND is run in turns with ours, a NAME that ends in "x2" with the two threads of ours, and its time set beside
-ours. It prints a line that begins with the number of games, or of thousands of games and a slash, whenever it has
-played another thousand: 2048.cpp of github.com/moporgic/TDL2048 (``./2048 -n 4x6patt -t 13``, with ``-p 2`` for two
-threads, each of which prints its own lines) and of github.com/moporgic/TDL2048-Demo do so. They are not built here.
-Learners of the same rule play equally long games, on average, after as many.
+Each COMMAND takes turns with ours, and the benchmark prints the ratio of the times; a NAME that ends in "x2" is
+compared with our two threads. A command must print a line that begins with the number of games, or of thousands of
+games and a slash, after each thousand. These do: 2048.cpp of github.com/moporgic/TDL2048 (``./2048 -n 4x6patt -t 13``,
+with ``-p 2`` for two threads, each of which prints its own lines) and github.com/moporgic/TDL2048-Demo. They are not
+built here. Learners of the same rule play equally long games, on average, after equally many.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ import subprocess
 import time
 from collections.abc import Iterable
 
-from mergefall_training.learn.ntuple import train as ntuple_td
-from mergefall_training.learn.ntuple.kernels import GAMES, MOVES
+from mergefall_training.learn.ntuple import train as ntuple_train
 from mergefall_training.learn.ntuple.train import Learner
 from mergefall_training.learn.run import Config
 
-FIRST, LAST = 4000, 12000  # games: before, all threads learn the same few entries
+FIRST, LAST = 4000, 12000  # games; earlier, all threads learn the same few entries
 PATTERNS = "012345 456789 012456 45689a"
 
 
 def ours(threads: int) -> tuple[float, float]:
-    """(seconds for the games from FIRST to LAST, moves a second in them)."""
-    ntuple_td.ROUND = 100_000
+    """(seconds for games FIRST to LAST, moves per second in them)."""
+    ntuple_train.ROUND = 100_000
     hyperparameters = {"patterns": PATTERNS, "learning_rate": 0.1, "threads": threads}
     learner = Learner(Config("ntuple", "mergefall/Game2048-v0", {}, hyperparameters, 10**9, 10**9))
     begun, first, moves = 0.0, 0, 0
     while True:
         learner.learn()
-        games, made = (int(learner.workers[:, word].sum()) for word in (GAMES, MOVES))
+        games, made = (int(learner.workers[name].sum()) for name in ("games", "moves"))
         if games >= FIRST and not begun:
             begun, first, moves = time.perf_counter(), games, made
         if games >= LAST:
@@ -44,7 +43,7 @@ def ours(threads: int) -> tuple[float, float]:
 
 
 def theirs(command: str) -> float:
-    """Seconds for the same games by another program."""
+    """Seconds that another program takes for the same games."""
     with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         times = list(_thousands(process.stdout))
@@ -53,7 +52,7 @@ def theirs(command: str) -> float:
 
 
 def _thousands(lines: Iterable[str]) -> Iterable[float]:
-    """When each thousand of games from FIRST to LAST had been played."""
+    """The time after each thousand games, from FIRST to LAST."""
     played = 0
     for line in lines:
         if re.match(r"\d+(/\d+ |\s+(avg|mean))", line):

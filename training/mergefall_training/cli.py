@@ -225,7 +225,7 @@ class Train(InEnvironment):
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
     `cross-entropy`, `cma-es`."""
     preset: str | None = None
-    """Preset other than the usual one: `2min`, `20min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
+    """Preset other than the usual one: `2min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
     set: Options = field(default_factory=list)
     """Hyper-parameter to change, NAME=VALUE in YAML; may be repeated."""
     timesteps: int | None = None

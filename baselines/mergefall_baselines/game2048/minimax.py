@@ -5,9 +5,8 @@ Both prune on bounds that change no value that decides, so the chosen move is th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from mergefall.kernels import kernel
@@ -200,7 +199,7 @@ class Minimax(Search2048):
     """
 
     two_kernels = True
-    _kernels: ClassVar[Callable[[SearchShape], tuple[Any, Any]]] = staticmethod(minimax_kernels)
+    _kernels = staticmethod(minimax_kernels)
 
     def __init__(
         self,

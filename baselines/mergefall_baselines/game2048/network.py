@@ -1,4 +1,4 @@
-"""n-tuple networks of 2048 as data: weights with the patterns they belong to, and their files."""
+"""n-tuple networks of 2048 as data: the weights of some patterns, and their files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FORMAT, VERSION = "mergefall n-tuple network", 1
 MOST = LARGEST[np.float32]  # what an entry may be
 
 
-class Network:
-    """The value of afterstates, in units of score: what is expected to be scored from there to the end of the game.
+class TupleNetwork:
+    """The value of afterstates in units of score: the expected score from there to the end of the game.
 
     Attributes:
-        shape: patterns, board size and stages (`tuples.Shape`).
-        weights: float32[(1 + stages) · entries], all tables of the first stage, then those of the next.
-        untouched: what entries of the first stage hold that no game came to (those of later stages hold 0).
-        record: how it was made, in JSON types.
+        shape: patterns and board size (`tuples.Shape`).
+        weights: float32[entries], all tables one after another.
+        untouched: the value of entries that no game has reached.
+        record: how the network was made, in JSON types.
 
     Example:
-        >>> network = Network("01 0", rows=2, cols=2)
-        >>> network.weights[6 * 3 + 5] = 2  # ranks 3 and 5 side by side; 2×2 has those from 0 to 5
+        >>> network = TupleNetwork("01 0", rows=2, cols=2)
+        >>> network.weights[6 * 3 + 5] = 2  # ranks 3 and 5 side by side; 2×2 has ranks 0 to 5
         >>> network([[3, 5], [0, 0]]), network([[0, 5], [0, 3]]), network([[3, 0], [5, 3]])
         (2.0, 2.0, 4.0)
     """
@@ -41,30 +41,24 @@ class Network:
         patterns: str | Iterable[str],
         rows: int = 4,
         cols: int = 4,
-        stages: Iterable[int] = (),
         untouched: float = 0.0,
         record: Mapping[str, Any] | None = None,
     ) -> None:
-        """A network whose entries are all `untouched`; `stages` are the tiles with which later ones begin."""
-        self.shape: Shape = network_shape(patterns, rows, cols, stages)
+        """A network whose entries are all `untouched`."""
+        self.shape: Shape = network_shape(patterns, rows, cols)
         self.untouched = float(np.float32(number("untouched", untouched, -MOST, MOST)))
         self.record = dict(record or {})
-        self.weights = np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
+        self.weights = np.zeros(self.shape.size, dtype=np.float32)  # zeros take no memory until they are written
         if untouched:
-            self.weights[: self.shape.size] = untouched
+            self.weights[:] = untouched
 
     @property
     def patterns(self) -> str:
         """The patterns as text."""
         return " ".join("".join(f"{cell:x}" for cell in pattern) for pattern in self.shape.patterns)
 
-    @property
-    def stages(self) -> list[int]:
-        """The tiles with which later stages begin."""
-        return [1 << rank for rank in self.shape.stages]
-
-    def __call__(self, ranks: ArrayLike) -> Any:
-        """The value of one afterstate (rows, cols) as a float, of a batch (n, rows, cols) as float64[n]."""
+    def __call__(self, ranks: ArrayLike) -> float | NDArray[np.float64]:
+        """The value of one afterstate, ranks (rows, cols), as a float; of a batch (n, rows, cols) as float64[n]."""
         boards = np.asarray(ranks)
         rows, cols = self.shape.rows, self.shape.cols
         if boards.ndim not in (2, 3) or boards.shape[-2:] != (rows, cols) or boards.dtype.kind not in "iu":
@@ -78,21 +72,21 @@ class Network:
         return float(values[0]) if boards.ndim == 2 else values
 
     def save(self, path: str | os.PathLike[str], bits: int = 32) -> str:
-        """Write the network to a compressed file, without the entries that are untouched; returns its checksum.
+        """Write the network to a compressed file, without its untouched entries; returns the file's checksum.
 
-        With 2 to 16 `bits` each table's entries are rounded to that many, in even steps up to its largest.
+        `bits` 2 to 16 rounds the entries of each table to so many bits, in even steps up to its largest entry.
         """
         spec = self.spec | {"record": self.record}
         return write_arrays(path, FORMAT, VERSION, spec, self.packed(bits), compressed=True)
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Which network it is, but for its entries, in JSON types."""
-        spec = {"patterns": self.patterns, "rows": self.shape.rows, "cols": self.shape.cols, "stages": self.stages}
-        return spec | {"untouched": self.untouched}
+        """The network without its entries, in JSON types."""
+        size = {"rows": self.shape.rows, "cols": self.shape.cols}
+        return {"patterns": self.patterns, **size, "untouched": self.untouched}
 
     def packed(self, bits: int = 32) -> dict[str, NDArray[Any]]:
-        """The entries as arrays, without those that are untouched; `bits` as for `save`."""
+        """The touched entries as arrays, as in a file; `bits` as for `save`."""
         if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
             raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
         self._check_entries()
@@ -100,7 +94,7 @@ class Network:
         arrays = {"touched": np.packbits(touched)}
         if bits == 32:
             return arrays | {"entries": _planes(self.weights[touched])}
-        steps, entries = [], []
+        steps, entries = [], []  # of each table
         for table in self._tables():
             found = self.weights[table][touched[table]]
             steps.append(np.float32(np.abs(found).max(initial=0) / ((1 << (bits - 1)) - 1)) or np.float32(1))
@@ -108,29 +102,30 @@ class Network:
         return arrays | {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
 
     @classmethod
-    def unpacked(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
-        """The network of a `spec` and of arrays from `packed`; a ValueError for what is none."""
+    def unpacked(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TupleNetwork:
+        """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
+        if spec.get("stages"):
+            found = f"the network has the stages {spec['stages']}; networks have one stage now"
+            raise ValueError(f"{found}. Train it again, without the option stages")
         try:
-            network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["stages"], spec["untouched"])
+            network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
             network._fill(arrays)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"it is no {FORMAT}: {error!r}") from error
+            raise ValueError(f"this is no {FORMAT}: {error!r}") from error
         return network
 
     def touched(self) -> NDArray[np.bool_]:
-        """Which entries are other than untouched ones, bool[entries]."""
-        touched = self.weights != 0
-        touched[: self.shape.size] = self.weights[: self.shape.size] != np.float32(self.untouched)
-        return touched
+        """Which entries differ from `untouched`, bool[entries]."""
+        return self.weights != np.float32(self.untouched)
 
     def _tables(self) -> list[slice]:
-        """Where each table lies, stage by stage."""
-        ends = np.cumsum(self.shape.sizes * (1 + len(self.shape.stages))).tolist()
+        """Where each table lies."""
+        ends = np.cumsum(self.shape.sizes).tolist()
         return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> tuple[Network, str]:
-        """(the network in a file, the file's checksum); a ValueError if it is damaged or something else."""
+    def load(cls, path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+        """(the network in a file, the file's checksum); raises ValueError if it is damaged or no network."""
         spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
         try:
             network = cls.unpacked(spec, arrays)
@@ -140,6 +135,7 @@ class Network:
         return network, checksum
 
     def _fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over the entries in arrays from `packed`."""
         known("a network", arrays, ("touched", "entries", "steps"))
         touched = touched_entries(arrays["touched"], self.weights.size)
         kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
@@ -156,7 +152,7 @@ class Network:
         self._check_entries()
 
     def _check_entries(self) -> None:
-        """Raises NotFiniteError for entries that are NaN, or so large that sums may overflow."""
+        """Raise NotFiniteError if an entry is NaN, or so large that sums may overflow."""
         for extreme in (self.weights.min(), self.weights.max()):
             if not abs(float(extreme)) <= MOST:
                 expected = f"numbers from {-MOST:g} to {MOST:g}"
@@ -164,7 +160,10 @@ class Network:
 
 
 def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
-    """Which of `count` entries are touched, bool[count], from the bits of an array ``touched``; else a ValueError."""
+    """Which of `count` entries are touched, bool[count], from the array ``touched`` uint8[count / 8] of a file.
+
+    Raises ValueError if the array has another size or type, or bits beyond `count`.
+    """
     found = np.unpackbits(typed("touched", packed, np.uint8, -(-count // 8))).view(np.bool_)
     if found[count:].any():
         raise ValueError(f"touched has bits beyond the network's {count} entries; expected none")
@@ -172,7 +171,7 @@ def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
 
 
 def _planes(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Numbers as their first bytes, then their second …, uint8[bytes, n]: compresses far better than mixed."""
+    """The first bytes of all numbers, then the second …, uint8[bytes, n]: they compress far better than mixed."""
     little = values.astype(values.dtype.newbyteorder("<"))
     return np.ascontiguousarray(little.view(np.uint8).reshape(values.size, values.itemsize).T)
 

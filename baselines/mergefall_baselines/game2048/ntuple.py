@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.engines import engine, read
 from mergefall_baselines.game2048.expectimax import Expectimax
-from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.player import MARGIN, Boards
 from mergefall_baselines.game2048.search import SearchShape, Settings
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 
 SHIPPED = Path(__file__).parent / "networks"  # files that come with the package
-WORD_LIMIT = 16  # ranks from here up have no place in a packed board
+WORD_LIMIT = 16  # ranks from here up do not fit a packed board
 
 
 @kernel
 def lowered(cells, removed):
-    """The sum of the tiles on flat cells, all lowered by one rank for each removed rank below theirs."""
+    """The sum of the tiles on flat cells; each is lowered by one rank for each rank below it in the bits `removed`."""
     total = 0
     for i in range(cells.size):
         if cells[i]:
@@ -38,7 +38,7 @@ def lowered(cells, removed):
 
 @kernel
 def downgraded(cells, cols, limit):
-    """A packed board of flat cells, without ranks from `limit` up: see `NTuple`, option `downgrade`."""
+    """Flat cells as a packed board whose ranks are below `limit`: see `NTuple`, option `downgrade`."""
     rows = cells.size // cols
     seen, top = U(0), 0
     for i in range(cells.size):
@@ -61,7 +61,7 @@ def downgraded(cells, cols, limit):
 
 @dataclass(frozen=True, eq=False)
 class NetworkHeuristic(Heuristic):
-    """A network where a search expects a heuristic; `network_heuristic` makes the class of each shape."""
+    """A network in the place of a search's heuristic; `network_heuristic` makes a class for each shape."""
 
     kind: ClassVar[str] = "network"
     name: ClassVar[str] = "ntuple"
@@ -79,9 +79,9 @@ class NetworkHeuristic(Heuristic):
         return _network_heuristic_of, (self.shape, self.limit, self.weights)
 
     def tables(self) -> NDArray[np.float32]:
-        """The network's weights; without them all zeros."""
+        """The network's weights; zeros without a network, for the compiler to see their type and size."""
         if self.weights is None:
-            return np.zeros(self.shape.size * (1 + len(self.shape.stages)), dtype=np.float32)
+            return np.zeros(self.shape.size, dtype=np.float32)
         return self.weights
 
     def check_size(self, rows: int, cols: int) -> None:
@@ -91,27 +91,27 @@ class NetworkHeuristic(Heuristic):
 
 @cache
 def network_heuristic(network_shape: Shape, limit: int) -> type[NetworkHeuristic]:
-    """The heuristic of networks of a shape, which sees no ranks from `limit` up."""
-    told = f"{network_shape}-below{limit}"
+    """The heuristic of networks of a shape; boards are downgraded to ranks below `limit`."""
+    variant = f"{network_shape}-below{limit}"
     value = tuple_kernels(network_shape).value
 
-    @kernel(variant=told)
+    @kernel(variant=variant)
     def value_of_packed(board, to_move, weights, _):
         return value(board, weights)
 
-    @kernel(variant=told)
+    @kernel(variant=variant)
     def from_cells_below(blank, cells, cols):
         return downgraded(cells, cols, limit)
 
-    class Heuristic(NetworkHeuristic):
-        name = f"ntuple-{told}"
+    class OfShape(NetworkHeuristic):
+        name = f"ntuple-{variant}"
         shape = network_shape
         packed_kernel = staticmethod(value_of_packed)
         cells_kernel = None
         from_cells = staticmethod(from_cells_below)
 
-    Heuristic.limit = limit
-    return Heuristic
+    OfShape.limit = limit
+    return OfShape
 
 
 def _network_heuristic_of(shape: Shape, limit: int, weights: NDArray[np.float32] | None) -> NetworkHeuristic:
@@ -120,7 +120,7 @@ def _network_heuristic_of(shape: Shape, limit: int, weights: NDArray[np.float32]
 
 @cache
 def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Any:
-    """The decision kernel of one own move: score and value of each afterstate."""
+    """The decision kernel without search: each move is worth its score and its afterstate's value."""
     boards = engine("packed", heuristic, True)
     from_cells, moves, evaluate = boards.from_cells, boards.moves, boards.evaluate
 
@@ -138,7 +138,7 @@ def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Any:
 
 
 def network_file(name: str) -> Path:
-    """The file that `name` means: one that is shipped, or its path."""
+    """The file of a network: `name` is that of a shipped one, or a path. Raises ValueError if there is no file."""
     shipped = sorted(path.stem for path in SHIPPED.glob("*.npz"))
     if name in shipped:
         return SHIPPED / f"{name}.npz"
@@ -149,33 +149,35 @@ def network_file(name: str) -> Path:
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed: int, size: int) -> tuple[Network, str]:
-    return Network.load(path)
+def _load(path: Path, changed: int, size: int) -> tuple[TupleNetwork, str]:
+    return TupleNetwork.load(path)
 
 
-def load_network(name: str | os.PathLike[str]) -> tuple[Network, str]:
-    """(a network by its name or file, the file's checksum); players of one process share it."""
+def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+    """(the network of that name or file, the file's checksum); all players of a process share one copy."""
     path = network_file(os.fspath(name)).resolve()
     about = path.stat()
     return _load(path, about.st_mtime_ns, about.st_size)
 
 
 class NTuple(Expectimax):
-    """A trained n-tuple network: the move with the highest score and value, to `depth` own moves.
+    """A trained n-tuple network: the move with the highest score and value, searching `depth` own moves.
 
-    Denotes what `2048/expectimax` does, with the network's value at each leaf and the score of all moves before it; a
-    position without a legal move is worth 0. With ``depth=1`` there is no search.
+    It denotes what `2048/expectimax` denotes with the network's value at each leaf and the score of all moves before
+    it. A position without a legal move is worth 0. ``depth=1`` does not search.
 
     Args:
-        network: a file (`network.Network.save`, `mergefall pack`) or the name of a shipped one: `small`, four 5-tuples;
-            `strong`, eight 6-tuples, which take 512 MiB of memory and play best with ``downgrade=16384``.
-        depth, cutoff, table, order, threads, time_limit: as for `2048/expectimax`; with a time limit, the depth to
-            which the search may deepen.
-        downgrade: a tile the network has not learnt to handle. Where it or a larger one is on the board, the network
-            is shown another: the largest tile value that is missing below the top is skipped and all tiles above it are
-            halved, again until no such tile is left. Moves stay the same, values and scores shrink. None: only where
-            tiles grow too large to be looked up (a sum of about 65536).
-        checksum: the beginning of the file's; records carry it.
+        network: a file (`network.TupleNetwork.save`, `mergefall pack`) or the name of a shipped network: ``small``,
+            four 5-tuples; ``strong``, eight 6-tuples, which take 512 MiB of memory and play best with
+            ``downgrade=16384``.
+        depth, cutoff, order, threads, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest
+            search.
+        downgrade: a tile that the network has not learnt to handle. While such a tile or a larger one is on the board,
+            the largest missing tile value below the top tile is skipped: all tiles above it are halved. Legal moves
+            stay the same; values and scores shrink. Default: only where tiles no longer fit a packed board (a sum of
+            about 65536).
+        table: as for `2048/expectimax`. Default: True with a search, False with ``depth=1``.
+        checksum: the beginning of the file's checksum; records carry it.
 
     Source: greedy play, Szubert & Jaśkowski (2014); downgrading, Guei, Chen & Wu (2021), "Optimistic Temporal
     Difference Learning for 2048".
@@ -193,15 +195,15 @@ class NTuple(Expectimax):
         depth: Any = 1,
         downgrade: int | None = None,
         cutoff: float | None = None,
-        table: bool | str = True,
+        table: bool | str | None = None,
         order: Any = None,
         threads: int = 1,
         time_limit: float | None = None,
         checksum: str | None = None,
     ) -> None:
-        self.network, found = (network, "") if isinstance(network, Network) else load_network(network)
+        self.network, found = (network, "") if isinstance(network, TupleNetwork) else load_network(network)
         if checksum is not None and not found.startswith(checksum):
-            raise ValueError(f"{network} has the checksum {found}; expected {checksum}…: it is another network")
+            raise ValueError(f"{network} has the checksum {found}; expected {checksum}…: this is another network")
         tiles = [1 << rank for rank in range(2, WORD_LIMIT)]
         if downgrade is not None and downgrade not in tiles:
             raise ValueError(f"downgrade={downgrade!r}; expected a tile from 4 to 32768, or None")
@@ -210,7 +212,7 @@ class NTuple(Expectimax):
         self.limit = WORD_LIMIT if downgrade is None else downgrade.bit_length() - 1
         shape = self.network.shape
         heuristic = network_heuristic(shape, self.limit)(self.network.weights)
-        table = False if depth == 1 else table
+        table = depth != 1 if table is None else table
         super().__init__(
             heuristic, depth, cutoff, table, order, threads, time_limit, "afterstate", True, shape.rows, shape.cols
         )

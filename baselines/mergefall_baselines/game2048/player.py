@@ -186,7 +186,7 @@ class Player2048(KernelPlayer):
         if np.isfinite(best).all():
             return
         check_values(self.name, values)
-        for i in np.flatnonzero(best == -np.inf):
+        for i in np.flatnonzero(best == -np.inf).tolist():
             boards, cells = positions[i]
             if board.legal_mask(cells, boards.rows, boards.cols):
                 raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")

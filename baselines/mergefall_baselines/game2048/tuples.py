@@ -1,23 +1,23 @@
 """n-tuple networks of 2048, compiled: the value of an afterstate as a sum of table entries.
 
-A pattern is a list of cells, in hexadecimal digits of their row-major numbers: ``012456`` on 4×4 is the 2×3 block in a
-corner. Each pattern has a table with an entry for every choice of ranks on its cells; the ranks, read in the pattern's
-order as the digits of one number, are the entry's index. Its base, the *radix*, is 16, the ranks a packed board has; on
-a board of n < 14 cells it is n + 2, for no tile of rank n + 2 can arise there (as it takes two of rank n + 1, while one
-of rank n + 1 is made of n tiles and a new 4), and a larger rank is read as n + 1. A table is shared by the symmetric
-images of its pattern (eight on a square, four on other rectangles), so a value is the sum of images × patterns
-*look-ups*. All tables lie in one float32 array, one after another.
+**Patterns.** A pattern is a list of cells, written as hexadecimal digits of their row-major numbers: ``012456`` on 4×4
+is the 2×3 block in a corner. Each pattern has one table. The ranks on its cells, read in the pattern's order as the
+digits of one number, are the index of an entry:
 
-A network may have several *stages*, each with tables of its own: a board belongs to the last stage whose tile it holds
-(or holds a larger one). In a later stage an entry of exactly 0 has not been touched, and stands for what the stage
-before has there; when it is adjusted, it starts from that (weight promotion).
+    index = Σ rank(cell i) · radix^(length − 1 − i)
 
-The index order puts a pattern's last cell into the lowest bits, so what is next to each other in memory differs there:
-a cache line holds the sixteen ranks of the last cell. Patterns that begin in a corner and end inside, as the usual
-ones do, keep the tiles that move most in one line.
+**Radix.** It is 16 on boards of 14 cells or more, because a packed board holds ranks below 16. On n < 14 cells it is
+n + 2: rank n + 1 takes n tiles and a new 4, so two of it never meet, and rank n + 2 cannot arise. Larger ranks are read
+as radix − 1.
 
-Source: Szubert & Jaśkowski (2014), "Temporal difference learning of N-tuple networks for the game 2048"; stages and
-promotion: Jaśkowski (2018), "Mastering 2048 with delayed temporal coherence learning, multistage weight promotion …".
+**Symmetries.** All images of a pattern (eight on a square, four on other rectangles) share its table. A value is the
+sum of images × patterns *look-ups*.
+
+**Memory.** All tables lie in one float32 array, one after another; an entry's index in that array is its *place*. A
+pattern's last cell takes the lowest digit, so one cache line holds the sixteen ranks of that cell. Patterns that begin
+in a corner and end inside, as the usual ones do, keep the tiles that change most in one line.
+
+Source: Szubert & Jaśkowski (2014), "Temporal difference learning of N-tuple networks for the game 2048".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.packed import U, flip, mirror, top_rank, transpose
+from mergefall.game2048.packed import U, flip, mirror, transpose
 from mergefall.kernels import kernel, prefetch
 
 F = np.float32
@@ -38,16 +38,15 @@ LONGEST = 8  # cells of a pattern: on 4×4 its 16⁸ entries would be 16 GiB, on
 
 
 class Shape(NamedTuple):
-    """What a network looks at: cells by pattern, the board's size, and the ranks with which later stages begin."""
+    """The shape of a network: the cells of each pattern, and the board's size."""
 
     patterns: tuple[tuple[int, ...], ...]
     rows: int = 4
     cols: int = 4
-    stages: tuple[int, ...] = ()
 
     @property
     def radix(self) -> int:
-        """The number of ranks that are told apart, that of an empty cell among them."""
+        """The number of ranks that a table tells apart, rank 0 (empty) included."""
         return min(16, self.rows * self.cols + 2)
 
     @property
@@ -57,7 +56,7 @@ class Shape(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of entries of one stage."""
+        """The number of entries of all tables."""
         return sum(self.sizes)
 
     @property
@@ -67,24 +66,24 @@ class Shape(NamedTuple):
 
     @property
     def lookups(self) -> int:
-        """The number of entries that a value is the sum of."""
+        """The number of entries that add up to a value."""
         return self.images * len(self.patterns)
 
     def __str__(self) -> str:
-        """All of it in one word, which tells kernels apart: ``4x4-0123-0145`` or, with a stage, ``4x4-0123@14``."""
+        """The shape in one word, such as ``4x4-0123-0145``, which names its kernels and their files."""
         cells = ["".join(f"{cell:x}" for cell in pattern) for pattern in self.patterns]
-        word = "-".join([f"{self.rows}x{self.cols}", *cells]) + "".join(f"@{rank}" for rank in self.stages)
-        return word if len(word) < 80 else hashlib.sha256(word.encode()).hexdigest()[:32]  # it goes into file names
+        word = "-".join([f"{self.rows}x{self.cols}", *cells])
+        return word if len(word) < 80 else hashlib.sha256(word.encode()).hexdigest()[:32]  # file names are short
 
 
-def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4, stages: Iterable[int] = ()) -> Shape:
-    """The shape of a network from patterns in text, `stages` in tiles; a ValueError for what makes no network.
+def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4) -> Shape:
+    """The shape of a network from its patterns in text; raises ValueError for patterns or a size that do not work.
 
     >>> network_shape("0123 0145").sizes
     [65536, 65536]
     >>> network_shape("0129", 3, 3)
     Traceback (most recent call last):
-    ValueError: pattern '0129' has no meaning on 3×3; expected 1 to 8 different cells out of 012345678
+    ValueError: pattern '0129' does not fit 3×3; expected 1 to 8 different cells out of 012345678
     """
     if not all(isinstance(side, int) and 2 <= side <= 4 for side in (rows, cols)):
         raise ValueError(f"a network for boards of {rows!r}×{cols!r}; expected 2×2 to 4×4")
@@ -93,45 +92,121 @@ def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4, s
     for word in words:
         if not (isinstance(word, str) and 1 <= len(set(word)) == len(word) <= LONGEST and set(word) <= set(known)):
             raise ValueError(
-                f"pattern {word!r} has no meaning on {rows}×{cols}; "
-                f"expected 1 to {LONGEST} different cells out of {known}"
+                f"pattern {word!r} does not fit {rows}×{cols}; expected 1 to {LONGEST} different cells out of {known}"
             )
     if not words:
         raise ValueError("a network without patterns; expected at least one, such as '012345'")
-    tiles = list(stages)
-    if tiles != sorted(set(tiles) & {1 << rank for rank in range(2, 16)}):
-        raise ValueError(f"stages begin with the tiles {tiles}; expected rising powers of two from 4 to 32768")
-    shape = Shape(
-        tuple(tuple(int(cell, 16) for cell in word) for word in words),
-        rows,
-        cols,
-        tuple(tile.bit_length() - 1 for tile in tiles),
-    )
-    if shape.size * (1 + len(tiles)) >= 1 << 32:
-        raise ValueError(f"a network of {shape.size * (1 + len(tiles))} entries; expected fewer than 2³²")
+    shape = Shape(tuple(tuple(int(cell, 16) for cell in word) for word in words), rows, cols)
+    if shape.size >= 1 << 32:
+        raise ValueError(f"a network of {shape.size} entries; expected fewer than 2³²")
     return shape
 
 
 class TupleKernels(NamedTuple):
-    """The kernels of one shape. Entries are known by their place in the one array, uint32 where they are kept.
+    """The kernels of one shape.
 
-    ``value(board, weights)`` is float32; ``locate(board, weights, places, first)`` writes the places of a board's
-    entries to ``places[first:first + lookups]`` (uint32) and begins to fetch them; ``total(weights, places, first)`` is
-    then the value; ``adjust(weights, places, first, step)`` adds to each.
+    - `value(board, weights)`: the value of a packed board, float32.
+    - `locate(board, weights, places, first)`: write the places of the board's entries to
+      ``places[first:first + lookups]`` (uint32), and begin to fetch the entries.
+    - `total(weights, places, first)`: the value of a board from its located places, float32.
+    - `adjust(weights, places, first, step)`: add `step` to each located entry.
     """
 
     value: Any
     locate: Any
     total: Any
     adjust: Any
-    promoted: Any  # (weights, place) the entry at a place, or what it stands for
+
+
+@cache
+def tuple_kernels(shape: Shape) -> TupleKernels:
+    """The kernels of a network's shape; the compiler knows the shape."""
+    name, lookups = str(shape), shape.lookups
+    capped, four, square = _capped(shape), _four_images(shape), shape.images == 8
+    sum_of, places_of = _over_patterns(shape)
+
+    @kernel(variant=name, forceinline=True)
+    def sum_of_four(board, weights):
+        a, b, c, d = four(board)
+        return (sum_of(a, weights) + sum_of(b, weights)) + (sum_of(c, weights) + sum_of(d, weights))
+
+    @kernel(variant=name)
+    def value(board, weights):
+        board = capped(board)
+        found = sum_of_four(board, weights)
+        if square:
+            found += sum_of_four(transpose(board), weights)
+        return found
+
+    @kernel(variant=name)
+    def locate(board, weights, places, first):
+        board = capped(board)
+        places_of(four(board), places, first)
+        if square:
+            places_of(four(transpose(board)), places, first + U(4))
+        for k in range(lookups):
+            prefetch(weights, U(places[first + U(k)]))
+
+    @kernel(variant=name)
+    def total(weights, places, first):
+        a, b, c, d = F(0), F(0), F(0), F(0)  # four sums, so that additions need not wait for each other
+        for k in range(0, lookups, 4):
+            at = first + U(k)
+            a += weights[U(places[at])]
+            b += weights[U(places[at + U(1)])]
+            c += weights[U(places[at + U(2)])]
+            d += weights[U(places[at + U(3)])]
+        return (a + b) + (c + d)
+
+    @kernel(variant=name)
+    def adjust(weights, places, first, step):
+        for k in range(lookups):
+            weights[U(places[first + U(k)])] += step
+
+    return TupleKernels(value, locate, total, adjust)
+
+
+# -- images of a board ------------------------------------------------------------------------------------------------
+
+
+def _capped(shape: Shape) -> Any:
+    """A kernel: the board with ranks from the radix on lowered to radix − 1."""
+    above, largest = U(16 - shape.radix) * EVEN, U(shape.radix - 1) * EVEN  # in every other cell
+
+    @kernel(variant=str(shape), forceinline=True)
+    def capped(board):
+        if above == U(0):
+            return board
+        found = U(0)
+        for turn in (U(0), U(4)):
+            cells = board >> turn & U(15) * EVEN
+            larger = (cells + above >> U(4) & EVEN) * U(15)
+            found |= (cells & ~larger | largest & larger) << turn
+        return found
+
+    return capped
+
+
+def _four_images(shape: Shape) -> Any:
+    """A kernel: the board, mirrored, flipped, and both; smaller boards stay in their corner of 4×4."""
+    across, down = U(4 * (4 - shape.cols)), U(16 * (4 - shape.rows))
+
+    @kernel(variant=str(shape), forceinline=True)
+    def four_images(board):
+        mirrored = mirror(board) >> across
+        return board, mirrored, flip(board) >> down, flip(mirrored) >> down
+
+    return four_images
+
+
+# -- from images to entries -------------------------------------------------------------------------------------------
 
 
 def _runs(pattern: tuple[int, ...], rows: int, cols: int) -> list[tuple[int, int]]:
     """How to gather a pattern's index from a packed board: (rotate right by, mask) of each run of cells.
 
-    In a packed board cell 0 is lowest, in an index the first cell is highest. So the pattern is taken turned by half a
-    circle, one of its images, in which runs of neighbours rise as the index wants them.
+    A packed board has cell 0 in its lowest bits, an index has its first cell in the highest. So the pattern is taken
+    turned by half a circle, one of its images: there, runs of neighbouring cells rise as in the index.
     """
     masks: dict[int, int] = {}
     for i, cell in enumerate(pattern):
@@ -143,153 +218,47 @@ def _runs(pattern: tuple[int, ...], rows: int, cols: int) -> list[tuple[int, int
 
 
 def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> Any:
-    """A kernel: the place of a pattern's entry on one image of a board, whose stage begins at `base`."""
+    """A kernel: the place of a pattern's entry for one image of a board; its table begins at `offset`."""
     if shape.radix == 16:
         return _gather_runs(name, _runs(pattern, shape.rows, shape.cols), offset)
     turns = tuple(U(4 * (4 * (cell // shape.cols) + cell % shape.cols)) for cell in pattern)
     radix, start = U(shape.radix), U(offset)
 
     @kernel(variant=name, forceinline=True)
-    def gather(image, base):
+    def gather(image):
         index = U(0)
         for turn in turns:
             index = index * radix + (image >> turn & U(15))
-        return index + (base + start)
+        return index + start
 
     return gather
 
 
 def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
-    """The same from runs of cells, where four bits of the board are a digit."""
+    """The same for radix 16, where a digit is four bits and a run of cells moves at once."""
     taken = runs[:RUNS] + [(0, 0)] * (RUNS - len(runs))
     (t0, m0), (t1, m1), (t2, m2), (t3, m3) = [(U(turn), U(mask)) for turn, mask in taken]
     b0, b1, b2, b3 = [U(-turn % 64) for turn, _ in taken]
     start = U(offset)
 
     @kernel(variant=name, forceinline=True)
-    def gather(image, base):
+    def gather(image):
         index = (image >> t0 | image << b0) & m0 | (image >> t1 | image << b1) & m1
         index |= (image >> t2 | image << b2) & m2 | (image >> t3 | image << b3) & m3
-        return index + (base + start)
+        return index + start
 
     if len(runs) <= RUNS:
         return gather
     rest = _gather_runs(name + "+", runs[RUNS:], 0)
 
     @kernel(variant=name, forceinline=True)
-    def gather_long(image, base):
-        return gather(image, base) + rest(image, U(0))
+    def gather_long(image):
+        return gather(image) + rest(image)
 
     return gather_long
 
 
-@cache
-def tuple_kernels(shape: Shape) -> TupleKernels:
-    """The kernels of a network's shape; what differs between shapes is known to the compiler."""
-    name, lookups, square = str(shape), shape.lookups, shape.images == 8
-    across, down = U(4 * (4 - shape.cols)), U(16 * (4 - shape.rows))  # a smaller board stays in its corner
-
-    base_of, promoted = _stage_kernels(name, shape)
-    sum_of, places_of = _over_patterns(shape, promoted)
-
-    above, largest = U(16 - shape.radix) * EVEN, U(shape.radix - 1) * EVEN  # in every other cell
-
-    @kernel(variant=name, forceinline=True)
-    def known(board):
-        """The board, its ranks from the radix on read as the one below it."""
-        if above == U(0):
-            return board
-        found = U(0)
-        for turn in (U(0), U(4)):
-            cells = board >> turn & U(15) * EVEN
-            larger = (cells + above >> U(4) & EVEN) * U(15)
-            found |= (cells & ~larger | largest & larger) << turn
-        return found
-
-    @kernel(variant=name, forceinline=True)
-    def four(board):
-        mirrored = mirror(board) >> across
-        return board, mirrored, flip(board) >> down, flip(mirrored) >> down
-
-    @kernel(variant=name)
-    def value(board, weights):
-        board = known(board)
-        base = base_of(board)
-        a, b, c, d = four(board)
-        found = (sum_of(a, base, weights) + sum_of(b, base, weights)) + (
-            sum_of(c, base, weights) + sum_of(d, base, weights)
-        )
-        if square:
-            a, b, c, d = four(transpose(board))
-            found += (sum_of(a, base, weights) + sum_of(b, base, weights)) + (
-                sum_of(c, base, weights) + sum_of(d, base, weights)
-            )
-        return found
-
-    @kernel(variant=name)
-    def locate(board, weights, places, first):
-        board = known(board)
-        base = base_of(board)
-        places_of(four(board), base, places, first)
-        if square:
-            places_of(four(transpose(board)), base, places, first + U(4))
-        for k in range(lookups):
-            prefetch(weights, U(places[first + U(k)]))
-
-    @kernel(variant=name)
-    def total(weights, places, first):
-        a, b, c, d = F(0), F(0), F(0), F(0)
-        for k in range(0, lookups, 4):
-            at = first + U(k)
-            a += promoted(weights, U(places[at]))
-            b += promoted(weights, U(places[at + U(1)]))
-            c += promoted(weights, U(places[at + U(2)]))
-            d += promoted(weights, U(places[at + U(3)]))
-        return (a + b) + (c + d)
-
-    @kernel(variant=name)
-    def adjust(weights, places, first, step):
-        for k in range(lookups):
-            place = U(places[first + U(k)])
-            weights[place] = promoted(weights, place) + step
-
-    return TupleKernels(value, locate, total, adjust, promoted)
-
-
-def _stage_kernels(name: str, shape: Shape) -> tuple[Any, Any]:
-    """Two kernels: where the entries of a board's stage begin, and the entry at a place or what it stands for."""
-    stages, size = shape.stages, U(shape.size)
-    if not stages:
-
-        @kernel(variant=name, forceinline=True)
-        def base_of_all(board):
-            return U(0)
-
-        @kernel(variant=name, forceinline=True)
-        def entry(weights, place):
-            return weights[place]
-
-        return base_of_all, entry
-
-    @kernel(variant=name, forceinline=True)
-    def base_of(board):
-        top, base = top_rank(board), U(0)
-        for i in range(len(stages)):
-            base += size * U(top >= stages[i])
-        return base
-
-    @kernel(variant=name, forceinline=True)
-    def promoted(weights, place):
-        found = weights[place]
-        while found == F(0) and place >= size:
-            place -= size
-            found = weights[place]
-        return found
-
-    return base_of, promoted
-
-
-def _over_patterns(shape: Shape, promoted: Any) -> tuple[Any, Any]:
+def _over_patterns(shape: Shape) -> tuple[Any, Any]:
     """Two kernels: the sum of all patterns' entries on one image, and the places of all their entries on four."""
     sums: list[Any] = []
     places: list[Any] = []
@@ -297,7 +266,7 @@ def _over_patterns(shape: Shape, promoted: Any) -> tuple[Any, Any]:
     for i, pattern in enumerate(shape.patterns):
         name = f"{shape}-{i}"
         gather = _gather(name, shape, pattern, offset)
-        sums.append(_entry(name, gather, promoted))
+        sums.append(_entry(name, gather))
         places.append(_four_places(name, gather, shape.images * i))
         offset += shape.sizes[i]
     while len(sums) > 1:  # in pairs, so that additions need not wait for each other
@@ -308,18 +277,18 @@ def _over_patterns(shape: Shape, promoted: Any) -> tuple[Any, Any]:
     return sums[0], places[0]
 
 
-def _entry(name: str, gather: Any, promoted: Any) -> Any:
+def _entry(name: str, gather: Any) -> Any:
     @kernel(variant=name, forceinline=True)
-    def entry(image, base, weights):
-        return promoted(weights, gather(image, base))
+    def entry(image, weights):
+        return weights[gather(image)]
 
     return entry
 
 
 def _plus(name: str, one: Any, other: Any) -> Any:
     @kernel(variant=name, forceinline=True)
-    def plus(image, base, weights):
-        return one(image, base, weights) + other(image, base, weights)
+    def plus(image, weights):
+        return one(image, weights) + other(image, weights)
 
     return plus
 
@@ -328,21 +297,21 @@ def _four_places(name: str, gather: Any, begin: int) -> Any:
     ahead = U(begin)
 
     @kernel(variant=name, forceinline=True)
-    def four_places(images, base, places, first):
+    def four_places(images, places, first):
         a, b, c, d = images
         at = first + ahead
-        places[at] = np.uint32(gather(a, base))
-        places[at + U(1)] = np.uint32(gather(b, base))
-        places[at + U(2)] = np.uint32(gather(c, base))
-        places[at + U(3)] = np.uint32(gather(d, base))
+        places[at] = np.uint32(gather(a))
+        places[at + U(1)] = np.uint32(gather(b))
+        places[at + U(2)] = np.uint32(gather(c))
+        places[at + U(3)] = np.uint32(gather(d))
 
     return four_places
 
 
 def _both(name: str, one: Any, other: Any) -> Any:
     @kernel(variant=name, forceinline=True)
-    def both(images, base, places, first):
-        one(images, base, places, first)
-        other(images, base, places, first)
+    def both(images, places, first):
+        one(images, places, first)
+        other(images, places, first)
 
     return both

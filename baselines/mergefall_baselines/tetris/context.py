@@ -1,49 +1,76 @@
-"""The memory of a Tetris search: one record, and the arrays that it knows by address and the player keeps alive.
+"""The memory of one Tetris search, and the nodes that its kernels hand on.
 
-Each level of the tree has a board and lists of placements of its own.
+Kernels receive the address of one `CONTEXT` record, called `ctx`, and read it as `c`. The record holds the rules, the
+search's numbers and the addresses of its arrays, which the player keeps alive. Level 0 of the search is the root,
+level k what follows k placements. Each level has its own board, memo and lists. Every thread needs its own context.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from mergefall.kernels import borrow, kernel
 from mergefall.tetris.heuristics import MEMO
+from mergefall.tetris.placements import ROTATIONS, SLIDES
 
-from mergefall_baselines.table import entry_type, find, holds, keep
-from mergefall_baselines.tetris.memory import IDS, chance_of
+from mergefall_baselines.table import WHOLE, entry_type, find, forget, holds, keep
+from mergefall_baselines.tetris.memory import IDS, bag_after, chance_of
 
 U = np.uint64
 ENTRY = entry_type(np.float64)
+LISTED = SLIDES * ROTATIONS  # placements of a piece, at most, for each column of the field
+LEFT_SHIFT = 8  # an entry's first word is bag | left << LEFT_SHIFT
 
 CONTEXT = np.dtype(
     [
         ("cols", np.int64),
         ("rows", np.int64),
         ("first", np.int64),  # table row of piece id 0
-        ("drawn", np.int64),  # ids that appear, as bits
+        ("drawn", np.int64),  # ids that the game draws, as bits
         ("clear_first", np.int64),
         ("weights", np.uint64),  # float64[weight_count], the heuristic's
         ("weight_count", np.int64),
         ("columns", np.uint64),  # uint64[levels, cols], the boards
-        ("memos", np.uint64),  # uint64[levels, MEMO], what leaves on a board share
-        ("placements", np.uint64),  # int64[levels, 12·cols]
-        ("keys", np.uint64),  # float64[levels, 12·cols], what placements are ordered by
+        ("memos", np.uint64),  # uint64[levels, MEMO], what the leaves on one board share
+        ("placements", np.uint64),  # int64[levels, LISTED·cols]
+        ("keys", np.uint64),  # float64[levels, LISTED·cols], by which placements are ordered
         ("scratch", np.uint64),  # uint64[cols]
-        ("chances", np.uint64),  # float64[7], see `chances.py`
-        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
+        ("chances", np.uint64),  # float64[7], see `memory.py`
+        ("entries", np.uint64),  # ENTRY[entry_count], transposition table, see `mergefall_baselines.table`
         ("entry_count", np.int64),
-        ("boards", np.uint64),  # uint64[entry_count, cols + 2], what each entry is of
-        ("beam", np.int64),  # placements of a node that are looked into, 0 for all
-        ("cutoff", np.float64),  # chance nodes below this probability are leaves
-        ("lost", np.float64),  # worth of a node whose piece cannot be placed
+        ("boards", np.uint64),  # uint64[entry_count, cols + 2], the node of each entry
+        ("beam", np.int64),  # placements that an inner node looks into, 0 for all
+        ("cutoff", np.float64),  # nodes below this probability are leaves
+        ("lost", np.float64),  # value of a node whose piece cannot be placed
         ("stop", np.int64),  # set from outside: give up
     ]
 )
 
 
+class Node(NamedTuple):
+    """A position between two placements; its board is that of its level.
+
+    Attributes:
+        level: int64, placements since the root.
+        queue: uint64, ids of the known pieces, 4 bits each, the next one lowest.
+        known: int64, how many pieces the queue holds.
+        left: int64, own moves still to come.
+        bag: int64, see `memory.py`.
+        probability: float64, of the pieces drawn since the root.
+    """
+
+    level: np.int64
+    queue: np.uint64
+    known: int
+    left: int
+    bag: int
+    probability: float
+
+
 @kernel
 def read(ctx):
-    """The record that all nodes share."""
+    """The context's record."""
     return borrow(ctx, CONTEXT, 1)[0]
 
 
@@ -55,52 +82,97 @@ def board_at(level, c):
 
 @kernel
 def memo_at(level, c):
-    """What the leaves on a level's board share."""
+    """The memo of a level's board, uint64[MEMO]."""
     return borrow(c.memos + U(8 * MEMO * level), np.uint64, MEMO)
 
 
 @kernel
 def lists_at(level, c):
-    """A level's placements and what they are ordered by."""
-    count = 12 * c.cols
+    """(placements int64[n], keys float64[n]) of a level."""
+    count = LISTED * c.cols
     offset = U(8 * count * level)
     return borrow(c.placements + offset, np.int64, count), borrow(c.keys + offset, np.float64, count)
 
 
 @kernel
-def entry_of(columns, left, bag, probability, c):
+def weights_of(c):
+    """The heuristic's weights."""
+    return borrow(c.weights, np.float64, c.weight_count)
+
+
+@kernel
+def scratch_of(c):
+    """A board to overwrite, uint64[cols]."""
+    return borrow(c.scratch, np.uint64, c.cols)
+
+
+@kernel
+def share_of(id, node, c):
+    """The probability that a piece id is the node's next: 1 or 0 while the queue tells it."""
+    if node.known:
+        return 1.0 if np.int64(node.queue & U(15)) == id else 0.0
+    return chance_of(id, node.bag, borrow(c.chances, np.float64, IDS))
+
+
+@kernel
+def node_after(node, id, share, c):
+    """The node that follows a placement of the piece `id`, which comes next with probability `share`."""
+    bag = node.bag if node.known else bag_after(id, node.bag, c.drawn)
+    known, probability = max(node.known - 1, 0), node.probability * share
+    return Node(node.level + 1, node.queue >> U(4), known, node.left - 1, bag, probability)
+
+
+@kernel
+def uses_table(node, c):
+    """Whether the table keeps the node's value: no known piece is left, and there is a table."""
+    return node.known == 0 and c.entry_count > 1
+
+
+@kernel
+def empty_table(c):
+    """Forget all stored values."""
+    if c.entry_count > 1:
+        forget(borrow(c.entries, ENTRY, c.entry_count), WHOLE)
+
+
+@kernel
+def _words_of(node, c):
+    """Two words that tell apart nodes of one board: own moves left and bag; probability, where it matters."""
+    likely = U(node.probability * 2.0**53) if c.cutoff > 0.0 else U(0)
+    return U(node.bag) | U(node.left) << U(LEFT_SHIFT), likely
+
+
+@kernel
+def _entry_of(node, c):
     """(index, whether that entry is of this very node, its key) in the transposition table."""
-    entries = borrow(c.entries, ENTRY, c.entry_count)
-    told = U(bag) | U(left) << U(8)
-    likely = U(probability * 2.0**53) if c.cutoff > 0.0 else U(0)
-    key = told ^ likely
+    entries, columns = borrow(c.entries, ENTRY, c.entry_count), board_at(node.level, c)
+    rest, likely = _words_of(node, c)
+    key = rest ^ likely
     for i in range(c.cols):
         key = (key ^ columns[i] ^ key >> U(29)) * U(0xBF58476D1CE4E5B9)
     index = find(entries, key)
     if not holds(entries, index, key):
         return index, False, key
     board = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2)
-    same = board[c.cols] == told and board[c.cols + 1] == likely
+    same = board[c.cols] == rest and board[c.cols + 1] == likely
     for i in range(c.cols):
         same = same and board[i] == columns[i]
     return index, same, key
 
 
 @kernel
-def store(columns, left, bag, probability, value, c):
-    """Keep a node's value in the transposition table."""
-    index, _, key = entry_of(columns, left, bag, probability, c)
-    keep(borrow(c.entries, ENTRY, c.entry_count), index, key, value, left)
-    board = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2)
-    for i in range(c.cols):
-        board[i] = columns[i]
-    board[c.cols] = U(bag) | U(left) << U(8)
-    board[c.cols + 1] = U(probability * 2.0**53) if c.cutoff > 0.0 else U(0)
+def stored_value(node, c):
+    """(whether the table holds the node's value, that value)."""
+    index, found, _ = _entry_of(node, c)
+    return found, borrow(c.entries, ENTRY, c.entry_count)[index].value
 
 
 @kernel
-def share_of(id, queue, known, bag, c):
-    """The probability that a piece id is the next: 1 or 0 while it is known."""
-    if known:
-        return 1.0 if np.int64(queue & U(15)) == id else 0.0
-    return chance_of(id, bag, borrow(c.chances, np.float64, IDS))
+def store(node, value, c):
+    """Keep a node's value in the transposition table."""
+    index, _, key = _entry_of(node, c)
+    keep(borrow(c.entries, ENTRY, c.entry_count), index, key, value, node.left)
+    board, columns = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2), board_at(node.level, c)
+    for i in range(c.cols):
+        board[i] = columns[i]
+    board[c.cols], board[c.cols + 1] = _words_of(node, c)

@@ -1,9 +1,11 @@
-"""The one-piece controllers: the placement of highest value, by any heuristic."""
+"""Players that look at the current piece alone: the placement of highest value by a heuristic."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel
@@ -11,30 +13,69 @@ from mergefall.tetris.field import landing
 from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, STEPS, action_of, column_of, packed, rotation_of, row_at_rest
+from mergefall.tetris.placements import (
+    ROTATIONS,
+    SLIDES,
+    STEPS,
+    action_of,
+    column_of,
+    packed,
+    rotation_of,
+    row_at_rest,
+)
 from mergefall.tetris.rules import Rules
+from numpy.typing import NDArray
 
 from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
 
-U = np.uint64
+
+class GreedySettings(NamedTuple):
+    """What the kernels of `greedy_kernels` take besides the board.
+
+    Attributes:
+        first: table row of piece id 0.
+        rows: of the field.
+        clear_first: whether the rules' overflow is ``clear_first``.
+        weights: float64[k], the heuristic's.
+        memo: uint64[MEMO], overwritten.
+        scratch: uint64[cols], overwritten.
+        ranks: int64[n_actions], the actions' ranks in ties.
+    """
+
+    first: int
+    rows: int
+    clear_first: bool
+    weights: NDArray[np.float64]
+    memo: NDArray[np.uint64]
+    scratch: NDArray[np.uint64]
+    ranks: NDArray[np.int64]
 
 
-def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> Any:
-    """The placement of highest value by a `leaf` of a heuristic's, on a board that `memo` is prepared for.
+def greedy_settings(heuristic: Heuristic, rules: Rules, order: Any = None) -> GreedySettings:
+    """The settings for a heuristic and rules; `order` lists all actions, the preferred ones in ties first."""
+    memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
+    clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
+    weights = heuristic.weight_vector()
+    return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, ranks)
+
+
+def best_kernel(leaf: Any, slides: bool, ties: str, writes: bool, name: str) -> Any:
+    """A kernel that finds the placement of highest value on a board.
 
     Args:
+        leaf: a heuristic's kernel; its `prepare` must have filled `memo` for the board.
         slides: whether placements slide.
-        ties: what tells equal values apart: ``lowest`` action; ``order``, the first by `ranks`; or ``priority``, the
-            highest of Dellacherie's.
-        told: whether it writes what each legal action is worth into `values`.
+        ties: which of equal values wins: the ``lowest`` action; under ``order`` the one of lowest rank; under
+            ``priority`` the one of highest Dellacherie priority.
+        writes: whether it writes the value of each legal action into `values`.
         name: of `leaf`, for the kernel's variant.
     """
 
-    @kernel(variant=f"{name}-{slides}-{ties}-{told}", forceinline=True)  # a third faster
+    @kernel(variant=f"{name}-{slides}-{ties}-{writes}", forceinline=True)  # a third faster
     def best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values):
-        """(the placement, the lowest action if none lives; its value); `ranks` and `values` may be empty if unused."""
+        """(the placement, or the lowest action if all are fatal; its value); unused `ranks`, `values` may be empty."""
         cols, found, highest = columns.size, -1, -np.inf
-        for slide in range(3 if slides else 1):
+        for slide in range(SLIDES if slides else 1):
             for rotation in range(ROTATIONS):
                 width = WIDTHS[piece, rotation]
                 for column in range(cols - width + 1 if width else 0):
@@ -46,7 +87,7 @@ def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> An
                         y, end = landing(columns, piece, rotation, column), column
                     value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
                     action = (slide * ROTATIONS + rotation) * cols + column
-                    if told:
+                    if writes:
                         values[action] = value
                     better = value > highest
                     if ties != "lowest":
@@ -58,7 +99,7 @@ def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> An
                                 better = priority(piece, rotation, end, cols) > rival
                     if better:
                         highest = value
-                    if better or found < 0:  # apart, so that nothing is found where only `highest` is asked for
+                    if better or found < 0:  # a test of its own: callers that want only `highest` lose it in compiling
                         found = packed(y, end, rotation, action)
         return found, highest
 
@@ -67,41 +108,34 @@ def best_kernel(leaf: Any, slides: bool, ties: str, told: bool, name: str) -> An
 
 @cache
 def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
-    """(choose, decide) for a heuristic class: the best placement of a piece, and of a queue's first."""
+    """(choose, decide) for a heuristic class: the best placement of a piece, and of the first piece in a queue."""
     _, _, _, prepare, leaf = cls.kernels()
     best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
 
     @kernel(variant=name, forceinline=True)
     def choose(columns, piece, values, settings):
-        rows, clear_first, weights, memo, scratch, ranks = settings
+        _, rows, clear_first, weights, memo, scratch, ranks = settings
         prepare(columns, rows, weights, memo)
         return best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values)[0]
 
     @kernel(variant=name, forceinline=True)
     def decide(columns, queue, memory, values, settings):
-        first, search = settings
         for action in range(values.size):
             values[action] = -np.inf
-        return choose(columns, first + (np.int64(queue) & 15), values, search)
+        return choose(columns, settings.first + (np.int64(queue) & 15), values, settings)
 
     return choose, decide
 
 
-def search_settings(heuristic: Heuristic, rules: Rules, order: Any = None) -> tuple[Any, ...]:
-    """What `choose` takes: rules, weights, scratch memory, and the places of the actions in the order of ties."""
-    memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
-    clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
-    return rules.rows, clear_first, heuristic.weight_vector(), memo, scratch, ranks
-
-
 class Greedy(TetrisPlayer):
-    """Greedy: the placement of highest value by a heuristic, the current piece alone being looked at.
+    """Greedy: the placement of the current piece with the highest value by a heuristic.
 
-    A fatal placement is worth −inf. Ties go to the first in `order`; where all placements are fatal, the first legal
-    one is taken.
+    A fatal placement is worth −inf. If all placements are fatal, the player takes the first legal one.
 
-    Options: heuristic (a name or a mapping of a name and weights, see `mergefall.tetris.HEURISTICS`), order (of
-    actions, for ties; None: the lowest first), and the rules (see `TetrisPlayer`).
+    Args:
+        heuristic: a name, or a mapping of a name and weights; see `mergefall.tetris.HEURISTICS`. Default: ``bcts``.
+        order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
+        rules: see `TetrisPlayer`.
 
     Example:
         >>> from mergefall_baselines import make
@@ -117,18 +151,23 @@ class Greedy(TetrisPlayer):
         super().__init__(**rules)
         self.heuristic, self.order = make_heuristic(heuristic), order
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, GreedySettings]:
         ties = self.ties if self.order is None else "order"
         _, decide = greedy_kernels(type(self.heuristic), rules.placements == "slide", ties)
-        return decide, (rules.piece_set.first, search_settings(self.heuristic, rules, self.order))
+        return decide, greedy_settings(self.heuristic, rules, self.order)
 
 
 class Dellacherie(Greedy):
-    """Dellacherie's controller: greedy by `dellacherie`, ties to the placement of highest priority.
+    """Dellacherie's controller: greedy by the heuristic `dellacherie`; ties go to the highest priority.
 
-    The priority is 100·|column − spawn column|, 10 more to the left of it, less the rotation: among equals the farthest
-    from where the piece appears. (A slide and a drop have the priority of where they end.) Options: order (of actions,
-    for ties, in place of the priority), and the rules.
+    priority = 100·|column − spawn column| + (10 if left of it) − rotation
+
+    So among equal placements the one farthest from the spawn column wins. A slide has the priority of a drop that ends
+    in the same cells.
+
+    Args:
+        order: all actions, the preferred ones first; ties go to the first. Default: None, by priority.
+        rules: see `TetrisPlayer`.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
@@ -139,12 +178,17 @@ class Dellacherie(Greedy):
         super().__init__("dellacherie", order, **rules)
 
 
-def preset(name: str, about: str) -> type[Greedy]:
-    """The class of greedy players with one heuristic."""
+def preset(name: str, about: str) -> Callable[..., Greedy]:
+    """The factory of greedy players with one heuristic; its options are `Dellacherie`'s."""
 
-    class Preset(Greedy):
-        def __init__(self, order: Any = None, **rules: Any) -> None:
-            super().__init__(name, order, **rules)
+    def make_greedy(order: Any = None, **rules: Any) -> Greedy:
+        return Greedy(name, order, **rules)
 
-    Preset.__doc__ = f"{about}: greedy by the heuristic `{name}`. Options: order (of actions, for ties), the rules."
-    return Preset
+    make_greedy.__signature__ = inspect.signature(Dellacherie)  # pyright: ignore[reportFunctionMemberAccess]
+    make_greedy.__doc__ = f"""{about}: greedy by the heuristic `{name}`.
+
+    Args:
+        order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
+        rules: see `TetrisPlayer`.
+    """
+    return make_greedy

@@ -1,20 +1,22 @@
-"""What a player knows of the pieces to come, and what it remembers for that: the pieces it has seen.
+"""What a Tetris player knows of the pieces to come: the pieces that it has seen in this episode.
 
-Memory is uint64[8] for each game: the player's own random stream, then how often each piece id came into view. From the
-counts follow both what is left of a bag and how frequent the pieces of a hidden distribution are.
+A player's memory is uint64[8] for each game: its own random stream, then how often each piece id has come into view.
+The counts tell both what is left of a bag and how frequent the pieces of a hidden distribution are.
 
-Chances are one integer and one array: `bag`, the ids that come next with equal probability, as bits; or 0, and then
-`weights` float64[7] are the probabilities of the ids.
+The chances of the next piece are one integer and one array. If `bag` is not 0, its bits are the ids that come next with
+equal probability. If it is 0, `weights` float64[7] are the probabilities of the ids.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from mergefall.checks import choice
 from mergefall.kernels import kernel
 from mergefall.tetris.game import nth_bit
+from mergefall.tetris.rules import Rules
 from mergefall.words import below, next_bits, popcount
 
 U = np.uint64
@@ -26,13 +28,27 @@ OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
 
 
 def distribution_option(distribution: Any) -> str | None:
-    """The option `distribution`, checked; None leaves it to the environment's randomizer."""
+    """Check the option `distribution`: one of `DISTRIBUTIONS`, or None for the environment's randomizer."""
     return None if distribution is None else choice("distribution", distribution, DISTRIBUTIONS)
+
+
+def distribution_index(distribution: str | None, rules: Rules) -> int:
+    """The index in `DISTRIBUTIONS` of the option `distribution`; None follows the randomizer of `rules`."""
+    return DISTRIBUTIONS.index(distribution or OF_RANDOMIZER[rules.randomizer])
+
+
+def bits_of(ids: Iterable[int]) -> int:
+    """Piece ids as bits.
+
+    >>> bits_of([0, 3])
+    9
+    """
+    return sum(1 << id for id in ids)
 
 
 @kernel
 def observe(memory, queue, known):
-    """Count the pieces that came into view with this decision: all `known` ones of a new game, later the last one."""
+    """Count the pieces that this decision brings into view: all `known` ones of a new game, later only the last one."""
     seen = U(0)
     for i in range(IDS):
         seen |= memory[COUNTS + i]
@@ -42,9 +58,10 @@ def observe(memory, queue, known):
 
 @kernel
 def chances_of(memory, distribution, drawn, weights):
-    """Write `weights` and return `bag` for the ids `drawn` (bits) under a distribution.
+    """Write `weights` and return `bag`, for a game that draws the ids `drawn` (bits).
 
-    The bag holds what was seen least often, for each bag holds each id once. Ids never seen count nothing.
+    A bag holds each id once, so what is left of it are the ids seen least often. Under ``counted``, an id never seen
+    has probability 0.
     """
     least, total = memory[COUNTS], U(0)
     first = True
@@ -67,34 +84,34 @@ def chances_of(memory, distribution, drawn, weights):
 
 
 @kernel
-def chance_of(piece, bag, weights):
+def chance_of(id, bag, weights):
     """The probability that a piece id comes next."""
     if bag:
-        return 1.0 / popcount(U(bag)) if bag >> piece & 1 else 0.0
-    return weights[piece]
+        return 1.0 / popcount(U(bag)) if bag >> id & 1 else 0.0
+    return weights[id]
 
 
 @kernel
-def bag_after(piece, bag, drawn):
-    """The bag once a piece id has come out of it; 0 where there is none."""
+def bag_after(id, bag, drawn):
+    """The bag after a piece id was drawn from it: a full one if it was the last; 0 if there is no bag."""
     if bag == 0:
         return 0
-    left = bag & ~(1 << piece)
+    left = bag & ~(1 << id)
     return left if left else drawn
 
 
 @kernel
 def draw_from(memory, bag, weights):
-    """A piece id drawn from the chances with the player's own random stream."""
+    """Draw a piece id from the chances, with the player's own random stream."""
     memory[STREAM], bits = next_bits(memory[STREAM])
     if bag:
         return nth_bit(bag, below(bits, popcount(U(bag))))
     point = np.float64(bits >> U(11)) / 2.0**53
     last = 0
-    for piece in range(IDS):
-        if weights[piece] > 0.0:
-            last = piece
-            point -= weights[piece]
+    for id in range(IDS):
+        if weights[id] > 0.0:
+            last = id
+            point -= weights[id]
             if point < 0.0:
                 break
     return last

@@ -1,15 +1,16 @@
-"""Tuple networks of Tetris: the value of a board as a sum of table entries, one for each block of its cells.
+"""Tuple networks of Tetris: the value of a board is a sum of table entries, one for each block of its cells.
 
-The block ``3x4`` is 3 rows high and 4 columns wide. It lies wherever it fits into the field, and each place has a table
-of its own with an entry for every pattern of empty and filled cells (a *systematic* network: W. Jaśkowski, M. Szubert,
-P. Liskowski & K. Krawiec, High-dimensional function approximation for knowledge-free reinforcement learning: a case
-study in SZ-Tetris, 2015). Where the game is the same seen in a mirror, places that are mirror images share a table. An
-empty block counts nothing, so that what lies above the stack need not be looked at; one bias stands for all of these.
-Beside blocks a network may count features of `linear.py`, those of the placement included; one without blocks is a
-linear controller.
+The block ``3x4`` is 3 rows high and 4 columns wide. It is read at every place of the field where it fits. Each place
+has its own table, with an entry for every pattern of empty and filled cells (a *systematic* network). If the game is
+the same in a mirror, places that are mirror images share a table. An empty block counts 0, so nothing above the stack
+need be read; one bias stands for all empty blocks. Besides blocks a network may count features of `linear.py`, of the
+board and of the placement. A network without blocks is a linear controller.
 
-A network is a heuristic like the others, for every player and search that takes one. Its entries are multiples of
-2⁻²⁰, so that sums of them are exact in whatever order they are added up.
+A network is a heuristic for every player and search that takes one. Its entries are multiples of 2⁻²⁰, so that their
+sums are exact in any order.
+
+Source: W. Jaśkowski, M. Szubert, P. Liskowski & K. Krawiec, High-dimensional function approximation for knowledge-free
+reinforcement learning: a case study in SZ-Tetris (2015).
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from mergefall.words import popcount, trailing_zeros
 from numpy.typing import NDArray
 
 U = np.uint64
-BIAS = len(FEATURES)  # the weights: those of the features, by their slots, the bias, the tables
-FIRST = BIAS + 1
-LARGEST = 20  # cells of a block
-MOST = 1 << 27  # weights
-STEP = 2.0**-20
+BIAS = len(FEATURES)  # weights are ordered: features by their slots, bias, tables
+FIRST = BIAS + 1  # index of the first table's first weight
+LARGEST = 20  # cells of a block, at most
+MOST = 1 << 27  # weights, at most
+STEP = 2.0**-20  # all weights are multiples of it
 
 
 class Shape(NamedTuple):
-    """What a network looks at: features and blocks (rows, columns), on a field of `cols` columns and `rows` rows."""
+    """What a network reads: blocks (rows, columns) and features, on a field of `cols` columns and `rows` rows."""
 
     cols: int
     rows: int
@@ -48,7 +49,7 @@ class Shape(NamedTuple):
 
     @property
     def tables(self) -> list[tuple[int, int, int, int]]:
-        """(rows of the block, columns of it, number of columns in which tables begin, index of the first weight)."""
+        """For each block (its rows, its columns, number of columns with tables, index of its first weight)."""
         found, begin = [], FIRST
         for high, wide in self.blocks:
             across = self.cols - wide + 1
@@ -64,7 +65,7 @@ class Shape(NamedTuple):
 
     @property
     def lookups(self) -> int:
-        """The most weights that a value is the sum of."""
+        """How many weights a value is the sum of, at most."""
         return FIRST + sum((self.cols - wide + 1) * (self.rows - high + 1) for high, wide in self.blocks)
 
     @property
@@ -74,13 +75,16 @@ class Shape(NamedTuple):
 
 
 def network_shape(blocks: str, cols: int, rows: int, features: Iterable[str] = (), mirrored: bool = True) -> Shape:
-    """The shape of a network from blocks in text; a ValueError for what makes no network.
+    """The shape of a network with the blocks that a text names.
+
+    Raises ValueError if a block does not fit the field, has more than 20 cells or repeats; if there is neither a block
+    nor a feature; or if the network has more than 2²⁷ weights.
 
     >>> network_shape("3x3 4x2", 10, 20).size
     58635
     >>> network_shape("5x5", 10, 20)
     Traceback (most recent call last):
-    ValueError: block '5x5' has no meaning on 10 columns and 20 rows; expected ROWSxCOLUMNS of at most 20 cells
+    ValueError: block '5x5' does not fit 10 columns and 20 rows; expected ROWSxCOLUMNS of at most 20 cells
     """
     if not isinstance(blocks, str):
         raise ValueError(f"blocks is {blocks!r}; expected text, such as '3x3 4x2'")
@@ -90,26 +94,27 @@ def network_shape(blocks: str, cols: int, rows: int, features: Iterable[str] = (
         size = (int(high), int(wide)) if high.isdecimal() and wide.isdecimal() else (0, 0)
         if not (1 <= size[0] <= rows and 1 <= size[1] <= cols and size[0] * size[1] <= LARGEST):
             raise ValueError(
-                f"block {word!r} has no meaning on {cols} columns and {rows} rows; "
+                f"block {word!r} does not fit {cols} columns and {rows} rows; "
                 f"expected ROWSxCOLUMNS of at most {LARGEST} cells"
             )
         found.append(size)
     if len(set(found)) < len(found):
-        raise ValueError(f"blocks is {blocks!r}; expected each once")
+        raise ValueError(f"blocks is {blocks!r}; expected each block once")
     shape = Shape(cols, rows, tuple(found), tuple(features), bool(mirrored))
     if not shape.blocks and not shape.features:
-        raise ValueError("a network without blocks and features; expected some, such as '3x3'")
+        raise ValueError("a network without blocks and features; expected at least one, such as '3x3'")
     if shape.size > MOST:
         raise ValueError(f"blocks {blocks!r} make {shape.size} weights on {cols}×{rows}; expected at most {MOST}")
     return shape
 
 
 class _Blocks(NamedTuple):
-    """The kernels of some block sizes.
+    """Two kernels for all blocks of some sizes.
 
-    ``of_rows(columns, first, end, weights)`` is float64, what the blocks count whose lowest rows are first … end − 1;
-    ``locate(columns, end, places, count)`` writes where the entries are of those below row `end` that are not empty,
-    uint32, to places[count:], and returns the new count.
+    Attributes:
+        of_rows: (columns, first, end, weights) -> float64, the sum over blocks whose lowest row is first … end − 1.
+        locate: (columns, end, places, count) -> new count. Writes to places[count:], uint32, the index of the entry of
+            each block that is not empty and whose lowest row is below `end`.
     """
 
     of_rows: Any
@@ -126,17 +131,17 @@ def _no_places(columns, end, places, count):
     return count
 
 
-def _block(shape: Shape, high: int, wide: int, begin: int, beneath: _Blocks) -> _Blocks:
-    """The kernels of one block size and of those `beneath`, in one."""
-    name = f"{shape.cols}x{shape.rows}-{high}x{wide}-{begin}-{shape.mirrored}-{beneath.of_rows.variant}"
+def _with_block(shape: Shape, high: int, wide: int, begin: int, others: _Blocks) -> _Blocks:
+    """The kernels of one block size and of the sizes in `others`, in one."""
+    name = f"{shape.cols}x{shape.rows}-{high}x{wide}-{begin}-{shape.mirrored}-{others.of_rows.variant}"
     mirrored, across, up, offset = shape.mirrored, shape.cols - wide + 1, shape.rows - high + 1, U(begin)
     cells, last, row, column = U(high * wide), U(high * (wide - 1)), U((1 << high) - 1), U(high)
     everything = U((1 << high * wide) - 1)
-    of_others, locate_others = beneath
+    of_others, locate_others = others
 
     @kernel(variant=name, forceinline=True)
     def entry(c, y, seen, mirror):
-        """Where the entry of the block at a column and row is, its cells seen from the left and in a mirror."""
+        """The index of the entry of the block at column `c` and row `y`; `seen` and `mirror` are its pattern's bits."""
         if mirrored:
             if 2 * c + 1 > across:
                 c, seen = across - 1 - c, mirror
@@ -181,17 +186,18 @@ def stack_height(columns):
 
 
 @cache
-def _of_blocks(shape: Shape) -> _Blocks:
+def _block_kernels(shape: Shape) -> _Blocks:
+    """The kernels of all blocks of a shape."""
     found = _Blocks(_no_rows, _no_places)
     for high, wide, _, begin in shape.tables:
-        found = _block(shape, high, wide, begin, found)
+        found = _with_block(shape, high, wide, begin, found)
     return found
 
 
 @cache
-def _kernels(cls: type[Network], clears: bool) -> Kernels:
+def _kernels(cls: type[BlockNetwork], clears: bool) -> Kernels:
     shape, variant = cls.shape, f"{cls.name}-{clears}"
-    of_rows, has_blocks, has_features = _of_blocks(shape).of_rows, bool(shape.blocks), bool(shape.features)
+    of_rows, has_blocks, has_features = _block_kernels(shape).of_rows, bool(shape.blocks), bool(shape.features)
     of_features = linear(shape.features or FEATURES[:1]).kernels(clears)
     move_features, board_features = of_features.move, of_features.board
     tallest, total = max([high for high, _ in shape.blocks], default=1), U(shape.rows)
@@ -213,7 +219,7 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
             value += of_rows(columns, 0, stack_height(columns), weights)
         return value
 
-    # `memo` holds what the blocks count whose lowest rows lie beneath each row, and at last all of them.
+    # memo[y], as float64, is the sum over blocks whose lowest row is below y; memo[rows] is the sum over all blocks.
     @kernel(variant=variant)
     def prepare(columns, rows, weights, memo):
         if has_blocks:
@@ -234,7 +240,7 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
         put(scratch, piece, rotation, column, y)
         full, lines, own, lowest = full_rows(scratch), 0, 0, y
         if clears and full:
-            lowest = min(y, trailing_zeros(full))  # a row that was full before, too
+            lowest = min(y, trailing_zeros(full))  # a row may have been full before this placement
             lines, own = popcount(full), own_cells(piece, rotation, y, full)
             clear(scratch, full)
         if above and is_above(scratch, rows):
@@ -242,7 +248,7 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
         value = move(piece, rotation, column, y, lines, own, rows, weights) + np.float64(weights[BIAS])
         if has_features:
             value += board_features(scratch, rows, weights)
-        if has_blocks:  # only those that lie in the piece's rows have changed, or in what came down
+        if has_blocks:  # only blocks that reach into the piece's rows have changed, or into the rows that came down
             sums, first = memo.view(np.float64), max(0, lowest - tallest + 1)
             value += sums[U(first)]
             if lines:
@@ -255,10 +261,12 @@ def _kernels(cls: type[Network], clears: bool) -> Kernels:
 
 
 @dataclass(frozen=True, eq=False)
-class Network(Heuristic):
-    """The value of a placement by a network of one shape; `network_class` makes the classes.
+class BlockNetwork(Heuristic):
+    """A heuristic by a tuple network of one shape; `network_class` makes a class for each shape.
 
-    `weights` float64[shape.size], by place; they are rounded to multiples of 2⁻²⁰. Anything else is a ValueError.
+    Args:
+        weights: float[shape.size]; they are rounded to multiples of 2⁻²⁰. Raises ValueError if the shape differs, or a
+            weight is not finite or too large.
 
     Example:
         >>> from mergefall.tetris import place
@@ -304,18 +312,19 @@ class Network(Heuristic):
 
 
 @cache
-def network_class(shape: Shape) -> type[Network]:
-    """The class of networks of a shape."""
+def network_class(shape: Shape) -> type[BlockNetwork]:
+    """The `BlockNetwork` class of a shape."""
     of = "".join(str(FEATURES.index(name)) for name in shape.features)
     name = f"network-{shape.cols}x{shape.rows}-{'-'.join(shape.text.split())}-{of}-{'mirrored' * shape.mirrored}"
     names = (*shape.features, "bias", *["blocks"] * bool(shape.blocks))
-    return type("Network", (Network,), {"name": name, "shape": shape, "term_names": names, "__module__": __name__})
+    attributes = {"name": name, "shape": shape, "term_names": names, "__module__": __name__}
+    return type("BlockNetwork", (BlockNetwork,), attributes)
 
 
 @cache
-def _term_kernels(cls: type[Network]) -> tuple[Any, Any]:
+def _term_kernels(cls: type[BlockNetwork]) -> tuple[Any, Any]:
     of_move, of_board = Linear.term_kernels()
-    of_rows = _of_blocks(cls.shape).of_rows
+    of_rows = _block_kernels(cls.shape).of_rows
 
     @kernel(variant=cls.name)
     def terms_of_board(columns, rows, weights, terms):
@@ -328,12 +337,16 @@ def _term_kernels(cls: type[Network]) -> tuple[Any, Any]:
 
 @cache
 def locating_kernel(shape: Shape) -> Any:
-    """A kernel that tells what a placement's value is the sum of.
+    """A kernel that lists the weights whose sum is a placement's value, for learning.
 
-    (columns after clearing, piece, rotation, column, y, lines, own, places uint32[shape.lookups], factors
-    float64[BIAS]) -> count: the value is that of the weights at places[:count], those of features times their factors.
+    It takes (columns after clearing, piece, rotation, column, y, lines, own, places, factors) and returns a count.
+
+    - `places`: uint32[shape.lookups]; the kernel writes the weights' indices to places[:count].
+    - `factors`: float64[BIAS]; the kernel writes each feature's term.
+
+    The value is the sum of the weights at places[:count], those of features multiplied by their factors.
     """
-    find, has_features = _of_blocks(shape).locate, bool(shape.features)
+    find, has_features = _block_kernels(shape).locate, bool(shape.features)
     used = np.array([FEATURES.index(name) for name in shape.features], dtype=np.int64)
     of_move, of_board = Linear.term_kernels()
     name, rows = network_class(shape).name, shape.rows

@@ -165,7 +165,7 @@ class TetrisPlayer(KernelPlayer):
         """The rules to play an observation by."""
         key = cols, rows, preview
         if key not in self._resolved:
-            shown = {"cols": cols, "rows": rows, "preview": preview}
+            shown: dict[str, Any] = {"cols": cols, "rows": rows, "preview": preview}
             self._check_rules(shown, "the observation shows")
             self._resolved[key] = Rules(**(dict(self.defaults) | self._rules | shown))
         return self._resolved[key]

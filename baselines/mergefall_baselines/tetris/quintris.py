@@ -1,4 +1,4 @@
-"""The Quintris player of the expectimax document, and the bound that makes it fast."""
+"""The Quintris player, and the bound that makes it fast."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from mergefall.tetris.heuristics import OpenEnclosed
 from mergefall.tetris.rules import Rules
 from mergefall.words import popcount
 
-from mergefall_baselines.tetris.search import MOST_MOVES
-from mergefall_baselines.tetris.searches import TetrisSearch
+from mergefall_baselines.tetris.search import MOST_MOVES, TetrisSearch
 
 U = np.uint64
 LARGEST_PIECE = 5  # cells
@@ -24,9 +23,12 @@ FULL_ROWS, OPEN = 0, 1  # weights of `open-enclosed`
 
 @kernel
 def completable(columns, rows, cells):
-    """How many rows at most `cells` more cells, dropped from above, can complete: those that enclose no blank."""
+    """The most rows that `cells` more cells, dropped from above, can complete.
+
+    A row with an enclosed blank cannot be completed; of the others those with the fewest blanks come first.
+    """
     enclosed, used = U(0), U(0)
-    p0, p1, p2, p3, p4 = U(0), U(0), U(0), U(0), U(0)  # the number of blanks of each row, a binary digit in each word
+    p0, p1, p2, p3, p4 = U(0), U(0), U(0), U(0), U(0)  # bit r of p0 … p4: the number of blanks in row r, in binary
     for i in range(columns.size):
         carry = ~columns[i]
         used |= columns[i]
@@ -52,11 +54,15 @@ def completable(columns, rows, cells):
 
 @cache
 def bound_kernel() -> Any:
-    """What no board after `moves` more placements exceeds in `open-enclosed`, nothing being cleared.
+    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchShape` for `open-enclosed`.
 
-    A piece dropped from above fills no enclosed blank and may enclose others; so each of its cells saves the cost of an
-    open blank at most, and only rows that enclose no blank can still be completed. (True of weights that reward rows
-    and punish blanks, enclosed ones more.)
+    It bounds the value of the board after `moves` more placements, if nothing is cleared:
+
+        value now + full_rows · (rows that can be completed) − open · (cells of the pieces)
+
+    A piece dropped from above fills no enclosed blank and may enclose others, so each of its cells saves at most the
+    cost of one open blank. This holds for weights that reward full rows, punish open blanks, and punish enclosed ones
+    no less.
     """
     board = OpenEnclosed.kernels(clears=False).board
 
@@ -70,31 +76,33 @@ def bound_kernel() -> Any:
 
 
 class Quintris(TetrisSearch):
-    """Expectimax of the Quintris document: best placement, pieces to come as frequent as seen in this game.
+    """Expectimax of the Quintris document: pieces to come are as frequent as in this episode so far.
 
-    Denotes the maximum over placements of the known pieces (the current one and the previewed ones), then, for levels
-    where the piece is not known, the mean of the maximum over placements of each piece, weighted by how often it came
-    into view in this game, the pieces known now included; pieces never seen count nothing. Leaves are worth
-    `open-enclosed` of the last board. Nothing is cleared within the search: full rows stay, and are counted there.
-    Pieces drop straight down, whatever else the environment allows: slides are worth −inf. A placement that rests
-    above the field is worth −inf, and so is a node that has no other, whatever its probability. Ties go to the first in
-    `order`; where no action is worth more than −inf, the first legal one is taken. (The document's search ends with its
-    own moves and counts no lines on the way, hence no `leaf` and no `rewards`.)
+    The value of an action: max over placements while the next piece is known (the current and the previewed ones), then
+    mean over pieces of max over placements. A leaf is worth `open-enclosed` of its board.
 
-    What a bound proves useless is left out; it changes neither the chosen action nor, in `values`, any value. The bound
-    holds where the weights reward full rows and punish open blanks, enclosed ones no less; with others, and with a
-    `beam`, the search does without.
+    - A piece's probability is its share of the pieces that came into view in this episode, the known ones included. A
+      piece not seen yet has probability 0.
+    - The search clears nothing: full rows stay, and the last board's count.
+    - Pieces drop straight down. If the environment allows slides, they are worth −inf.
+    - A placement that rests above the field is worth −inf, and a node without any other counts `lost`.
+    - Ties go to the first action in `order`. If all actions are worth −inf, the player takes the first legal one.
+
+    The search skips placements that a bound proves useless. This changes neither the chosen action nor any of `values`.
+    The bound needs weights that reward full rows, punish open blanks, and punish enclosed ones no less. With other
+    weights, and with a `beam`, nothing is skipped.
 
     Args:
-        depth: levels below the current piece, so own moves − 1: 2 is the current piece, the next, and one beyond.
+        depth: int from 0 to 15, levels below the current piece, as the document counts, so own moves − 1. Default: 2,
+            the current piece, the next, and one unknown piece.
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
-        distribution: ``counted``, as said; ``uniform`` or ``bag`` as in tetris/expectimax.
-        beam, cutoff, order, threads, time_limit: as in tetris/expectimax.
-        table: keep values of nodes met again; it changes no value.
-        lost: the value of a node whose piece cannot be placed, None for −inf, as in tetris/expectimax.
-        rules: see `TetrisPlayer`; the game is Quintris (five-cell pieces) unless the environment says otherwise.
+        distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
+        beam, cutoff, table, lost, order, threads, time_limit: as in tetris/expectimax. It has no `leaf` and no
+            `rewards`, because the document's search ends with an own move and counts no lines on the way.
+        rules: see `TetrisPlayer`. Default: the five-cell pieces from a hidden distribution.
 
-    Source: the expectimax document, of a game of five-cell pieces on 15×25.
+    Source: the document "Formulation, Heuristic, Search" of an expectimax player (no author given), for a game of
+    five-cell pieces on 15 columns and 25 rows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -139,7 +147,9 @@ class Quintris(TetrisSearch):
         )
         weights = self.heuristic
         if not isinstance(weights, OpenEnclosed):
-            raise ValueError(f"heuristic={heuristic!r}; expected 'open-enclosed', with other weights perhaps")
+            raise ValueError(
+                f"heuristic={heuristic!r}; expected 'open-enclosed', or a mapping of that name and weights"
+            )
         if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
             self.bound = bound_kernel()
 

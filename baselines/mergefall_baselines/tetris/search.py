@@ -1,329 +1,165 @@
-"""The tree search of all Tetris players that look further than one piece, written once for any heuristic.
-
-A node is a board and how many own moves are still to come. While pieces are known it is worth the best placement of the
-next one; then it is worth the mean, over the pieces that may come, of the best placement of each. A placement adds its
-terms of the move, the last one its other terms and those of the board. A piece that cannot be placed without ending the
-game makes its node worth `lost`.
-
-All memory is known to one record (`context.py`), whose address, `ctx`, nodes hand on.
-"""
+"""What the tree searches of Tetris share: their options, and their memory."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, cast
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
-from mergefall.kernels import borrow, kernel
-from mergefall.tetris.field import height_of, place, put
-from mergefall.tetris.heuristics import Heuristic, Kernels
-from mergefall.tetris.heuristics.base import plain_leaf
-from mergefall.tetris.pieces import HEIGHTS
-from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
+from mergefall.checks import choice, integer, number
+from mergefall.tetris.heuristics import MEMO, Heuristic
+from mergefall.tetris.heuristics import heuristic as make_heuristic
+from mergefall.tetris.placements import action_of
+from mergefall.tetris.rules import Rules
+from mergefall.threads import share
+from numpy.typing import NDArray
 
-from mergefall_baselines.table import WHOLE, forget
-from mergefall_baselines.tetris.context import (
-    ENTRY,
-    board_at,
-    entry_of,
-    lists_at,
-    memo_at,
-    read,
-    share_of,
-    store,
-)
-from mergefall_baselines.tetris.greedy import best_kernel
-from mergefall_baselines.tetris.memory import IDS, bag_after, chances_of
+from mergefall_baselines.deepening import deepen, seconds_option
+from mergefall_baselines.player import Trajectory, check_values, play_in_env
+from mergefall_baselines.table import new_table
+from mergefall_baselines.tetris.context import CONTEXT, LISTED
+from mergefall_baselines.tetris.memory import IDS, bits_of, distribution_index, distribution_option
+from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
+from mergefall_baselines.tetris.search_kernels import NoHeuristic, SearchSettings, SearchShape, search_kernel
 
-U = np.uint64
-SLACK = 1e-6  # what a bound must fall short by before it prunes: far above what rounding can do, far below a difference
 MOST_MOVES = 16  # own moves that a search looks ahead at most
+SMALL_TABLE, LARGE_TABLE = 14, 18  # bits: entries for the chance nodes of a search of three moves, and of more
 
 
-@kernel
-def sort_down(placements, keys, count):
-    """Sort by keys, highest first; equal ones stay in their order."""
-    for i in range(1, count):
-        placement, key, j = placements[i], keys[i], i
-        while j > 0 and keys[j - 1] < key:
-            placements[j], keys[j] = placements[j - 1], keys[j - 1]
-            j -= 1
-        placements[j], keys[j] = placement, key
+class TetrisSearch(TetrisPlayer):
+    """A search to a depth with a heuristic.
 
-
-class Nothing:
-    """In place of a heuristic: every board is worth 0, so that only lines count."""
-
-    name = "none"
-    of_locked = False
-
-    @staticmethod
-    @cache
-    def kernels(clears: bool = True) -> Kernels:
-        @kernel
-        def move(piece, rotation, column, y, lines, own, rows, weights):
-            return 0.0
-
-        @kernel
-        def last(piece, rotation, column, y, rows, weights):
-            return 0.0
-
-        @kernel
-        def board(columns, rows, weights):
-            return 0.0
-
-        @kernel
-        def prepare(columns, rows, weights, memo):
-            pass
-
-        return Kernels(move, last, board, prepare, plain_leaf(cast(Any, Nothing), clears, move, last, board))
-
-
-@cache
-def search_kernel(
-    cls: type[Heuristic] | type[Nothing], slides: bool, clears: bool, scored: bool, state_leaves: bool, bound: Any
-) -> Any:
-    """``decide`` of the search with one heuristic class.
-
-    Its settings are (ctx, depth, known pieces, distribution, rows below the ceiling from which it is shallow, whether
-    all values must be exact, the actions' ranks in ties, part, parts). Of the root's placements it searches every
-    `parts`-th from number `part` on: several contexts share a decision.
-
-    Args:
-        slides: whether placements slide.
-        clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
-        scored: whether each line of the search is worth 1.
-        state_leaves: whether a leaf has one more piece, and is worth `lost` where that cannot be placed.
-        bound: None, or a kernel (columns, moves, rows, weights) -> float64, which no board after that many more
-            placements exceeds in value: it lets the search leave out what cannot matter.
+    `search_kernels.py` defines the values; `Expectimax` describes the options. A subclass chooses which of them it has.
     """
-    name = f"{cls.name}-{slides}-{clears}-{scored}-{state_leaves}-{bound is not None}"
-    unscored, last, board, prepare, leaf = cls.kernels(clears)
-    of_locked, bounded = cls.of_locked, bound is not None
 
-    @kernel(variant=name)
-    def scored_move(piece, rotation, column, y, lines, own, rows, weights):
-        return unscored(piece, rotation, column, y, lines, own, rows, weights) + lines
+    clears = True  # whether full rows are cleared within the search
+    bound: Any = None  # see `SearchShape`
+    only_known = False  # whether the search ends with the known pieces
 
-    move = scored_move if scored else unscored
-    if scored:
-        leaf = plain_leaf(cast(Any, cls), clears, move, last, board)
-    best_placement = best_kernel(leaf, slides, "lowest", False, f"{cls.name}-{clears}-{scored}")
+    def __init__(
+        self,
+        heuristic: Any,
+        depth: int,
+        distribution: str | None = None,
+        beam: int | None = None,
+        cutoff: float | None = None,
+        table: bool = True,
+        lost: float | None = None,
+        rewards: bool | None = None,
+        order: Any = None,
+        near_top: int | None = None,
+        time_limit: float | None = None,
+        threads: int = 1,
+        leaf: str = "afterstate",
+        **rules: Any,
+    ) -> None:
+        super().__init__(**rules)
+        self._held: list[NDArray[Any]] = []  # arrays that kernels know by address
+        self._records: dict[int, NDArray[np.void]] = {}  # contexts, CONTEXT[threads], by address
+        self.heuristic: Heuristic | None = None if heuristic is None else make_heuristic(heuristic)
+        self.depth = integer("depth", depth, 1, MOST_MOVES)
+        self.distribution = distribution_option(distribution)
+        self.beam = 0 if beam is None else integer("beam", beam, 1)
+        self.cutoff = 0.0 if cutoff is None else cutoff
+        if isinstance(cutoff, bool) or not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
+            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
+        if not isinstance(table, bool):
+            raise ValueError(f"table={table!r}; expected True or False")
+        self.table = table
+        self.lost = -math.inf if lost is None else number("lost", lost)
+        if rewards is not None and not isinstance(rewards, bool):
+            raise ValueError(f"rewards={rewards!r}; expected True, False or None")
+        self.rewards = self.heuristic is None if rewards is None else rewards
+        self.order = order
+        self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
+        self.time_limit, self.threads = seconds_option(time_limit), integer("threads", threads, 1)
+        if threads > 1 and time_limit is not None:
+            raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
+        self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
 
-    @kernel(variant=name)
-    def placed(level, piece, placement, c):
-        """(worth of the move, whether it is fatal); the next level's board is that after it."""
-        columns, after = board_at(level, c), board_at(level + 1, c)
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
-        for i in range(c.cols):
-            after[i] = columns[i]
-        lines, own, over = 0, 0, False
-        if clears:
-            lines, own, over = place(after, piece, rotation, column, y, c.rows, c.clear_first != 0)
-        else:
-            put(after, piece, rotation, column, y)
-            over = y + HEIGHTS[piece, rotation] > c.rows
-        weights = borrow(c.weights, np.float64, c.weight_count)
-        return move(piece, rotation, column, y, lines, own, c.rows, weights), over
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        if self.time_limit is None:
+            return super().play(env_id, seed, env_kwargs, max_episode_steps)
+        player = self.with_rules(asdict(self.rules_of(env_id, env_kwargs)))
+        return play_in_env(player, env_id, seed, env_kwargs, max_episode_steps)
 
-    @kernel(variant=name)
-    def ending(level, piece, placement, c):
-        """What a placement that `placed` has played adds if it is the last."""
-        weights = borrow(c.weights, np.float64, c.weight_count)
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
-        value = last(piece, rotation, column, y, c.rows, weights)
-        if not of_locked:
-            return value + board(board_at(level + 1, c), c.rows, weights)
-        columns, locked = board_at(level, c), borrow(c.scratch, np.uint64, c.cols)
-        for i in range(c.cols):
-            locked[i] = columns[i]
-        put(locked, piece, rotation, column, y)
-        return value + board(locked, c.rows, weights)
+    def _decide(self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+        if self.threads > 1:
+            return self._decide_together(rules, exact, columns, queue, memory, values)
+        if self.time_limit is None:
+            return super()._decide(rules, exact, columns, queue, memory, values)
+        decide, settings = self.decider(rules, exact)
 
-    @kernel(variant=name)
-    def of_leaf(level, piece, placement, c):
-        """Value of a placement that is the last, -inf if it is fatal; the level's memo must be prepared."""
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
-        weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
-        columns, memo = board_at(level, c), memo_at(level, c)
-        return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
+        def search(depth: int, found: NDArray[np.float64]) -> int:
+            return decide(columns, queue, memory, found, settings._replace(depth=depth))
 
-    @kernel(variant=name)
-    def best_leaf(level, piece, c):
-        """The highest value among the placements of the last piece, -inf if all are fatal."""
-        weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
-        ranks, values = borrow(c.placements, np.int64, 0), borrow(c.keys, np.float64, 0)
-        columns, memo, clear_first = board_at(level, c), memo_at(level, c), c.clear_first != 0
-        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, ranks, values)[1]
+        return deepen(search, settings.depth, self.time_limit, self._records[int(settings.ctx)], values)
 
-    @kernel(variant=name)
-    def survives(level, piece, c):
-        """Whether some placement of a piece does not end the game."""
-        placements, _ = lists_at(level, c)
-        for i in range(list_placements(board_at(level, c), piece, slides, placements)):
-            _, over = placed(level, piece, placements[i], c)
-            if not over:
-                return True
-        return False
+    def _decide_together(
+        self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: NDArray[np.float64]
+    ) -> int:
+        """The decision of one thread, made by several: each searches some of the root's placements."""
+        decide, settings = self.decider(rules, exact)
+        ranks = settings.ranks
+        found, chosen = np.empty((self.threads, values.size)), [0] * self.threads
 
-    @kernel(variant=name)
-    def at_the_end(level, piece, placement, queue, known, bag, c):
-        """What a placement that `placed` has played adds where the search ends: of a state, averaged over its piece.
+        def search(part: int) -> None:
+            ctx = settings.ctx + np.uint64(part * CONTEXT.itemsize)
+            mine = settings._replace(ctx=ctx, part=part, parts=self.threads)
+            chosen[part] = decide(columns, queue, memory, found[part], mine)
 
-        `queue`, `known` and `bag` tell of the pieces after it.
-        """
-        worth = ending(level, piece, placement, c)
-        if not state_leaves:
-            return worth
-        total = 0.0
-        for id in range(IDS):
-            share = share_of(id, queue, known, bag, c)
-            if share > 0.0:
-                total += share * (worth if survives(level + 1, c.first + id, c) else c.lost)
-        return total
+        share(search, range(self.threads), self.threads)
+        np.max(found, axis=0, out=values)  # a placement that a thread does not search is -inf there
+        check_values(self.name, values)
+        best = np.flatnonzero(values == values.max())
+        if values[best[0]] == -np.inf:
+            return chosen[0]
+        first = best[ranks[best].argmin()]
+        return next(placement for placement in chosen if action_of.py_func(placement) == first)
 
-    @kernel(variant=name)
-    def listed(level, piece, left, c):
-        """How many placements of a piece are looked into; they and their keys are in the level's lists.
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, SearchSettings]:
+        heuristic = self.heuristic or NoHeuristic()
+        slides = rules.placements == "slide"
+        shape = SearchShape(type(heuristic), slides, self.clears, self.rewards, self.state_leaves, self.bound)
+        known = 1 + rules.preview
+        depth = min(self.depth, known) if self.only_known else self.depth
+        distribution, ranks = distribution_index(self.distribution, rules), ranks_of(self.order, rules.n_actions)
+        ctx = self._new_contexts(rules, heuristic, depth)
+        return search_kernel(shape), SearchSettings(ctx, depth, known, distribution, self.near_top, exact, ranks)
 
-        The best come first: by a bound on what may follow, or by their values as the last placement. Keys are -inf
-        for fatal ones.
-        """
-        placements, keys = lists_at(level, c)
-        count = list_placements(board_at(level, c), piece, slides, placements)
-        if bounded:
-            weights = borrow(c.weights, np.float64, c.weight_count)
-            for i in range(count):
-                worth, over = placed(level, piece, placements[i], c)
-                most = bound(board_at(level + 1, c), left - 1, c.rows, weights)
-                keys[i] = -np.inf if over else worth + max(most, c.lost)
-        elif c.beam:
-            for i in range(count):
-                keys[i] = of_leaf(level, piece, placements[i], c)
-        if bounded or c.beam:
-            sort_down(placements, keys, count)
-        return min(count, c.beam) if c.beam else count
+    def _address(self, array: NDArray[Any]) -> int:
+        """The address of an array, which the player keeps alive."""
+        self._held.append(array)
+        return array.ctypes.data
 
-    @kernel(variant=name)
-    def node(level, queue, known, left, bag, probability, upper, alpha, ctx):
-        """Value of the board of a level, with `left` own moves to come, the pieces of the first `known` being known.
+    def _new_contexts(self, rules: Rules, heuristic: Heuristic, depth: int) -> np.uint64:
+        """The address of the memory for a search: one context for each thread, side by side."""
+        records = np.zeros(self.threads, dtype=CONTEXT)
+        cols, levels, pieces = rules.cols, depth + 1 + self.state_leaves, rules.piece_set
+        for record in records:
+            weights = heuristic.weight_vector()
+            entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
+            record["cols"], record["rows"], record["clear_first"] = cols, rules.rows, rules.overflow == "clear_first"
+            record["first"], record["drawn"] = pieces.first, bits_of(pieces.drawn)
+            record["weights"], record["weight_count"] = self._address(weights), weights.size
+            record["columns"] = self._address(np.zeros((levels, cols), dtype=np.uint64))
+            record["memos"] = self._address(np.zeros((levels, MEMO), dtype=np.uint64))
+            record["placements"] = self._address(np.zeros((levels, LISTED * cols), dtype=np.int64))
+            record["keys"] = self._address(np.zeros((levels, LISTED * cols)))
+            record["scratch"] = self._address(np.zeros(cols, dtype=np.uint64))
+            record["chances"] = self._address(np.zeros(IDS))
+            record["entries"], record["entry_count"] = self._address(entries), entries.size
+            record["boards"] = self._address(np.zeros((entries.size, cols + 2), dtype=np.uint64))
+            record["beam"], record["cutoff"], record["lost"] = self.beam, self.cutoff, self.lost
+        self._records[records.ctypes.data] = records
+        return np.uint64(records.ctypes.data)
 
-        `upper` is a bound on it. If it is below `alpha`, so is what is returned, which is then a bound on it, too.
-        """
-        c = read(ctx)
-        if c.stop:
-            return 0.0
-        columns, total, rest, others = board_at(level, c), 0.0, 1.0, 0.0
-        tabled = known == 0 and c.entry_count > 1
-        if tabled:
-            index, found, _ = entry_of(columns, left, bag, probability, c)
-            if found:
-                return borrow(c.entries, ENTRY, c.entry_count)[index].value
-        if left == 1 or c.beam:
-            prepare(columns, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(level, c))
-        for id in range(IDS):
-            share = share_of(id, queue, known, bag, c)
-            if share == 0.0:
-                continue
-            rest -= share
-            need = -np.inf
-            if bounded:
-                others = max(rest, 0.0) * upper if rest > 1e-12 else 0.0
-                need = (alpha - total - others) / share
-            piece, best = c.first + id, -np.inf
-            if left == 1 and not state_leaves:
-                best = best_leaf(level, piece, c)
-            else:
-                placements, keys = lists_at(level, c)
-                onward = probability * share
-                stays = known <= 1 and onward < c.cutoff
-                remaining = bag if known else bag_after(id, bag, c.drawn)
-                if left == 1:
-                    count = list_placements(columns, piece, slides, placements)
-                else:
-                    count = listed(level, piece, left, c)
-                for i in range(count):
-                    if bounded:
-                        if keys[i] + SLACK < max(best, need):
-                            best = max(best, keys[i])
-                            break
-                    value, over = placed(level, piece, placements[i], c)
-                    if over:
-                        continue
-                    if stays:
-                        value += ending(level, piece, placements[i], c)
-                    elif left == 1:
-                        later, unknown = queue >> U(4), max(known - 1, 0)
-                        value += at_the_end(level, piece, placements[i], later, unknown, remaining, c)
-                    else:
-                        highest = keys[i] - value if bounded else np.inf
-                        lowest = max(best, need) - value
-                        value += node(
-                            level + 1,
-                            queue >> U(4),
-                            max(known - 1, 0),
-                            left - 1,
-                            remaining,
-                            onward,
-                            highest,
-                            lowest,
-                            ctx,
-                        )
-                    best = max(best, value)
-            if best == -np.inf:
-                best = c.lost
-            total += share * best
-            if bounded:
-                if best + SLACK < need:
-                    return min(total + others, alpha - 2 * SLACK)
-        if tabled and not c.stop:
-            if total >= alpha:
-                store(columns, left, bag, probability, total, c)
-        return total
-
-    @kernel(variant=name)
-    def decide(columns, queue, memory, values, settings):
-        ctx, depth, known, distribution, near_top, exact, ranks, part, parts = settings
-        c, top, first_move, certain = read(ctx), np.int64(0), np.int64(1), np.float64(1.0)  # literals are types apart
-        root, highest_column = board_at(top, c), 0
-        for i in range(c.cols):
-            root[i] = columns[i]
-            highest_column = max(highest_column, height_of(columns[i]))
-        if highest_column + near_top > c.rows:
-            depth = 1
-        for action in range(values.size):
-            values[action] = -np.inf
-        bag = chances_of(memory, distribution, c.drawn, borrow(c.chances, np.float64, IDS))
-        if c.entry_count > 1:
-            forget(borrow(c.entries, ENTRY, c.entry_count), WHOLE)
-        prepare(root, c.rows, borrow(c.weights, np.float64, c.weight_count), memo_at(top, c))
-        piece = c.first + np.int64(queue & U(15))
-        placements, keys = lists_at(top, c)
-        count = list_placements(root, piece, slides, placements)
-        best, chosen = -np.inf, placements[0]
-        if depth > 1:
-            count = listed(top, piece, depth, c)
-        for i in range(part, count, parts):
-            placement = placements[i]
-            if bounded and not exact and depth > 1:
-                if keys[i] + SLACK < best:
-                    break
-            if depth == 1 and not state_leaves:
-                value = of_leaf(top, piece, placement, c)
-            else:
-                value, over = placed(top, piece, placement, c)
-                if over:
-                    continue
-                if depth == 1:
-                    value += at_the_end(top, piece, placement, queue >> U(4), known - 1, bag, c)
-                else:
-                    highest = keys[i] - value if bounded else np.inf
-                    lowest = -np.inf if exact else best - value
-                    value += node(first_move, queue >> U(4), known - 1, depth - 1, bag, certain, highest, lowest, ctx)
-            values[action_of(placement)] = value
-            first = ranks[action_of(placement)] < ranks[action_of(chosen)]
-            if value > best or (value == best and value > -np.inf and first):
-                best, chosen = value, placement
-        return chosen
-
-    return decide
+    def _table_bits(self, depth: int, known: int) -> int:
+        """The size of the table; 0 if no chance node comes before the last own move, for then no node repeats."""
+        if not self.table or depth <= known or depth < 3:
+            return 0
+        return SMALL_TABLE if depth == 3 else LARGE_TABLE

@@ -1,33 +1,43 @@
-"""Players that search no tree: random placements, and games played on from each."""
+"""Players without a search tree: random placements, and random or greedy games played from each placement."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import integer
 from mergefall.kernels import kernel
 from mergefall.tetris.field import place
+from mergefall.tetris.heuristics import Heuristic
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.words import below, next_bits
+from numpy.typing import NDArray
 
-from mergefall_baselines.tetris.greedy import greedy_kernels, search_settings
+from mergefall_baselines.tetris.greedy import GreedySettings, greedy_kernels, greedy_settings
 from mergefall_baselines.tetris.memory import (
-    DISTRIBUTIONS,
     IDS,
-    OF_RANDOMIZER,
     STREAM,
     bag_after,
+    bits_of,
     chances_of,
+    distribution_index,
     distribution_option,
     draw_from,
 )
 from mergefall_baselines.tetris.player import TetrisPlayer
 
 U = np.uint64
+
+
+class RandomSettings(NamedTuple):
+    """What `choose_any` takes: table row of piece id 0, whether placements slide, int64[n_actions] to overwrite."""
+
+    first: int
+    slides: bool
+    placements: NDArray[np.int64]
 
 
 @kernel
@@ -39,7 +49,7 @@ def any_of(placements, count, memory):
 
 @kernel
 def choose_any(columns, queue, memory, values, settings):
-    """Every legal placement is worth 0, and any is chosen."""
+    """Choose any legal placement; each is worth 0."""
     first, slides, placements = settings
     for action in range(values.size):
         values[action] = -np.inf
@@ -50,10 +60,12 @@ def choose_any(columns, queue, memory, values, settings):
 
 
 class Random(TetrisPlayer):
-    """Random: every legal placement is as likely, fatal ones included.
+    """Random: a legal placement, each with the same probability, fatal ones included.
 
-    Its random stream travels in `state`; `start(seed)` begins one, apart from the environment's of the same seed.
-    Options: the rules (see `TetrisPlayer`).
+    The random stream travels in `state`. ``start(seed)`` begins a stream other than the environment's of that seed.
+
+    Args:
+        rules: see `TetrisPlayer`.
 
     Example:
         >>> import numpy as np
@@ -67,80 +79,110 @@ class Random(TetrisPlayer):
 
     remembers = True
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
-        slides = rules.placements == "slide"
-        return choose_any, (rules.piece_set.first, slides, np.empty(rules.n_actions, dtype=np.int64))
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, RandomSettings]:
+        placements = np.empty(rules.n_actions, dtype=np.int64)
+        return choose_any, RandomSettings(rules.piece_set.first, rules.placements == "slide", placements)
+
+
+class RolloutSettings(NamedTuple):
+    """What the kernel of `rollout_kernel` takes besides the board.
+
+    Attributes:
+        first: table row of piece id 0.
+        rows: of the field.
+        clear_first: whether the rules' overflow is ``clear_first``.
+        drawn: ids that the game draws, as bits.
+        known: pieces known at the root.
+        distribution: of the unknown pieces, an index into `DISTRIBUTIONS`.
+        games: for each placement.
+        length: of a game, in pieces.
+        greedy: settings of the greedy moves, or None for random ones.
+        placements, options: int64[n_actions], overwritten, as are the next three.
+        board: uint64[cols].
+        weights: float64[7], see `memory.py`.
+        ignored: float64[n_actions], values of the greedy moves.
+    """
+
+    first: int
+    rows: int
+    clear_first: bool
+    drawn: int
+    known: int
+    distribution: int
+    games: int
+    length: int
+    greedy: GreedySettings | None
+    placements: NDArray[np.int64]
+    options: NDArray[np.int64]
+    board: NDArray[np.uint64]
+    weights: NDArray[np.float64]
+    ignored: NDArray[np.float64]
 
 
 @cache
-def rollout_kernel(cls: Any, slides: bool) -> Any:
-    """``decide`` by games played on, greedily by a heuristic class or at random (None)."""
-    best = greedy_kernels(cls, slides)[0] if cls else None
+def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Any:
+    """The kernel ``decide`` of a rollout: games go on greedily by a heuristic class, or at random if it is None."""
+    best, name = greedy_kernels(cls, slides)[0] if cls else None, f"{cls.name if cls else 'random'}-{slides}"
 
-    @kernel(variant=f"{cls.name if cls else 'random'}-{slides}")
-    def value_by_games(columns, queue, memory, values, settings):
-        """Each legal placement is worth the mean of `games` games that begin with it."""
-        (first, drawn, known, distribution, games, length), search, scratch = settings
-        rows, clear_first = search[:2]
-        placements, options, board, weights, ignored = scratch
+    @kernel(variant=name)
+    def game_value(columns, queue, placement, bag, memory, settings):
+        """Points of one game that begins with a placement: one for each piece placed alive and for each line."""
+        s = settings
+        board, piece, points = s.board, s.first + (np.int64(queue) & 15), 0.0
+        for c in range(board.size):
+            board[c] = columns[c]
+        for placed in range(s.length):
+            rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+            lines, _, over = place(board, piece, rotation, column, y, s.rows, s.clear_first)
+            if over:
+                break
+            points += 1.0 + lines
+            if placed + 1 < s.known:
+                id = np.int64(queue >> U(4 * (placed + 1))) & 15
+            else:
+                id = draw_from(memory, bag, s.weights)
+                bag = bag_after(id, bag, s.drawn)
+            piece = s.first + id
+            if best is None:
+                placement = any_of(s.options, list_placements(board, piece, slides, s.options), memory)
+            else:
+                placement = best(board, piece, s.ignored, s.greedy)
+        return points
+
+    @kernel(variant=name)
+    def decide(columns, queue, memory, values, settings):
+        """Value each legal placement by the mean of its games, and choose the best."""
+        placements = settings.placements
         for action in range(values.size):
             values[action] = -np.inf
-        piece = first + (np.int64(queue) & 15)
-        count = list_placements(columns, piece, slides, placements)
-        start = chances_of(memory, distribution, drawn, weights)
-        chosen = placements[0]
-        highest = -np.inf
+        count = list_placements(columns, settings.first + (np.int64(queue) & 15), slides, placements)
+        bag = chances_of(memory, settings.distribution, settings.drawn, settings.weights)
+        chosen, highest = placements[0], -np.inf
         for i in range(count):
             total = 0.0
-            for _ in range(games):
-                for c in range(board.size):
-                    board[c] = columns[c]
-                bag, piece, placement = start, first + (np.int64(queue) & 15), placements[i]
-                for placed in range(length):
-                    lines, _, over = place(
-                        board,
-                        piece,
-                        rotation_of(placement),
-                        column_of(placement),
-                        row_of(placement),
-                        rows,
-                        clear_first,
-                    )
-                    if over:
-                        break
-                    total += 1.0 + lines
-                    if placed + 1 < known:
-                        id = np.int64(queue >> U(4 * (placed + 1))) & 15
-                    else:
-                        id = draw_from(memory, bag, weights)
-                        bag = bag_after(id, bag, drawn)
-                    piece = first + id
-                    if best is None:
-                        placement = any_of(options, list_placements(board, piece, slides, options), memory)
-                    else:
-                        placement = best(board, piece, ignored, search)
-            value = total / games
+            for _ in range(settings.games):
+                total += game_value(columns, queue, placements[i], bag, memory, settings)
+            value = total / settings.games
             values[action_of(placements[i])] = value
             if value > highest:
-                highest = value
-                chosen = placements[i]
+                chosen, highest = placements[i], value
         return chosen
 
-    return value_by_games
+    return decide
 
 
 class Rollout(TetrisPlayer):
-    """Rollout: the placement after which games played on go best, in the mean over `games` for each.
+    """Rollout: the placement with the best mean of games played from it.
 
-    A game is played on for `length` pieces, that placement included: the known pieces first, then pieces drawn. It
-    is worth a point for each piece it places alive and for each line; so a placement that is fatal is worth 0.
+    Each game begins with that placement and places `length` pieces: the known ones first, then drawn ones. It scores a
+    point for each piece placed alive and for each line, so a fatal placement is worth 0.
 
-    Options:
-        games: for each placement.
-        length: of a game, in pieces.
-        heuristic: games are played greedily by it; None: at random.
-        distribution: of the pieces drawn: ``uniform``, ``bag`` (what is left of a bag) or ``counted`` (as frequent as
-            seen in this game); None follows the environment's randomizer.
+    Args:
+        games: int ≥ 1, for each placement. Default: 10.
+        length: int ≥ 1, pieces of a game. Default: 20.
+        heuristic: games go on greedily by this name or mapping of a name and weights. Default: None, at random.
+        distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
+            as the environment's randomizer.
         rules: see `TetrisPlayer`.
 
     Example:
@@ -166,14 +208,22 @@ class Rollout(TetrisPlayer):
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
         self.distribution = distribution_option(distribution)
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
-        cls = type(self.heuristic) if self.heuristic else None
-        clear_first = rules.overflow == "clear_first"
-        search = search_settings(self.heuristic, rules) if self.heuristic else (rules.rows, clear_first)
-        pieces = rules.piece_set
-        drawn = sum(1 << id for id in pieces.drawn)
-        distribution = DISTRIBUTIONS.index(self.distribution or OF_RANDOMIZER[rules.randomizer])
-        numbers = pieces.first, drawn, 1 + rules.preview, distribution, self.games, self.length
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, RolloutSettings]:
         placements, options = (np.empty(rules.n_actions, dtype=np.int64) for _ in range(2))
-        scratch = placements, options, np.empty(rules.cols, dtype=np.uint64), np.empty(IDS), np.empty(rules.n_actions)
-        return rollout_kernel(cls, rules.placements == "slide"), (numbers, search, scratch)
+        settings = RolloutSettings(
+            first=rules.piece_set.first,
+            rows=rules.rows,
+            clear_first=rules.overflow == "clear_first",
+            drawn=bits_of(rules.piece_set.drawn),
+            known=1 + rules.preview,
+            distribution=distribution_index(self.distribution, rules),
+            games=self.games,
+            length=self.length,
+            greedy=greedy_settings(self.heuristic, rules) if self.heuristic else None,
+            placements=placements,
+            options=options,
+            board=np.empty(rules.cols, dtype=np.uint64),
+            weights=np.empty(IDS),
+            ignored=np.empty(rules.n_actions),
+        )
+        return rollout_kernel(type(self.heuristic) if self.heuristic else None, rules.placements == "slide"), settings

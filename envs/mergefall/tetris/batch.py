@@ -239,7 +239,7 @@ def compiled_step(slides: bool) -> Callable[..., None]:
 
 def over(states: NDArray[np.uint64], rules: Rules) -> NDArray[np.bool_]:
     """Whether each of the games uint64[n, words] is over, bool[n]."""
-    return (states[:, game.COLUMNS :] >> U(rules.rows)).any(axis=1)
+    return np.any(states[:, game.COLUMNS :] >> U(rules.rows), axis=1)
 
 
 def afterstates(

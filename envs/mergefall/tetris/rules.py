@@ -201,7 +201,14 @@ class Rules:
 
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
         """The pieces that may be drawn after a placement in `state` uint64[words] leaves `board` uint8[rows, cols]."""
-        return chance.outcomes(board, state, self)
+        ids, bag = np.array(self.piece_set.drawn), int(state[game.BAG])
+        weights = np.ones(len(ids), np.int64)
+        if self.randomizer == "bag7" and bag:  # an empty bag is filled before the draw
+            weights = bag >> ids & 1
+        elif self.randomizer == "hidden":
+            weights = self.multiset(state)[ids]
+        known = game.nibbles(state[game.QUEUE], 1 + self.preview)[1:]
+        return chance.outcomes(board, known, ids, weights)
 
     def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """A copy of a state of the shape and rules of `like`. Raises ValueError for any other state."""

@@ -10,7 +10,7 @@ from mergefall.game2048 import legal_actions, move
 from mergefall.game2048.packed import U, pack
 from mergefall_baselines import make, play_in_env
 from mergefall_baselines.arrays import write_arrays
-from mergefall_baselines.game2048.network import FORMAT, Network
+from mergefall_baselines.game2048.network import FORMAT, TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple, downgraded, network_file
 from mergefall_baselines.game2048.tuples import network_shape, tuple_kernels
 
@@ -19,20 +19,19 @@ from .reference_search import ReferenceSearch
 
 ENV = "mergefall/Game2048-v0"
 SHAPES = [
-    ("0145 02579 987 f", 4, 4, ()),  # in two rows, scattered, backwards, alone
-    ("0145 653", 4, 4, (64, 1024)),
-    ("0136 852", 3, 3, (16,)),
-    ("012 43", 2, 3, ()),
+    ("0145 02579 987 f", 4, 4),  # in two rows, scattered, backwards, alone
+    ("0136 852", 3, 3),
+    ("012 43", 2, 3),
 ]
 
 
-def twins(patterns, rows, cols, stages, untouched=0.0):
+def twins(patterns, rows, cols, untouched=0.0):
     """A network with random weights, half of them untouched, and its plain twin."""
-    network = Network(patterns, rows, cols, stages, untouched)
+    network = TupleNetwork(patterns, rows, cols, untouched)
     rng = np.random.default_rng(0)
     network.weights[:] = rng.normal(0, 10, network.weights.size) * (rng.random(network.weights.size) < 0.5)
-    network.weights[: network.shape.size][network.weights[: network.shape.size] == 0] = untouched
-    twin = ReferenceNetwork(patterns, network.shape.stages, untouched)
+    network.weights[network.weights == 0] = untouched
+    twin = ReferenceNetwork(patterns, untouched)
     twin.fill(network.weights, rows * cols)
     return network, twin
 
@@ -48,13 +47,13 @@ def plain(board):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_kernels_equal_the_plain_twin(shape):
     network, twin = twins(*shape)
-    _, locate, total, adjust, _ = tuple_kernels(network.shape)
+    _, locate, total, adjust = tuple_kernels(network.shape)
     lookups, rng = network.shape.lookups, np.random.default_rng(2)
     places = np.zeros(lookups + 5, dtype=np.uint32)
-    for board in random_boards(*shape[1:3]):
+    for board in random_boards(*shape[1:]):
         expected = twin.value(plain(board))
         assert network(board) == pytest.approx(expected, abs=1e-3)
-        locate(U(pack(board.reshape(-1), *shape[1:3])), network.weights, places, U(5))
+        locate(U(pack(board.reshape(-1), *shape[1:])), network.weights, places, U(5))
         assert total(network.weights, places, U(5)) == pytest.approx(expected, abs=1e-3)
         step = np.float32(rng.normal())
         adjust(network.weights, places, U(5), step)
@@ -69,35 +68,29 @@ def test_symmetric_boards_have_one_value():
     assert network(np.array(turned)) == pytest.approx([network(board)] * 8, abs=1e-3)
 
 
-def test_a_later_stage_begins_with_what_the_one_before_has_learnt():
-    network = Network("0", 2, 2, stages=(8,))
-    _, locate, _, adjust, _ = tuple_kernels(network.shape)
-    places = np.zeros(8, dtype=np.uint32)
-    network.weights[:6] = np.arange(6)
-    assert network([[3, 0], [0, 0]]) == 2 * 3  # the corner 0 is each of the four cells in two images
-    locate(U(pack(np.array([3, 0, 0, 0], np.uint8), 2, 2)), network.weights, places, U(0))
-    adjust(network.weights, places, U(0), np.float32(0.5))
-    assert network.weights[6 + 3] == 3 + 2 * 0.5
-    assert network.weights[3] == 3
-    assert network([[3, 0], [0, 0]]) == 2 * (3 + 1) + 6 * (6 * 0.5)
+def test_a_file_of_a_network_with_stages_is_refused(tmp_path):
+    network = TupleNetwork("01", 2, 2)
+    write_arrays(tmp_path / "n.npz", FORMAT, 1, network.spec | {"stages": []}, network.packed())
+    TupleNetwork.load(tmp_path / "n.npz")
+    write_arrays(tmp_path / "n.npz", FORMAT, 1, network.spec | {"stages": [16]}, network.packed())
+    with pytest.raises(ValueError, match=r"n\.npz cannot be read: .* stages \[16\].*Train it again, without"):
+        TupleNetwork.load(tmp_path / "n.npz")
 
 
 @pytest.mark.parametrize(
-    ("patterns", "rows", "cols", "stages", "message"),
+    ("patterns", "rows", "cols", "message"),
     [
-        ("0123 0129", 3, 3, (), "'0129'"),
-        ("0120", 4, 4, (), "'0120'"),
-        ("012345678", 4, 4, (), "'012345678'"),
-        ("", 4, 4, (), "without patterns"),
-        ("01", 5, 4, (), "5×4"),
-        ("01", 4, 4, (2048, 1024), "2048, 1024"),
-        ("01", 4, 4, (1000,), "1000"),
-        ("01234567 89abcdef", 4, 4, (), "8589934592"),
+        ("0123 0129", 3, 3, "'0129'"),
+        ("0120", 4, 4, "'0120'"),
+        ("012345678", 4, 4, "'012345678'"),
+        ("", 4, 4, "without patterns"),
+        ("01", 5, 4, "5×4"),
+        ("01234567 89abcdef", 4, 4, "8589934592"),
     ],
 )
-def test_what_makes_no_network_is_refused(patterns, rows, cols, stages, message):
+def test_what_makes_no_network_is_refused(patterns, rows, cols, message):
     with pytest.raises(ValueError, match=message):
-        network_shape(patterns, rows, cols, stages)
+        network_shape(patterns, rows, cols)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -105,7 +98,7 @@ def test_a_file_brings_the_network_back(shape, tmp_path):
     network, _ = twins(*shape, untouched=2.5)
     network.record = {"games": 3}
     checksum = network.save(tmp_path / "n.npz")
-    found, theirs = Network.load(tmp_path / "n.npz")
+    found, theirs = TupleNetwork.load(tmp_path / "n.npz")
     assert (found.shape, found.untouched, found.record, theirs) == (network.shape, 2.5, {"games": 3}, checksum)
     assert np.array_equal(found.weights, network.weights)
     assert [path.name for path in tmp_path.iterdir()] == ["n.npz"]
@@ -115,7 +108,7 @@ def test_a_file_brings_the_network_back(shape, tmp_path):
 def test_fewer_bits_round_to_half_a_step_and_leave_the_untouched_alone(bits, tmp_path):
     network, _ = twins(*SHAPES[1], untouched=2.5)
     network.save(tmp_path / "n.npz", bits)
-    found, _ = Network.load(tmp_path / "n.npz")
+    found, _ = TupleNetwork.load(tmp_path / "n.npz")
     step = np.abs(network.weights).max() / (2 ** (bits - 1) - 1)
     assert 0 < np.abs(found.weights - network.weights).max() <= step / 2 * 1.01
     for untouched in (0, 2.5):
@@ -124,58 +117,58 @@ def test_fewer_bits_round_to_half_a_step_and_leave_the_untouched_alone(bits, tmp
 
 
 def test_what_is_no_network_is_refused_by_a_value_error(tmp_path):
-    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network, path = TupleNetwork("01", 2, 2), tmp_path / "n.npz"
     network.weights[:] = np.random.default_rng(0).normal(size=36)
     network.save(path)
     whole = path.read_bytes()
     for damaged in (whole[:200], whole[:-30], b"", whole[:300] + b"x" + whole[301:], b"PK" + whole[2:150]):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"n\.npz"):
-            Network.load(path)
+            TupleNetwork.load(path)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("description.npy", "not an array")
     with pytest.raises(ValueError, match="damaged"):
-        Network.load(path)
+        TupleNetwork.load(path)
     np.savez(path, weights=np.zeros(3))
     with pytest.raises(ValueError, match=r"n\.npz"):
-        Network.load(path)
+        TupleNetwork.load(path)
     write_arrays(path, FORMAT, 1, {"patterns": "01"}, {"touched": np.zeros(3, np.uint8)})
     with pytest.raises(ValueError, match="rows"):
-        Network.load(path)
+        TupleNetwork.load(path)
     write_arrays(path, FORMAT, 2, {}, {})
     with pytest.raises(ValueError, match="version 2"):
-        Network.load(path)
+        TupleNetwork.load(path)
     with pytest.raises(ValueError, match="bits=1"):
         network.save(path, bits=1)
 
 
 @pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e21])
 def test_entries_that_are_no_numbers_are_neither_written_nor_read(entry, tmp_path, monkeypatch):
-    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network, path = TupleNetwork("01", 2, 2), tmp_path / "n.npz"
     network.weights[7] = entry
     with pytest.raises(ValueError, match=r"entry of the network is .*expected numbers from -1e\+20 to 1e\+20"):
         network.save(path)
     assert not path.exists()
     with monkeypatch.context() as unchecked:
-        unchecked.setattr(Network, "_check_entries", lambda self: None)
+        unchecked.setattr(TupleNetwork, "_check_entries", lambda self: None)
         network.save(path)
     with pytest.raises(ValueError, match=r"n\.npz cannot be read: .*an entry of the network is"):
-        Network.load(path)
+        TupleNetwork.load(path)
     with pytest.raises(ValueError, match="untouched is"):
-        Network("01", 2, 2, untouched=entry)
+        TupleNetwork("01", 2, 2, untouched=entry)
 
 
 def test_steps_that_are_no_numbers_are_not_read(tmp_path):
-    network, path = Network("01", 2, 2), tmp_path / "n.npz"
+    network, path = TupleNetwork("01", 2, 2), tmp_path / "n.npz"
     network.weights[:] = 1
     arrays = network.packed(bits=16)
     write_arrays(path, FORMAT, 1, network.spec, arrays | {"steps": np.full_like(arrays["steps"], 3e38)})
     with pytest.raises(ValueError, match=r"n\.npz cannot be read: .*an entry of the network is inf"):
-        Network.load(path)
+        TupleNetwork.load(path)
 
 
 def test_a_network_that_was_spoilt_in_memory_ends_the_episode_with_an_error():
-    network = Network("0123")
+    network = TupleNetwork("0123")
     network.weights[:] = np.nan
     for depth in (1, 2):
         with pytest.raises(ValueError, match=r"values (action \d at nan|every legal action at -inf)"):
@@ -184,9 +177,9 @@ def test_a_network_that_was_spoilt_in_memory_ends_the_episode_with_an_error():
 
 @pytest.mark.parametrize("bits", [32, 8])
 def test_networks_with_other_or_more_arrays_than_they_need_are_refused(bits):
-    network, _ = twins("01 0", 2, 2, ())
+    network, _ = twins("01 0", 2, 2)
     spec, arrays = network.spec, network.packed(bits)
-    Network.unpacked(spec, arrays)
+    TupleNetwork.unpacked(spec, arrays)
     wrong = [
         ("touched", np.append(arrays["touched"], np.uint8(0)), r"touched is uint8\[\d+\]; expected uint8"),
         ("touched", arrays["touched"].astype(np.int64), "touched is int64"),
@@ -202,15 +195,15 @@ def test_networks_with_other_or_more_arrays_than_they_need_are_refused(bits):
         wrong.append(("steps", np.full(2, 3e38, np.float32), "an entry of the network is -?inf"))
     for name, array, message in wrong:
         with pytest.raises(ValueError, match=message):
-            Network.unpacked(spec, arrays | {name: array})
+            TupleNetwork.unpacked(spec, arrays | {name: array})
     for untouched in (float("nan"), 1e39, "0"):
         with pytest.raises(ValueError, match="untouched is"):
-            Network.unpacked(spec | {"untouched": untouched}, arrays)
+            TupleNetwork.unpacked(spec | {"untouched": untouched}, arrays)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_player_is_the_plain_search_over_the_plain_network(depth):
-    network, twin = twins("012 43", 2, 3, ())
+    network, twin = twins("012 43", 2, 3)
     player = NTuple(network, depth)
     search = ReferenceSearch("expectimax", lambda board, to_move: twin.value(board), depth, rewards=True)
     for board in random_boards(2, 3, 25, top=4):
@@ -219,7 +212,7 @@ def test_the_player_is_the_plain_search_over_the_plain_network(depth):
 
 
 def test_compiled_episodes_equal_the_gym_loop_and_outlive_the_packed_board(tmp_path):
-    network, _ = twins("0123 456", 4, 4, ())
+    network, _ = twins("0123 456", 4, 4)
     network.save(tmp_path / "n.npz")
     player = make("2048/ntuple", network=str(tmp_path / "n.npz"))
     fast, slow = player.play(ENV, 3), play_in_env(player, ENV, 3)
@@ -278,7 +271,7 @@ def test_the_strong_network_that_comes_with_the_package():
 
 
 def test_the_player_names_what_it_cannot_take(tmp_path):
-    network = Network("01", 2, 2)
+    network = TupleNetwork("01", 2, 2)
     with pytest.raises(ValueError, match=r"nowhere\.npz"):
         NTuple("nowhere.npz")
     with pytest.raises(ValueError, match="downgrade=1000"):

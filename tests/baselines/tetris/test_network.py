@@ -125,12 +125,12 @@ def test_weights_are_rounded_so_that_sums_are_exact():
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ("3", "block '3' has no meaning"),
+        ("3", "block '3' does not fit"),
         ("0x3", "block '0x3'"),
-        ("3x11", "block '3x11' has no meaning on 10 columns and 20 rows"),
+        ("3x11", "block '3x11' does not fit 10 columns and 20 rows"),
         ("21x1", "block '21x1'"),
         ("3x7", "at most 20 cells"),
-        ("3x3 3x3", "each once"),
+        ("3x3 3x3", "each block once"),
         ("", "without blocks and features"),
         (33, "blocks is 33; expected text"),
         ("4x5 2x10 10x2 5x4", r"make \d+ weights on 10×20; expected at most"),

@@ -214,8 +214,8 @@ def test_an_environments_arguments_may_be_numpys_numbers():
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_values_that_are_no_numbers_end_the_episode_with_an_error(threads, weight):
     player = make("tetris/bcts") if threads is None else make("tetris/two-tetrad", heuristic="bcts", threads=threads)
-    player.evaluation = replace(player.evaluation)
-    object.__setattr__(player.evaluation, "landing_height", weight)  # which no evaluation can be made with
+    player.heuristic = replace(player.heuristic)
+    object.__setattr__(player.heuristic, "landing_height", weight)  # the constructor refuses such a weight
     observation = one(observations()[0], 0)
     for ask in (player.values, player.act, player.predict):
         with pytest.raises(NotFiniteError, match=rf"{player.name} values action \d+ at (nan|inf); expected a finite"):
@@ -257,7 +257,7 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"cutoff": 1}, "cutoff=1"),
         ("tetris/expectimax", {"cutoff": "1e-4"}, "cutoff='1e-4'"),
         ("tetris/expectimax", {"table": 1}, "table=1"),
-        ("tetris/expectimax", {"lost": float("nan")}, "lost=nan"),
+        ("tetris/expectimax", {"lost": float("nan")}, "lost is nan; expected a finite number"),
         ("tetris/expectimax", {"rewards": "no"}, "rewards='no'"),
         ("tetris/expectimax", {"time_limit": 0}, "time_limit=0"),
         ("tetris/expectimax", {"time_limit": True}, "time_limit=True"),
@@ -265,6 +265,7 @@ def test_bad_states_are_refused():
         ("tetris/expectimax", {"threads": 2, "time_limit": 1}, "threads=2 with time_limit=1"),
         ("tetris/expectimax", {"leaf": "node"}, "leaf is 'node'; expected one of 'afterstate', 'state'"),
         ("tetris/two-tetrad", {"cutoff": 0.1}, "no option 'cutoff'"),
+        ("tetris/two-tetrad", {"rewards": True}, "no option 'rewards'"),
         ("quintris/expectimax", {"beam": 0}, "beam is 0"),
         ("quintris/expectimax", {"leaf": "state"}, "no option 'leaf'"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),

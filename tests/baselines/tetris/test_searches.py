@@ -65,8 +65,8 @@ def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
             assert_same(player, search, board, queue, None)
 
 
-def test_two_tetrad_can_count_lines():
-    player = make("tetris/two-tetrad", heuristic="two-tetrad", rewards=True)
+def test_lines_of_known_pieces_can_count_besides_a_heuristic():
+    player = make("tetris/expectimax", heuristic="two-tetrad", depth=2, rewards=True)
     search = ReferenceSearch(HEURISTICS["two-tetrad"], 2, rewards=True)
     nearly_full = np.zeros((6, 5), dtype=np.uint8)
     nearly_full[3:, :4] = 1  # an I clears three lines

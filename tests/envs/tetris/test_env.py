@@ -1,4 +1,4 @@
-"""What is particular to the Tetris environments; what holds for every id is in `tests/envs/test_api.py`."""
+"""The Tetris environments' own promises; `tests/envs/test_api.py` tests what holds for every id."""
 
 import pickle
 
@@ -259,6 +259,16 @@ def test_restored_batches_know_which_games_have_ended():
     other.restore_state(state)
     assert equal(other.step([0, 0]), envs.step([0, 0]))
     assert not ended.all() or ended.sum() == 2
+
+
+def test_masks_and_actions_need_be_neither_contiguous_nor_writeable():
+    one, two = TetrisVectorEnv(3), TetrisVectorEnv(3)
+    mask, actions = np.array([True, False] * 3)[::2], np.array([4, 0] * 3)[::2]
+    assert equal(one.reset(seed=1, options={"reset_mask": mask}), two.reset(seed=1))
+    assert equal(one.step(actions), two.step([4, 4, 4]))
+    actions = np.array([5, 5, 5])
+    actions.flags.writeable = False
+    assert equal(one.step(actions), two.step([5, 5, 5]))
 
 
 def test_threads_change_nothing():

@@ -26,7 +26,7 @@ def dealt(count, seed=5, **kwargs):
 
 
 def surprise(observed, expected=None):
-    """The chi-square statistic of counts; equal ones are expected unless told."""
+    """The chi-square statistic of counts; `expected`: default equal counts."""
     expected = np.full(len(observed), observed.sum() / len(observed)) if expected is None else expected
     return ((observed - expected) ** 2 / expected).sum()
 

@@ -1,4 +1,4 @@
-"""The rules of Tetris: plain Python, compiled, and golden data computed by a program of its own agree."""
+"""The rules of Tetris: plain Python, the compiled rules and golden data from an independent program agree."""
 
 from functools import cache
 from itertools import product

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 from mergefall.game2048 import board
+from mergefall.games import game_of
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
 from mergefall_baselines import make, play_in_env
 from mergefall_training import evaluate
-from mergefall_training.learn.afterstate.inputs import INPUTS, afterstates, inputs_of
-from mergefall_training.learn.afterstate.player import Network, network_value, player
+from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, afterstates_2048, tetris_afterstates
+from mergefall_training.learn.afterstate.player import ValueNetwork, network_value, player
 from mergefall_training.learn.afterstate.train import Hyperparameters, Learner, targets, train
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
@@ -57,7 +58,8 @@ def agent(env_id, env_kwargs, units=(8,), seed=0, gamma=0.9):
     """(an untrained player, its arrays) for an environment."""
     env = gym.make(env_id, **env_kwargs)
     random = np.random.default_rng(seed)
-    sizes, arrays = [inputs_of(env.unwrapped.rules), *units, 1], {}
+    count = INPUTS_OF[game_of(env_id).name].count(env.unwrapped.rules)
+    sizes, arrays = [count, *units, 1], {}
     for i, (n_in, n_out) in enumerate(pairwise(sizes)):
         arrays[f"weight{i}"] = random.normal(size=(n_out, n_in)).astype(np.float32)
         arrays[f"bias{i}"] = random.normal(size=n_out).astype(np.float32)
@@ -82,7 +84,7 @@ def slow_inputs(board):
 @pytest.mark.parametrize("steps", [0, 7])
 def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
     envs, observations = played(TETRIS, kwargs, steps)
-    table = afterstates(observations, envs.rules)
+    table = tetris_afterstates(observations, envs.rules)
     single = gym.make(TETRIS, **kwargs).unwrapped
     for i, state in enumerate(envs.clone_state()):
         single.restore_state(state)
@@ -101,7 +103,7 @@ def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
 @pytest.mark.parametrize("kwargs", [{}, {"rows": 2, "cols": 3, "reward": "log2"}], ids=str)
 def test_table_of_2048_is_what_single_environments_say(kwargs):
     envs, boards = played(GAME2048, kwargs, 9)
-    table = afterstates(boards, envs.rules)
+    table = afterstates_2048(boards, envs.rules)
     after, rewards, legal = envs.afterstates()
     np.testing.assert_array_equal(table.actions, np.nonzero(legal)[1])
     np.testing.assert_array_equal(np.diff(table.begins), legal.sum(axis=1))
@@ -118,13 +120,13 @@ def test_compiled_network_is_pytorchs(units):
     layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
     arrays = {f"weight{i}": layer.weight.detach().numpy() for i, layer in enumerate(layers)}
     arrays |= {f"bias{i}": layer.bias.detach().numpy() for i, layer in enumerate(layers)}
-    *settings, _ = Network(arrays, 7).kernel
+    network = ValueNetwork(arrays, 7).layers()
     for x in torch.randn(5, 7) * torch.tensor([1, 1, 1, 0, 0, 0, 0]), torch.randn(5, 7):
         value = x
         for layer in layers[:-1]:
             value = torch.relu(layer(value))
         expected = layers[-1](value).detach().numpy()[:, 0]
-        found = [network_value(row, *settings) for row in x.numpy()]
+        found = [network_value(row, network) for row in x.numpy()]
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -255,7 +257,7 @@ def test_compiled_episode_is_the_gym_loops(env_id, kwargs):
 @pytest.mark.parametrize(("env_id", "kwargs"), [(TETRIS, SMALL), (GAME2048, {})])
 def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error(env_id, kwargs):
     playing, _ = agent(env_id, kwargs)
-    playing._network.kernel[1][:] = 3e38
+    playing._network.parameters[:] = 3e38
     with pytest.raises(ValueError, match=r"values action \d+ at (nan|inf)"):
         playing.play(env_id, 0, kwargs, 500)
 
@@ -375,7 +377,7 @@ def test_a_checkpoint_of_games_that_are_no_games_is_refused():
     learner = Learner(config(GAME2048, {"rows": 2, "cols": 2}), torch.device("cpu"))
     state = learner.state()
     state["games"][5, board.CELLS :] = np.array([1, 2, 3, 4, 0, 0, 0, 0], np.uint8).view(np.uint64)
-    with pytest.raises(ValueError, match="game 5 is over; expected games that go on"):
+    with pytest.raises(ValueError, match="game 5 is over; expected games that are not over"):
         learner.restore(0, state)
 
 
@@ -383,7 +385,7 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
     """Observations may show them, though no game does."""
     envs, observations = played(TETRIS, SMALL | {"reward": "score"}, 0)
     observations["board"][:, 4:] = 1
-    table = afterstates(observations, envs.unwrapped.rules)
+    table = tetris_afterstates(observations, envs.unwrapped.rules)
     assert set(table.rewards.tolist()) == {1240.0}
 
 

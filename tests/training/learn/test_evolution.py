@@ -179,7 +179,7 @@ def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
     assert weights.shape == (8,)
     assert np.linalg.norm(weights) == pytest.approx(1)
     spec = {"name": "bcts", **dict(zip(HEURISTICS["bcts"].term_names, weights.tolist(), strict=True))}
-    assert trained.evaluation.to_json() == spec
+    assert trained.heuristic.to_json() == spec
     greedy = make("tetris/greedy", heuristic=spec)
     for kwargs in (SMALL, {"cols": 5, "rows": 6, "overflow": "clear_first"}):  # others than it was trained by, too
         mine = trained.with_rules(kwargs)
@@ -194,7 +194,7 @@ def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_any_features_and_any_evaluation_can_be_learnt():
+def test_any_features_and_any_heuristic_can_be_learnt():
     chosen = heuristic_of(["diversity", "landing_height"])
     assert names_of(chosen) == ["landing_height", "diversity"]
     learnt = weighted(chosen, np.array([-2.0, 0.5]))
@@ -232,7 +232,7 @@ def test_presets_are_sound(algorithm, env_id):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"game": 1}, "cross-entropy has no 'game'; it has evaluation"),
+        ({"game": 1}, "cross-entropy has no 'game'; it has heuristic"),
         ({"population": 3}, "population is 3"),
         ({"depth": 0}, "depth is 0"),
         ({"games": 0}, "games is 0"),
@@ -240,7 +240,7 @@ def test_presets_are_sound(algorithm, env_id):
         ({"elite": 13}, "elite is 13"),
         ({"noise": "low"}, "noise is 'low'"),
         ({"threads": 0}, "threads is 0"),
-        ({"heuristic": "low"}, "no evaluation 'low'"),
+        ({"heuristic": "low"}, "no heuristic 'low'"),
         ({"heuristic": {"name": "bcts", "hole": 1}}, "no weight 'hole'"),
         ({"heuristic": []}, r"features are \[\]; expected some of landing_height"),
         ({"heuristic": ["holes", "holes"]}, "each once"),
@@ -254,7 +254,7 @@ def test_bad_hyperparameters(changes, message):
 
 def test_what_an_algorithm_does_not_have_is_refused():
     with pytest.raises(
-        ValueError, match="cma-es has no 'noise'; it has evaluation, depth, population, games, averaging, threads"
+        ValueError, match="cma-es has no 'noise'; it has heuristic, depth, population, games, averaging, threads"
     ):
         Hyperparameters.read("cma-es", {"noise": 0.1})
     with pytest.raises(ValueError, match="takes no reward but lines"):
@@ -267,7 +267,7 @@ def test_what_an_algorithm_does_not_have_is_refused():
 
 def test_a_model_that_does_not_fit_is_refused():
     learner = Learner(config("cma-es"))
-    spec = {"env_kwargs": learner.config.env_kwargs, "network": learner.network()}
+    spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
     assert player(spec, learner.arrays()).defaults["placements"] == "drop"
     for network, arrays in (
         (spec["network"], {}),

@@ -11,12 +11,12 @@ from mergefall.game2048 import reference
 from mergefall.game2048.packed import pack
 from mergefall.words import next_bits
 from mergefall_baselines import make
-from mergefall_baselines.game2048.network import Network
+from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_training import evaluate
 from mergefall_training.cli import main
-from mergefall_training.learn.ntuple import kernels as ntuple_kernels
-from mergefall_training.learn.ntuple import train as ntuple_td
+from mergefall_training.learn.ntuple import train as ntuple_train
+from mergefall_training.learn.ntuple.kernels import WORKER
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
@@ -24,6 +24,7 @@ from mergefall_training.learn.run import Config, Run, read_checkpoint, read_curv
 
 SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
 GAME = "mergefall/Game2048-v0"
+WORD = {name: i for i, name in enumerate(WORKER.names or ())}  # in a checkpoint's rows of words
 
 
 def config(patterns="0123 01", rows=2, cols=2, timesteps=6000, interval=2000, **changed) -> Config:
@@ -45,7 +46,7 @@ class PlainLearner:
         h = learner.hyperparameters
         self.rate, self.trace, self.coherent = rate, h.td_lambda, h.coherence > 0
         self.exploration, self.expected = h.exploration_rate, h.backup == "expected"
-        self.stream = int(learner.workers[0, ntuple_kernels.STREAM])
+        self.stream = int(learner.workers["stream"][0])
         self.shape = learner.model.shape
         self.weights = learner.model.weights.astype(np.float64)
         self.closest = np.inf  # the least by which a chosen move was better than another
@@ -154,12 +155,12 @@ def test_games_are_learnt_from_as_the_plain_twin_does(options):
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
-        worker[ntuple_kernels.START] = pack(cells, 2, 3)
+        worker["start"] = pack(cells, 2, 3)
         learner._kernel(learner._tasks(), 0, 1)
         moves += twin.play(tuple(map(tuple, cells.reshape(2, 3).tolist())))
     assert twin.closest > 0.01
-    assert int(worker[ntuple_kernels.MOVES]) == moves > 8
-    assert int(worker[ntuple_kernels.STREAM]) == twin.stream
+    assert int(worker["moves"]) == moves > 8
+    assert int(worker["stream"]) == twin.stream
     assert learner.model.weights == pytest.approx(twin.weights, abs=1e-3)
 
 
@@ -189,12 +190,12 @@ def test_2x3_comes_within_one_percent_of_the_optimum():
 @pytest.mark.skipif(not SLOW, reason="half a minute and 256 MB: MERGEFALL_SLOW=1")
 def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
     """Means of 1000 games: 7.6k to 7.8k of the first, 15.0k of the fourth, 21.7k of the tenth, by a few per cent."""
-    monkeypatch.setattr(ntuple_td, "ROUND", 20_000)
+    monkeypatch.setattr(ntuple_train, "ROUND", 20_000)
     asked = config("012345 456789 012456 45689a", 4, 4, timesteps=10**9, interval=10**9, learning_rate=0.1)
     learner, means, before = Learner(asked), [], (0, 0)
     while len(means) < 10:
         learner.learn()
-        games, score = (int(learner.workers[0, word]) for word in (ntuple_kernels.GAMES, ntuple_kernels.SCORE))
+        games, score = (int(learner.workers[name][0]) for name in ("games", "score"))
         if games >= 1000 * (len(means) + 1):
             means.append((score - before[1]) / (games - before[0]))
             before = games, score
@@ -220,17 +221,17 @@ def test_entries_start_at_their_share_of_the_optimism():
     assert np.unique(learner.model.weights).tolist() == [10.0]
 
 
-STARTS = [{}, {"start": "restart"}, {"start": "carousel", "carousel": [8, 16]}]
+STARTS = [{}, {"start": "restart"}]
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch):
     """With temporal coherence, and the interrupt in the middle of an interval."""
-    monkeypatch.setattr(ntuple_td, "ROUND", 500)
+    monkeypatch.setattr(ntuple_train, "ROUND", 500)
     asked = config(coherence=0.5, **start)
     train(tmp_path / "whole", asked, progress=False)
 
-    calls, share = [], ntuple_td.share
+    calls, share = [], ntuple_train.share
 
     def interrupted(*arguments):
         calls.append(1)
@@ -238,7 +239,7 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch
         if len(calls) == 7:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(ntuple_td, "share", interrupted)
+    monkeypatch.setattr(ntuple_train, "share", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "broken", asked, progress=False)
     assert 1 < len(read_curve(tmp_path / "broken")) < 4
@@ -249,13 +250,13 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch
     assert points[0] == points[1]
 
 
-def test_a_run_begins_with_what_another_knows_and_adds_a_stage(tmp_path, monkeypatch):
+def test_a_run_begins_with_what_another_knows(tmp_path, monkeypatch):
     """Killed before its first checkpoint, too: it does not begin with nothing then."""
     first = str(tmp_path / "first")
     train(first, config(coherence=1.0), progress=False)
     known = Learner(config())
     known.restore(*read_checkpoint(first)[:2])
-    asked = config(coherence=1.0, warm_start=first, stages=[16])
+    asked = config(coherence=1.0, warm_start=first)
     saved = Run.save_checkpoint
 
     def killed(*_):
@@ -268,31 +269,26 @@ def test_a_run_begins_with_what_another_knows_and_adds_a_stage(tmp_path, monkeyp
     train(tmp_path / "second", asked, resume=True, progress=False)
     learner = Learner(asked)
     learner.warm_start()
-    size = known.model.weights.size
-    assert np.array_equal(learner.model.weights[:size], known.model.weights)
-    assert not learner.model.weights[size:].any()
-    for board in ([[1, 2], [3, 0]], [[1, 2], [4, 0]]):  # the later stage stands for the first until it learns
-        assert learner.model(board) == known.model(board)
-    assert np.array_equal(learner.coherence[: 2 * size], known.coherence)
+    assert np.array_equal(learner.model.weights, known.model.weights)
+    assert np.array_equal(learner.coherence, known.coherence)
     while learner.step < asked.timesteps:
         learner.learn()
     assert np.array_equal(network_of(tmp_path / "second").weights, learner.model.weights)
-    assert learner.model.weights[size:].any()
+    assert not np.array_equal(known.model.weights, learner.model.weights)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"patterns": "0123"}, "has patterns, optimism, board and stages .'0123 01'"),
+        ({"patterns": "0123"}, "has patterns, optimism and board .'0123 01'"),
         ({"optimism": 8.0}, "has patterns"),
-        ({"stages": [8, 16]}, "has patterns"),
     ],
 )
 def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message):
     first = str(tmp_path / "first")
-    train(first, config(timesteps=100, stages=[16]), progress=False)
+    train(first, config(timesteps=100), progress=False)
     with pytest.raises(ValueError, match=message):
-        train(tmp_path / "second", config(**{"warm_start": first, "stages": [16]} | changed), progress=False)
+        train(tmp_path / "second", config(warm_start=first, **changed), progress=False)
     with pytest.raises(ValueError, match="holds no training run"):
         train(tmp_path / "third", config(warm_start=str(tmp_path / "nowhere")), progress=False)
 
@@ -306,8 +302,8 @@ def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
 
 def test_two_threads_share_a_network():
     learner = learnt(config(threads=2, timesteps=400_000, interval=100_000, learning_rate=0.05))
-    assert len(set(learner.workers[:, ntuple_kernels.STREAM])) == 2
-    assert learner.workers[:, ntuple_kernels.GAMES].min() > 100
+    assert len(set(learner.workers["stream"])) == 2
+    assert learner.workers["games"].min() > 100
     assert scores(learner, 500).mean() > 60  # random play 19.7, the optimum 67.0
 
 
@@ -315,13 +311,8 @@ def test_other_starts_add_moves_but_not_games():
     games = {}
     for start in STARTS:
         learner = learnt(config(timesteps=20_000, interval=20_000, **start))
-        games[start.get("start", "new")] = int(learner.workers[0, ntuple_kernels.GAMES])
+        games[start.get("start", "new")] = int(learner.workers["games"][0])
     assert games["new"] > 1.3 * games["restart"] > 500
-    assert games["new"] > 1.3 * games["carousel"] > 500
-    for pool, rank in zip(learner.pools[0], (3, 4), strict=True):
-        kept = pool[1 : 1 + min(int(pool[0]), ntuple_kernels.POOL)]
-        assert kept.size > 50
-        assert all(max(int(board) >> 4 * i & 15 for i in range(16)) == rank for board in kept)
 
 
 def test_a_run_is_a_player_that_searches_if_told(tmp_path):
@@ -345,7 +336,7 @@ def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_pa
     folder, file = str(tmp_path / "run"), tmp_path / "small.npz"
     train(folder, config(coherence=1.0), progress=False)
     main(["pack", folder, str(file), "--bits", "32", "--entries", "20"])
-    whole, (small, _) = network_of(folder), Network.load(file)
+    whole, (small, _) = network_of(folder), TupleNetwork.load(file)
     kept = small.weights != 0
     assert 20 <= kept.sum() < 40  # mirror images were adjusted as much
     assert f"{file}: {kept.sum()} entries" in capsys.readouterr().out
@@ -362,9 +353,9 @@ def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_pa
 
 
 def test_presets_have_names():
-    for name in ("2min", "20min", "2h", "small", None):
+    for name in ("2min", "2h", "small", None):
         Hyperparameters.read(configure("ntuple", preset=name).hyperparameters)
-    with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 20min, 2h"):
+    with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 2h"):
         configure("ntuple", preset="3min")
     with pytest.raises(ValueError, match=r"no preset '2min' for .*: none"):
         configure("dqn", preset="2min")
@@ -382,10 +373,8 @@ def test_presets_have_names():
         ({"backup": "full"}, "backup is 'full'; expected one of 'sample', 'expected'"),
         ({"threads": True}, "threads is True"),
         ({"start": "middle"}, "'middle'"),
-        ({"start": "carousel"}, "carousel"),
-        ({"carousel": [16]}, "carousel"),
-        ({"stages": 16}, "stages is 16"),
-        ({"stages": [8, 4]}, "stages"),
+        ({"start": "carousel"}, "start is 'carousel'; expected one of 'new', 'restart'"),
+        ({"stages": [16]}, "ntuple has no 'stages'"),
         ({"alpha": 1}, "no 'alpha'; it has patterns"),
     ],
 )
@@ -413,15 +402,10 @@ def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 5\]; expected uint64\[1, 6\]"),
-        ("workers", (0, ntuple_kernels.TURN, 3), "turns holds 3; expected 0 to 2"),
-        ("workers", (0, ntuple_kernels.MOVES, 1 << 63), "workers holds 9223372036854775808"),
-        ("workers", (0, ntuple_kernels.START, 0x300000000), "starts from 0x300000000; expected a board"),
-        ("workers", (0, ntuple_kernels.START, 0x110011), "starts from 0x110011; expected a board with an empty cell"),
-        ("pools", lambda a: a[:, :, :-1], r"pools is uint64\[1, 2, 1000\]"),
-        ("pools", (0, 0, 0, (1 << 64) - 1), "the pools' counts holds 18446744073709551615"),
-        ("pools", (0, 0, 0, 1 << 30), "starts from 0x0; expected a board"),
-        ("pools", (0, 0, 1, 0x1111), "starts from 0x1111; expected a board"),
+        ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 4\]; expected uint64\[1, 5\]"),
+        ("workers", (0, WORD["moves"], 1 << 63), "the workers' moves holds 9223372036854775808"),
+        ("workers", (0, WORD["start"], 0x300000000), "starts from 0x300000000; expected a board"),
+        ("workers", (0, WORD["start"], 0x110011), "starts from 0x110011; expected a board with an empty cell"),
         ("touched", lambda a: np.append(a, a), r"touched is uint8\[\d+\]; expected uint8\[\d+\]"),
         ("touched", lambda a: a | 255, r"touched has bits beyond the network's 1332 entries"),
         ("touched", (0, 255), r"weights is float32\[\d+\]; expected float32\[\d+\]"),
@@ -432,7 +416,7 @@ def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
 )
 def test_a_checkpoint_with_numbers_out_of_range_is_refused(name, change, message):
     """They say where the kernels look."""
-    asked = config(coherence=1.0, start="carousel", carousel=[8, 16])
+    asked = config(coherence=1.0, start="restart")
     learner = Learner(asked)
     learner.learn()
     state = learner.state()

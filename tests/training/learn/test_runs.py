@@ -56,7 +56,7 @@ def command(capsys, algorithm, out, *options, **changed):
         ("afterstate", {"gama": 1}, "afterstate has no 'gama'; it has n_envs"),
         ("afterstate", {"warm_start": "nothing"}, "nothing holds no training run"),
         ("ntuple", {"optimism": "x"}, "optimism is 'x'; expected a finite number from 0"),
-        ("ntuple", {"patterns": "'0z'"}, "pattern '0z' has no meaning on 4×4"),
+        ("ntuple", {"patterns": "'0z'"}, "pattern '0z' does not fit 4×4"),
         ("ntuple", {"patterns": "'0123'", "warm_start": "nothing"}, "nothing holds no training run"),
         ("td", {"features": ["holes", "typo"]}, "features are ['holes', 'typo']; expected some of"),
         ("td", {"block": "2x2"}, "td has no 'block'; it has blocks"),

@@ -15,8 +15,9 @@ from mergefall_training import evaluate
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_checkpoint, train
+from mergefall_training.learn.td.kernels import HELD, SCALES
 from mergefall_training.learn.td.player import player
-from mergefall_training.learn.td.train import SCALES, Hyperparameters, Learner
+from mergefall_training.learn.td.train import Hyperparameters, Learner
 from mergefall_training.learn.trees import flatten
 
 TETRIS = "mergefall/Tetris-v0"
@@ -119,16 +120,7 @@ def test_games_are_learnt_from_as_the_plain_twin_does(options):
 
 def step(learner):
     """One piece, or the start of another game."""
-    learner._kernel(
-        learner.states[0],
-        learner.workers[0],
-        learner.weights,
-        learner.coherence,
-        learner.paths[0],
-        learner._scratch[0],
-        learner._numbers,
-        1,
-    )
+    learner.play_on(0, 1)
 
 
 def which(board, piece, after):
@@ -149,7 +141,7 @@ def test_one_piece_a_game_has_a_known_value():
     learner = Learner(config(20_000, gamma=0.0, td_lambda=0.0, coherence=False, learning_rate=0.1))
     while learner.step < 20_000:
         learner.learn()
-    spec = {"env_kwargs": learner.config.env_kwargs, "network": learner.network()}
+    spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
     agent = player(spec, learner.arrays())
     values = agent.values({"board": np.zeros((6, 5), np.uint8), "piece": 1})
     assert values.max() == pytest.approx(1.0, abs=0.05)
@@ -222,7 +214,7 @@ def test_linear_controllers_play_fields_of_any_height(tmp_path):
 def test_a_model_that_does_not_fit_is_refused():
     learner = Learner(config())
     learner.learn()
-    spec = {"env_kwargs": learner.config.env_kwargs, "network": learner.network()}
+    spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
     arrays = learner.arrays()
     player(spec, arrays)
     for name, array in (
@@ -271,7 +263,7 @@ def test_bad_hyperparameters(changes, message):
     ("asked", "message"),
     [
         ({"features": ["hole"]}, "features are"),
-        ({"blocks": "9x9"}, "block '9x9' has no meaning on 5 columns and 6 rows"),
+        ({"blocks": "9x9"}, "block '9x9' does not fit 5 columns and 6 rows"),
         ({"env_kwargs": SMALL | {"reward": "score"}}, "no reward but lines"),
     ],
 )
@@ -295,8 +287,8 @@ def changed(tree, path, value):
         (["states"], lambda states: states[:, :-1], r"state is uint64\[1, 13\]; expected uint64\[1, 14\]"),
         (["states", 0, game.QUEUE], 9, "state of game 0 has the queue 0x9"),
         (["states", 0, game.COLUMNS], 1 << 8, "game 0 is over"),
-        (["workers", 0, 2], 21, "counts of placements holds 21; expected 0 to 20"),
-        (["workers", 0, 2], -1, "workers holds -1"),
+        (["workers", 0, HELD], 21, "counts of placements holds 21; expected 0 to 20"),
+        (["workers", 0, HELD], -1, "workers holds -1"),
         (["workers"], lambda workers: workers.astype(np.int32), r"workers is int32\[1, 3\]; expected int64\[1, 3\]"),
         (["places", -1], 1 << 40, "places holds 1099511627776; expected 0 to"),
         (["places", 0], -1, "places holds -1"),
@@ -315,7 +307,7 @@ def test_a_checkpoint_with_numbers_out_of_range_is_refused(path, value, message)
     asked = config(features=FEATURES, learning_rate=0.02)
     learner = Learner(asked)
     learner.learn()
-    while learner.workers[0, 2] < 2:
+    while learner.workers[0, HELD] < 2:
         step(learner)
     state = learner.state()
     Learner(asked).restore(learner.step, state)

@@ -11,7 +11,6 @@ from mergefall.chance import STREAM, forced
 from mergefall.game2048 import board as board2048
 from mergefall.game2048.chance import outcomes as tiles
 from mergefall.tetris import game as tetris
-from mergefall.tetris.chance import outcomes as pieces
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
 from mergefall_training.wrappers import adversary, regret
@@ -131,7 +130,7 @@ def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
     for step in range(12):
         state, action = env.unwrapped.clone_state(), int(np.flatnonzero(info["action_mask"])[step % 5])
         boards, _, _ = env.unwrapped.afterstates()
-        outcomes = pieces(boards[action], state, env.unwrapped.rules)
+        outcomes = env.unwrapped.rules.chance_outcomes(boards[action], state)
         met = set()
         for stream in range(40):  # by chance
             env.unwrapped.restore_state(np.append(np.uint64(stream * 977), state[1:]))

@@ -11,6 +11,8 @@ import numpy as np
 from mergefall.games import batch_of_one, game_of
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values
+from mergefall_baselines.tetris.expectimax import Expectimax
+from mergefall_baselines.tetris.greedy import Greedy
 from numpy.typing import NDArray
 
 from mergefall_training.learn import player_maker
@@ -122,3 +124,44 @@ class Agent(Player):
     ) -> tuple[NDArray[np.int64], Any]:
         """The chosen action, as `Player.predict` says; it remembers nothing."""
         return np.asarray(self.values(observation).argmax(axis=-1)), None
+
+
+class FromFile:
+    """A Tetris player of a model file, mixed into the class that decides.
+
+    It plays by any rules that the class plays by. Rules that no observation shows default to those that it was trained
+    with. Its only option is the file's checksum: rules and arrays are no options.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        game = game_of(spec["env_id"])
+        self.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
+
+    def __copy__(self) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
+        player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
+        player.options = self.options
+        return player
+
+
+class GreedyFromFile(FromFile, Greedy):
+    """`tetris/greedy` with a learnt heuristic."""
+
+
+class ExpectimaxFromFile(FromFile, Expectimax):
+    """`tetris/expectimax` with a learnt heuristic."""
+
+
+def heuristic_player(spec: Mapping[str, Any], heuristic: Any, depth: int, lost: float, **size: int) -> Player:
+    """A Tetris player of a learnt heuristic that looks `depth` own moves ahead.
+
+    `lost` is the value of a lost game to a search. `size` (cols, rows) is given if the heuristic fits only one.
+    """
+    if depth == 1:
+        return GreedyFromFile(spec, heuristic, **size)
+    return ExpectimaxFromFile(spec, heuristic, depth, lost=lost, **size)

@@ -1,39 +1,42 @@
-"""What a value network sees of a game: numbers that describe an afterstate, for all legal actions of many games.
+"""The inputs of value networks: numbers that describe an afterstate, for all legal actions of many games.
 
-One compiled pass takes a batch of observations to a table with a row for each legal action: what it pays, whether it
-ends the game, and the inputs of its afterstate. So a network values all of them in one call, and learners and players
-see the same numbers.
+One compiled pass turns a batch of observations into a table (`Afterstates`) with a row for each legal action: its
+reward, whether it ends the game, and the inputs of its afterstate. So a network values all of them in one call, and
+learners and players see the same numbers.
 
-Tetris, 9 · cols inputs: the board terms of the one-piece controllers (row_transitions … diversity), the columns'
-heights, how many holes each column has, and for each two neighbours a one at their difference in height, −3 to 3 (what
-is steeper counts as that): which pieces fit where, which a network learns much faster from ones than from heights.
-2048, cells · (cells + 1) inputs: a one for each tile, by cell and rank.
+- Tetris, 9 · cols inputs: the board terms of the one-piece controllers (row_transitions … diversity), the height of
+  each column, the number of holes in each column, and for each pair of neighbouring columns a one-hot of their
+  difference in height, −3 to 3 (steeper ones count as that). The differences say which pieces fit where; a network
+  learns that much faster from a one-hot than from heights.
+- 2048, cells · (cells + 1) inputs: a one for each tile, by cell and rank.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.game2048 import board
+from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Bcts
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
-from mergefall.tetris.rules import Rules
+from mergefall.tetris.rules import Rules as TetrisRules
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
 U = np.uint64
 F = np.float32
-INPUTS = "terms, heights, holes, steps; tiles"  # a model knows the inputs that it was made for
+INPUTS = "terms, heights, holes, steps; tiles"  # of this release; a model file names the inputs of its network
 MOST_LINES = LINE_SCORES.size - 1
 _SLOTS = len(Bcts.slots)
 _FIRST_TERM, _TERMS = Bcts.slots.index(Bcts.board_slots[0]), len(Bcts.board_slots)
-SCRATCH = 2 * _SLOTS  # float64 that `write_tetris` may fill
+SCRATCH = 2 * _SLOTS  # size of the scratch memory of `write_tetris`, float64
 _, _terms_of_board = Bcts.term_kernels()
-# What the inputs are divided by, about their size in play on ten columns, so that none drowns the others.
+# Inputs are divided by these, about their size in play on ten columns, so that none outweighs the others.
 _LARGE = ("row_transitions", "column_transitions", "wells")
 _SCALES = np.array([20 if name in _LARGE else 8 for name in Bcts.board_slots], F)
 _HEIGHT_SCALE, _HOLES_SCALE = F(5), F(2)
@@ -42,15 +45,15 @@ _STEPS = 2 * _STEEP + 1
 
 
 class Afterstates(NamedTuple):
-    """The legal actions of n games as the rows of a table: those of game i are rows begins[i] to begins[i + 1] - 1.
+    """The legal actions of n games as the rows of a table.
 
-    Where no action is legal, in a game that is over, there are no rows.
+    Game i has the rows begins[i] to begins[i + 1] - 1; a game that is over has none.
     """
 
     begins: NDArray[np.int64]  # [n + 1]
     actions: NDArray[np.int64]  # [m], rising within a game
     rewards: NDArray[np.float32]  # [m]
-    over: NDArray[np.bool_]  # [m], whether the action ends the game
+    over: NDArray[np.bool_]  # [m], whether the action is fatal
     inputs: NDArray[np.float32]  # [m, k]
 
 
@@ -58,8 +61,8 @@ class Afterstates(NamedTuple):
 def outcome(columns, piece, action, slides, rows, clear_first, after):
     """Play an action on the copy `after` of the columns: (placement, -1 if illegal; lines; whether the game is over).
 
-    Cells above the field are left out of `after`. An observation may hold full rows, so that more go than one piece can
-    complete: they pay as the most that it can.
+    `after` has no cells above the field. An observation may have full rows; the lines count at most as many as one
+    piece can complete.
     """
     placement = rest_of(columns, piece, action, slides)
     if placement < 0:
@@ -75,7 +78,7 @@ def outcome(columns, piece, action, slides, rows, clear_first, after):
 
 @kernel
 def write_tetris(columns, rows, terms, x):
-    """Write the inputs float32[9 · cols] of a board; `terms` float64[SCRATCH] is overwritten."""
+    """Write the inputs of a board to `x` float32[9 · cols]; `terms` float64[SCRATCH] is scratch memory."""
     _terms_of_board(columns, rows, terms, terms[_SLOTS:])
     for k in range(_TERMS):
         x[k] = F(terms[_SLOTS + _FIRST_TERM + k]) / _SCALES[k]
@@ -111,7 +114,7 @@ def _tetris(boards, pieces, rows, first, slides, clear_first, payments, begins, 
 
 @kernel
 def write_2048(cells, highest, x):
-    """Write the inputs float32[cells · highest] of flat ranks uint8[cells]; what is above `highest` counts as it."""
+    """Write the inputs of flat ranks uint8[cells] to `x` float32[cells · highest]; higher ranks count as `highest`."""
     for k in range(x.size):
         x[k] = F(0)
     for c in range(cells.size):
@@ -146,9 +149,9 @@ def _moved(boards, rows, cols, after, gains):
 
 
 def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """(the four afterstates of each board, by action; the score of the move, -1 where illegal, which changes nothing).
+    """(afterstates uint8[n, 4, rows, cols], scores float32[n, 4]) of all four moves, for ranks uint8[n, rows, cols].
 
-    `boards` are ranks uint8[n, rows, cols]; returns uint8[n, 4, rows, cols] and float32[n, 4].
+    An illegal move has the score -1 and leaves the board as it is.
 
     >>> after, gains = moved(np.array([[[1, 1], [0, 2]]], np.uint8))
     >>> after[0, 1].tolist(), gains.tolist()
@@ -162,9 +165,9 @@ def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.floa
 
 @kernel
 def _best(begins, over, values, chosen):
-    """Write the row of highest value of each game into int64[n], the first of equal ones; -1 for a game without any.
+    """Write the row of highest value of each game to `chosen` int64[n], the first of equal ones; -1 without any row.
 
-    A fatal placement is chosen only where all are fatal, and then it is the first.
+    A fatal action is chosen only if all are fatal; then it is the first.
     """
     for i in range(chosen.size):
         chosen[i] = -1
@@ -175,8 +178,9 @@ def _best(begins, over, values, chosen):
 
 
 def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The row of highest value float32[m] of each game, int64[n]; of equal ones the first, of fatal ones none but if
-    all are fatal.
+    """The row of highest value of each game, int64[n], from values float32[m].
+
+    Of equal rows it is the first. A fatal action is chosen only if all are fatal.
 
     >>> begins, actions = np.array([0, 2, 3]), np.array([4, 9, 1])
     >>> table = Afterstates(begins, actions, np.zeros(3, F), np.zeros(3, np.bool_), np.zeros((3, 0), F))
@@ -188,38 +192,71 @@ def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
     return chosen
 
 
-def inputs_of(settings: Any) -> int:
-    """The number of inputs of an afterstate, under the settings of a Tetris or a 2048 environment."""
-    if isinstance(settings, Rules):
-        return _TERMS + 2 * settings.cols + _STEPS * (settings.cols - 1)
-    return settings.rows * settings.cols * (settings.rows * settings.cols + 1)
+def tetris_inputs(cols: int) -> int:
+    """The number of inputs of a Tetris board."""
+    return _TERMS + 2 * cols + _STEPS * (cols - 1)
 
 
-def afterstates(observations: Any, settings: Any) -> Afterstates:
-    """The table of a batch of observations, checked by nobody, under the settings of their environment.
+def tetris_afterstates(observations: Mapping[str, NDArray[Any]], rules: TetrisRules) -> Afterstates:
+    """The table of a batch of Tetris observations, which are not checked.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, cols=6, rows=10)
     >>> observations, infos = envs.reset(seed=0, options={"piece": "O"})
-    >>> table = afterstates(observations, envs.rules)
+    >>> table = tetris_afterstates(observations, envs.rules)
     >>> table.begins, table.inputs.shape
     (array([ 0,  5, 10]), (10, 54))
     """
-    tetris = isinstance(settings, Rules)
-    boards = observations["board"] if tetris else observations
-    n, most = len(boards), len(boards) * (settings.n_actions if tetris else 4)
-    cells = np.ascontiguousarray(boards).reshape(n, -1)
-    table = Afterstates(
+    boards, pieces = observations["board"], observations["piece"]
+    table = _empty(len(boards), rules.n_actions, tetris_inputs(rules.cols))
+    slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
+    cells, first = _flat(boards), rules.piece_set.first
+    _tetris(cells, pieces, rules.rows, first, slides, clear_first, rules.payments(), *table)
+    return _filled(table)
+
+
+def inputs_2048(rows: int, cols: int) -> int:
+    """The number of inputs of a 2048 board."""
+    return rows * cols * (rows * cols + 1)
+
+
+def afterstates_2048(boards: NDArray[np.uint8], rules: Rules2048) -> Afterstates:
+    """The table of a batch of 2048 boards, which are not checked."""
+    table = _empty(len(boards), 4, inputs_2048(rules.rows, rules.cols))
+    _2048(_flat(boards), rules.rows, rules.cols, rules.reward == "log2", *table)
+    return _filled(table)
+
+
+class Inputs(NamedTuple):
+    """How a game turns into inputs."""
+
+    count: Callable[[Any], int]  # number of inputs, from the environment's rules
+    afterstates: Callable[[Any, Any], Afterstates]  # the table, from a batch of observations and these rules
+
+
+INPUTS_OF = {  # by `Game.name`
+    "2048": Inputs(lambda rules: inputs_2048(rules.rows, rules.cols), afterstates_2048),
+    "tetris": Inputs(lambda rules: tetris_inputs(rules.cols), tetris_afterstates),
+}
+
+
+def _flat(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(boards).reshape(len(boards), -1)
+
+
+def _empty(n: int, n_actions: int, n_inputs: int) -> Afterstates:
+    """A table for the kernels to fill, with room for every action of n games."""
+    most = n * n_actions
+    return Afterstates(
         np.empty(n + 1, np.int64),
         np.empty(most, np.int64),
         np.empty(most, F),
         np.empty(most, np.bool_),
-        np.empty((most, inputs_of(settings)), F),
+        np.empty((most, n_inputs), F),
     )
-    if tetris:
-        rules = settings.rows, settings.piece_set.first, settings.placements == "slide"
-        _tetris(cells, observations["piece"], *rules, settings.overflow == "clear_first", settings.payments(), *table)
-    else:
-        _2048(cells, settings.rows, settings.cols, settings.reward == "log2", *table)
+
+
+def _filled(table: Afterstates) -> Afterstates:
+    """The table's rows that the kernels filled."""
     m = table.begins[-1]
     return Afterstates(table.begins, table.actions[:m], table.rewards[:m], table.over[:m], table.inputs[:m])

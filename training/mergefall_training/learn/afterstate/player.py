@@ -1,40 +1,58 @@
-"""Afterstate learning: V(s′) of the board that an action leaves, and the player that maximizes r + γV(s′).
+"""Value networks as players: models of `mergefall train afterstate`.
 
-What happens between an action and the next decision is chance alone, so a value of afterstates is all that a choice
-needs, and one network learns from every piece or tile. It is learnt by PyTorch (`afterstate_td.py`); the players here
-run the same network compiled, within whole episodes too, and need no PyTorch.
+The player maximizes r + γV(s′) over the actions, with s′ the board that an action leaves. Only chance acts between an
+action and the next decision, so the values of afterstates are all that a choice needs. `train.py` learns V with
+PyTorch; the players here run the same network compiled, in whole episodes too, and need no PyTorch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import number
-from mergefall.game2048 import Game2048Env, board
+from mergefall.game2048 import board
+from mergefall.games import game_of
 from mergefall.kernels import kernel
 from mergefall.tetris.rules import Rules
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.player import Boards, Player2048
-from mergefall_baselines.tetris.player import RULES, TetrisPlayer
+from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
-from mergefall_training.learn.afterstate.inputs import INPUTS, SCRATCH, inputs_of, outcome, write_2048, write_tetris
+from mergefall_training.learn.afterstate.inputs import (
+    INPUTS,
+    SCRATCH,
+    inputs_2048,
+    outcome,
+    tetris_inputs,
+    write_2048,
+    write_tetris,
+)
+from mergefall_training.learn.agents import FromFile
 
 U = np.uint64
 F = np.float32
-SHOWN = ("cols", "rows", "preview")  # rules that an observation shows
+
+
+class Layers(NamedTuple):
+    """A network of rectified layers, and scratch memory."""
+
+    sizes: NDArray[np.int64]  # of the layers, the inputs first and 1 last
+    parameters: NDArray[np.float32]  # layer by layer: weights [inputs, outputs], then biases
+    here: NDArray[np.float32]  # scratch, as wide as the widest layer
+    there: NDArray[np.float32]  # the same
+    inputs: NDArray[np.float32]  # of an afterstate, filled by the caller
 
 
 @kernel
-def network_value(x, sizes, parameters, here, there):
-    """The output of a network of rectified layers for inputs x float32[sizes[0]].
+def network_value(x, layers):
+    """The output of a network for inputs x float32[sizes[0]].
 
-    `sizes` int64 are those of the layers, the inputs' first and 1 last; `parameters` float32 are, layer by layer, the
-    weights [inputs, outputs] and the biases; `here` and `there` float32 are scratch memory for the widest layer.
-    Four inputs a pass, for a pass writes all outputs; none where all four are 0.
+    A pass takes four inputs, because each pass writes all outputs; it is left out if all four are 0.
     """
+    sizes, parameters, here, there, _ = layers
     at, last = U(0), sizes.size - 2
     for i in range(U(sizes[0])):
         here[i] = x[i]
@@ -64,8 +82,8 @@ def network_value(x, sizes, parameters, here, there):
     return there[U(0)]
 
 
-class Network:
-    """The arrays of a model, checked."""
+class ValueNetwork:
+    """The network in a model's arrays; raises ValueError for arrays that are no network of so many `inputs`."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], inputs: int) -> None:
         layers = len(arrays) // 2
@@ -80,20 +98,32 @@ class Network:
                 f"a network's arrays are {found}; expected float32 layers from {inputs} inputs to one value"
             )
         parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
-        self._sizes, self._parameters = np.array(sizes), np.concatenate(parameters).astype(F)
+        self.sizes, self.parameters = np.array(sizes), np.concatenate(parameters).astype(F)
 
-    @property
-    def kernel(self) -> tuple[NDArray[Any], ...]:
-        """(sizes, parameters, here, there, inputs) for `network_value`, the last three new scratch memory."""
-        here, there = (np.empty(self._sizes.max(), F) for _ in range(2))
-        return self._sizes, self._parameters, here, there, np.empty(self._sizes[0], F)
+    def layers(self) -> Layers:
+        """The network for `network_value`, with new scratch memory."""
+        here, there = (np.empty(self.sizes.max(), F) for _ in range(2))
+        return Layers(self.sizes, self.parameters, here, there, np.empty(self.sizes[0], F))
+
+
+class TetrisSettings(NamedTuple):
+    """The settings of `decide_tetris`."""
+
+    first: int  # table row of piece id 0
+    rows: int
+    slides: bool
+    clear_first: bool
+    payments: NDArray[np.float64]  # the reward for 0, 1 … lines
+    gamma: np.float32
+    layers: Layers
+    after: NDArray[np.uint64]  # scratch, [cols]
+    terms: NDArray[np.float64]  # scratch, [SCRATCH]
 
 
 @kernel
 def decide_tetris(columns, queue, memory, values, settings):
-    """Each live placement is worth its reward and γ times its afterstate; the first is taken if none lives."""
-    (first, rows, slides, clear_first), payments, gamma, network, (after, terms) = settings
-    sizes, parameters, here, there, x = network
+    """Value each placement at r + γV(afterstate), a fatal one at −inf; the first legal one wins if all are fatal."""
+    first, rows, slides, clear_first, payments, gamma, layers, after, terms = settings
     piece, chosen, highest = first + (np.int64(queue) & 15), -1, -np.inf
     for action in range(values.size):
         values[action] = -np.inf
@@ -101,57 +131,64 @@ def decide_tetris(columns, queue, memory, values, settings):
         if placement < 0:
             continue
         if not over:
-            write_tetris(after, rows, terms, x)
-            values[action] = payments[lines] + gamma * network_value(x, sizes, parameters, here, there)
+            write_tetris(after, rows, terms, layers.inputs)
+            values[action] = payments[lines] + gamma * network_value(layers.inputs, layers)
         if chosen < 0 or values[action] > highest:
             chosen, highest = placement, values[action]
     return chosen
 
 
-class OfFile:
-    """A Tetris player of a model file, mixed into the class that says how it plays; rules are no options of a file."""
+class AgentTetris(FromFile, TetrisPlayer):
+    """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −inf.
 
-    def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
-        player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
-        player.options = self.options  # those of the file, which rules are none of
-        return player
-
-
-class TetrisAgent(OfFile, TetrisPlayer):
-    """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −∞.
-
-    It plays on as many columns as it has learnt for, by any other rules; those that an observation does not show are
-    the ones it was trained with, unless `evaluate` or `play` knows better.
+    It plays on as many columns as it was trained on, by any other rules.
     """
 
     def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         trained: Mapping[str, Any] = spec["env_kwargs"]
-        super().__init__(cols=trained["cols"])
-        self.defaults = {name: trained[name] for name in RULES if name not in SHOWN}
-        self._network = Network(arrays, inputs_of(Rules(cols=trained["cols"])))
+        super().__init__(spec, cols=trained["cols"])
+        self._network = ValueNetwork(arrays, tetris_inputs(trained["cols"]))
         self._payments = Rules(reward=trained["reward"]).payments()
         self._gamma = F(spec["network"]["gamma"])
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
-        numbers = rules.piece_set.first, rules.rows, rules.placements == "slide", rules.overflow == "clear_first"
-        scratch = np.empty(rules.cols, U), np.zeros(SCRATCH)
-        return decide_tetris, (numbers, self._payments, self._gamma, self._network.kernel, scratch)
+        return decide_tetris, TetrisSettings(
+            first=rules.piece_set.first,
+            rows=rules.rows,
+            slides=rules.placements == "slide",
+            clear_first=rules.overflow == "clear_first",
+            payments=self._payments,
+            gamma=self._gamma,
+            layers=self._network.layers(),
+            after=np.empty(rules.cols, U),
+            terms=np.zeros(SCRATCH),
+        )
+
+
+class Settings2048(NamedTuple):
+    """The settings of `decide_2048`."""
+
+    rows: int
+    cols: int
+    log2: bool  # whether the reward is `log2`, else `score`
+    gamma: np.float32
+    layers: Layers
+    after: NDArray[np.uint8]  # scratch, [rows · cols]
 
 
 @kernel
 def decide_2048(cells, memory, values, settings):
-    """Each legal move is worth its reward and γ times its afterstate."""
-    rows, cols, log2, gamma, network, after = settings
-    sizes, parameters, here, there, x = network
+    """Value each legal move at r + γV(afterstate)."""
+    rows, cols, log2, gamma, layers, after = settings
     for action in range(4):
         for c in range(cells.size):
             after[c] = cells[c]
         gain = board.move_cells(after, rows, cols, action)
         values[action] = -np.inf
         if gain >= 0:
-            write_2048(after, after.size + 1, x)
+            write_2048(after, after.size + 1, layers.inputs)
             reward = np.log2(1.0 + gain) if log2 else np.float64(gain)
-            values[action] = reward + gamma * network_value(x, sizes, parameters, here, there)
+            values[action] = reward + gamma * network_value(layers.inputs, layers)
 
 
 class Agent2048(Player2048):
@@ -160,21 +197,30 @@ class Agent2048(Player2048):
     def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         trained: Mapping[str, Any] = spec["env_kwargs"]
         super().__init__(trained["rows"], trained["cols"])
-        self._network = Network(arrays, inputs_of(Game2048Env(trained["rows"], trained["cols"]).rules))
-        self._numbers = trained["rows"], trained["cols"], trained["reward"] == "log2", F(spec["network"]["gamma"])
+        self._network = ValueNetwork(arrays, inputs_2048(trained["rows"], trained["cols"]))
+        self._log2, self._gamma = trained["reward"] == "log2", F(spec["network"]["gamma"])
 
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
-        return decide_2048, (*self._numbers, self._network.kernel, np.empty(rules.rows * rules.cols, np.uint8))
+        after = np.empty(rules.rows * rules.cols, np.uint8)
+        settings = Settings2048(rules.rows, rules.cols, self._log2, self._gamma, self._network.layers(), after)
+        return decide_2048, settings
+
+
+AGENTS = {"2048": Agent2048, "tetris": AgentTetris}  # by `Game.name`
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
-    """The player of a model: the arrays weight0, bias0, … of its layers, and γ as ``gamma`` in its spec's ``network``.
+    """The player of a model.
 
-    The arrays are float32: weights [outputs, inputs] and biases [outputs] from the inputs (`inputs.py`) to one value,
-    with rectifiers between. Values are in units of the environment's reward. Arrays that do not fit are a ValueError.
+    Args:
+        spec: the model's; its ``network`` has ``gamma`` and the name of its ``inputs`` (`inputs.INPUTS`).
+        arrays: float32, ``weight0`` [outputs, inputs], ``bias0`` [outputs], ``weight1`` … of its layers, from the
+            inputs to one value, with rectifiers between. Values are in units of the environment's reward.
+
+    Raises ValueError if the arrays do not fit.
     """
     network = spec["network"]
     if network.get("inputs") != INPUTS:
         raise ValueError(f"the model's inputs are {network.get('inputs')!r}; this release has {INPUTS!r}")
     number("gamma", network.get("gamma"), 0, 1)
-    return (Agent2048 if "2048" in spec["env_id"] else TetrisAgent)(spec, arrays)
+    return AGENTS[game_of(spec["env_id"]).name](spec, arrays)

@@ -1,17 +1,22 @@
 """Temporal-difference learning of afterstate values by PyTorch, on the native batched environments.
 
-Many games are played at once, always by the action of the highest r + γV(afterstate). After some steps of all of them
-the network learns in a few passes what it saw: the value of an afterstate tends to r + γV of the action taken next,
+The learner plays many games at once, always the action of the highest r + γV(s′), with s′ the afterstate. After some
+steps of all games, the network learns from them in a few passes. The target of V(s′ₜ) is
 
-    V(s′ₜ)  →  (1 − λ)·(rₜ₊₁ + γV(s′ₜ₊₁)) + λ·(rₜ₊₁ + γ·[the same of s′ₜ₊₁]),
+    (1 − λ) · (rₜ₊₁ + γV(s′ₜ₊₁)) + λ · (rₜ₊₁ + γ · [target of V(s′ₜ₊₁)]),
 
-and then those games go on with the new network. What chance does to the games is exploration enough. The targets of a
-rollout stay as they are while it is learnt, so there is no second network to learn from; nothing older is kept. The
-model may be a running mean of the networks (`average`), by which no game is played. A fatal placement's afterstate is
-worth 0, known and not learnt, and one is taken only where all are fatal. An afterstate in which chance ends the game,
-as a tile in 2048 does, tends to 0 then; where a cap ends a game, the value stays as it is.
+- 0 if chance ends the game after s′ₜ, as a tile in 2048 does;
+- V(s′ₜ) itself if a cap ends the game.
 
-The parallel, replay-free form is that of M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024).
+A fatal placement is worth 0; nothing is learnt from it, and it is chosen only if all are fatal. Chance makes the
+learner explore enough. The targets of a rollout stay fixed while the network learns them, so there is no target network
+and no replay buffer. The model may be a running mean of the networks (`average`), which plays no games.
+
+Example:
+    mergefall train afterstate --env mergefall/Tetris-v0 --out runs/afterstate
+    mergefall evaluate runs/afterstate --episodes 100
+
+Source: M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024), for the parallel form without replay.
 """
 
 from __future__ import annotations
@@ -25,10 +30,11 @@ import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import integer, known, number
+from mergefall.games import game_of
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mergefall_training.learn.afterstate.inputs import INPUTS, afterstates, best, inputs_of
+from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, best
 from mergefall_training.learn.device import device_of
 from mergefall_training.learn.rounds import train_in_rounds
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
@@ -39,19 +45,19 @@ F = np.float32
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What may be set, by rl_zoo3's names where it has one."""
+    """The hyper-parameters of a run, by rl_zoo3's names where it has one."""
 
     n_envs: int = 256  # games played at once
     n_steps: int = 16  # of each game before the network learns
     n_epochs: int = 4  # passes over these steps
     batch_size: int = 1024
-    learning_rate: float | str = "lin_0.001"  # of Adam; text falls to 0
-    gamma: float = 0.9  # a short sight: 10 pieces
-    td_lambda: float = 0.0  # 0 looks one step ahead, 1 to the rollout's end
-    reward_scale: float = 1.0  # what rewards are multiplied by for the network
-    average: float = 0.0  # the model is a running mean of the networks, which keeps so much of itself at each step
+    learning_rate: float | str = "lin_0.001"  # of Adam; `lin_0.001` falls to 0
+    gamma: float = 0.9  # γ; 0.9 looks about 10 pieces ahead
+    td_lambda: float = 0.0  # λ; 0 looks one step ahead, 1 to the rollout's end
+    reward_scale: float = 1.0  # factor of rewards, as the network sees them
+    average: float = 0.0  # the model's running mean keeps this share of itself at each step; 0: the network itself
     policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
-    warm_start: str = ""  # a run folder: begin with the network and the optimizer of its last checkpoint
+    warm_start: str = ""  # a run folder; begin with the network and the optimizer of its last checkpoint
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
@@ -70,19 +76,19 @@ class Hyperparameters:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
-        """From a run's configuration; a ValueError for what there is not."""
+        """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
         known("afterstate", given, [field.name for field in fields(cls)])
         return cls(**given)
 
 
 class Decisions(NamedTuple):
-    """One decision of n games: the actions, what they pay, and their afterstates."""
+    """One decision in each of n games."""
 
     actions: NDArray[np.int64]  # [n]
     rewards: NDArray[np.float32]  # [n]
-    values: NDArray[np.float32]  # [n], V of the afterstates, 0 where the game ends
-    over: NDArray[np.bool_]  # [n]
-    inputs: NDArray[np.float32]  # [n, k]
+    values: NDArray[np.float32]  # [n], V of the afterstates, 0 if fatal
+    over: NDArray[np.bool_]  # [n], whether the action is fatal
+    inputs: NDArray[np.float32]  # [n, k], of the afterstates
 
 
 def targets(
@@ -94,10 +100,12 @@ def targets(
     gamma: float,
     td_lambda: float,
 ) -> NDArray[np.float32]:
-    """What the values of a rollout's afterstates tend to, float32[steps, n].
+    """The targets of a rollout's afterstates, float32[steps, n].
 
-    `rewards`, `values` and `over` [steps + 1, n] are those of `Decisions`, one beyond the rollout; `terminated` and
-    `truncated` [steps, n] say which steps ended an episode. The targets of fatal placements mean nothing.
+    - `rewards`, `values`, `over` [steps + 1, n]: of `Decisions`, up to one decision beyond the rollout.
+    - `terminated`, `truncated` [steps, n]: which steps ended an episode.
+
+    The targets of fatal placements are meaningless.
 
     >>> rewards, values = np.array([[0], [1], [2]], F), np.array([[5], [6], [7]], F)
     >>> never = np.zeros((3, 1), bool)
@@ -105,7 +113,7 @@ def targets(
     array([3.75, 5.5 ], dtype=float32)
     """
     found = np.empty_like(values[:-1])
-    following = values[-1]  # the target of the afterstate after
+    following = values[-1]  # the target of the next afterstate
     for t in reversed(range(len(found))):
         ahead = np.where(over[t + 1], 0, td_lambda * following + (1 - td_lambda) * values[t + 1])
         going = np.where(truncated[t], values[t], rewards[t + 1] + gamma * ahead)
@@ -114,9 +122,9 @@ def targets(
 
 
 class Learner:
-    """The games of a run, its network and optimizer; `learn` is one rollout and what it teaches."""
+    """The games of a run, its network and optimizer; one call of `learn` is one rollout."""
 
-    def __init__(self, config: Any, device: torch.device) -> None:
+    def __init__(self, config: Config, device: torch.device) -> None:
         self.hyperparameters = h = Hyperparameters.read(config.hyperparameters)
         if config.env_kwargs.get("goal") is not None or config.env_kwargs.get("shaping") is not None:
             raise ValueError(f"env_kwargs are {config.env_kwargs}; afterstate learning takes neither goal nor shaping")
@@ -130,17 +138,18 @@ class Learner:
         )
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
-        sizes = [inputs_of(self.envs.rules), *h.policy_kwargs["net_arch"], 1]
+        self.inputs = INPUTS_OF[game_of(config.env_id).name]
+        sizes = [self.inputs.count(self.envs.rules), *h.policy_kwargs["net_arch"], 1]
         layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
         for layer in layers:
-            for part in layer.parameters():  # as PyTorch does it, but of our own generator
+            for part in layer.parameters():  # as PyTorch does it, but from our own generator
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
         self.layers = torch.nn.ModuleList(layers).to(device)
         self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
         self.optimizer = torch.optim.Adam(self.layers.parameters())
 
     def warm_start(self) -> None:
-        """If told so, begin with another run's network and optimizer; a ValueError if that learns something else."""
+        """Take over network and optimizer of the run `warm_start`, if any; raises ValueError if they do not fit."""
         if not (folder := self.hyperparameters.warm_start):
             return
         there = read_config(folder)
@@ -151,10 +160,10 @@ class Learner:
         if theirs != ours:
             raise ValueError(f"warm_start: the run in {folder} is {theirs}; expected {ours}")
         _, state, _ = read_checkpoint(folder)
-        self._know(state)
+        self._take_over(state)
 
     def values(self, inputs: torch.Tensor) -> torch.Tensor:
-        """V of afterstates float32[m, k], scaled as rewards are: float32[m]."""
+        """V of afterstates, float32[m], from their inputs float32[m, k]; scaled by `reward_scale`."""
         *hidden, last = self.layers
         for layer in hidden:
             inputs = torch.relu(layer(inputs))
@@ -162,7 +171,7 @@ class Learner:
 
     def decide(self) -> Decisions:
         """The action of the highest r + γV in each game."""
-        h, table = self.hyperparameters, afterstates(self.observations, self.envs.rules)
+        h, table = self.hyperparameters, self.inputs.afterstates(self.observations, self.envs.rules)
         with torch.no_grad():
             values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
         rewards = F(h.reward_scale) * table.rewards
@@ -189,7 +198,7 @@ class Learner:
         return {"loss": loss, "value": float(values.mean())}
 
     def _fit(self, inputs: NDArray[np.float32], aims: NDArray[np.float32]) -> float:
-        """A few passes over afterstates [m, k] and their targets [m]; returns the mean squared error of the last."""
+        """Learn targets [m] of inputs [m, k] in `n_epochs` passes; returns the mean squared error of the last pass."""
         h, rate = self.hyperparameters, schedule("learning_rate", self.hyperparameters.learning_rate)
         left = 1 - self.step / self.config.timesteps
         for group in self.optimizer.param_groups:
@@ -208,7 +217,7 @@ class Learner:
         return total / len(x)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The network as `afterstate.player` takes it: in units of the environment's reward."""
+        """The network's arrays for `player`, in units of the environment's reward."""
         found = {}
         for name, part in self.averaged.module.state_dict().items():  # 0.weight, 0.bias, 1.weight …
             layer, _, kind = name.partition(".")
@@ -218,11 +227,11 @@ class Learner:
         return found
 
     def network(self) -> dict[str, Any]:
-        """What `afterstate.player` has to know besides."""
+        """The rest of the network's description for `player`."""
         return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
 
     def state(self) -> dict[str, Any]:
-        """All that goes on: games, network, optimizer, random generator."""
+        """Everything that the rest of the run depends on: games, network, optimizer, random generator."""
         return {
             "games": self.envs.clone_state(),
             "layers": self.layers.state_dict(),
@@ -232,16 +241,16 @@ class Learner:
         }
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Go back to what `state` returned after `step` steps."""
+        """Go back to the `state` after `step` steps; raises ValueError if a game in it is over."""
         self.envs.restore_state(state["games"])
         self.step, self.observations = step, self.envs.observations()
-        stuck = np.diff(afterstates(self.observations, self.envs.settings).begins) == 0
+        stuck = np.diff(self.inputs.afterstates(self.observations, self.envs.rules).begins) == 0
         if stuck.any():
-            raise ValueError(f"game {int(stuck.argmax())} is over; expected games that go on")
+            raise ValueError(f"game {int(stuck.argmax())} is over; expected games that are not over")
         self.random.set_state(state["random"])
-        self._know(state)
+        self._take_over(state)
 
-    def _know(self, state: Mapping[str, Any]) -> None:
+    def _take_over(self, state: Mapping[str, Any]) -> None:
         """Take over the network and the optimizer of a state."""
         self.layers.load_state_dict(state["layers"])
         self.averaged.load_state_dict(state["averaged"])
@@ -254,6 +263,6 @@ def check(config: Config, device: str = "auto") -> None:
 
 
 def train(run: Run) -> None:
-    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
     learner = Learner(run.config, device_of(run.device))
     train_in_rounds(run, learner, learner.warm_start)

@@ -1,17 +1,25 @@
-"""Learning the weights of a heuristic of Tetris from whole games: noisy cross-entropy and CMA-ES.
+"""Evolution strategies for the weights of a Tetris heuristic: noisy cross-entropy and CMA-ES.
 
-Both keep a distribution of weights. Each generation draws candidates from it; each candidate plays a few games by
-`tetris/greedy`, or by a search; and the distribution moves to where the better ones lie. A game's length is mostly
-luck, which makes its mean tremble: the model is a running mean of these means.
+Both keep a distribution of weights and move it towards the better candidates. In each generation:
 
-Only the direction of the weights matters to a greedy player, so candidates are scaled to length 1, and at first all
-directions are as likely. All candidates of a generation play the same games, the next generation other ones: luck is
-common to what is compared, and nothing is learnt by heart. A candidate is worth the number of pieces that it places:
-that says the same as its lines, which are 2 for 5 pieces of 4 cells on 10 columns, but tells games without a line
-apart, too. A run's steps are these pieces.
+1. Draw candidates from the distribution and scale them to length 1. Only the direction of the weights matters to a
+   greedy player; at first all directions are equally likely.
+2. Each candidate plays a few games, by `tetris/greedy` or by a search. All candidates of a generation play the same
+   seeds; every generation draws new ones.
+3. A candidate's value is the number of pieces that it places. On 10 columns, 5 pieces of 4 cells complete 2 lines, so
+   pieces measure the same as lines, but they also rank games without a line.
+4. The strategy learns from the values.
+
+A game's length is mostly luck, so the distribution's mean is noisy: the model is a running mean of these means. A run's
+steps are pieces.
+
+Example:
+    mergefall train cross-entropy --env mergefall/Tetris-v0 --out runs/evolved
+    mergefall evaluate runs/evolved --episodes 100
 
 Sources: I. Szita & A. Lőrincz, Learning Tetris using the noisy cross-entropy method (2006), with noise that falls;
-C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (2009), with constant noise.
+C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (2009), with constant noise. For CMA-ES see
+`cma_es.py`.
 """
 
 from __future__ import annotations
@@ -35,21 +43,21 @@ from mergefall_training.learn.schedule import schedule
 from mergefall_training.play.evaluation import SEEDS
 
 ONLY_CROSS_ENTROPY = ("elite", "noise")
-FEWEST = 4  # candidates of which better and worse ones can be told
+FEWEST = 4  # candidates of a generation, so that there are better and worse ones
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What may be set."""
+    """The hyper-parameters of a run."""
 
-    heuristic: Any = "dt-10"  # whose weights: a name, a mapping of it and options, or a list of linear features
-    depth: int = 1  # own moves that candidates look ahead: the first by `tetris/greedy`, more by `tetris/expectimax`
+    heuristic: Any = "dt-10"  # whose weights to learn: a name, a mapping of name and options, or a list of features
+    depth: int = 1  # own moves that candidates look ahead: 1 is `tetris/greedy`, more `tetris/expectimax`
     population: int = 100  # candidates of a generation
     games: int = 4  # of each candidate
-    elite: int = 10  # cross-entropy: the best candidates, to which the distribution is fitted
-    noise: float | str = 0.1  # cross-entropy: standard deviation that is added after each fit; text falls to 0
-    averaging: int = 10  # generations over which the model is averaged; 1 for the distribution's mean itself
-    threads: int | None = None  # on which games are played, one per core unless told; it makes no other difference
+    elite: int = 10  # cross-entropy: the distribution is fitted to so many of the best candidates
+    noise: float | str = 0.1  # cross-entropy: standard deviation added after each fit; `lin_0.1` falls to 0
+    averaging: int = 10  # generations of the model's running mean; 1: the distribution's mean itself
+    threads: int | None = None  # that games are played on; default: one per core; changes no result
 
     def __post_init__(self) -> None:
         heuristic_of(self.heuristic)
@@ -64,7 +72,7 @@ class Hyperparameters:
 
     @classmethod
     def read(cls, algorithm: str, given: Mapping[str, Any]) -> Hyperparameters:
-        """From a run's configuration; a ValueError for what the algorithm does not have."""
+        """The hyper-parameters of a run's configuration; raises ValueError for a name the algorithm does not have."""
         left_out = () if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
         known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
         others = {} if algorithm == "cross-entropy" else {"elite": 1}
@@ -72,24 +80,35 @@ class Hyperparameters:
 
 
 class Strategy(Protocol):
-    """A distribution of weights, and how it learns; what it draws follows from its seed and what it was told."""
+    """A distribution of weights that learns; its draws depend only on its seed and on the values it was told."""
 
     @property
-    def mean(self) -> NDArray[np.float64]: ...
+    def mean(self) -> NDArray[np.float64]:
+        """The mean of the distribution, float64[size]."""
+        ...
 
-    def ask(self) -> NDArray[np.float64]: ...
+    def ask(self) -> NDArray[np.float64]:
+        """The next generation's candidates, float64[population, size]."""
+        ...
 
-    def tell(self, values: NDArray[np.float64], left: float) -> None: ...
+    def tell(self, values: NDArray[np.float64], left: float) -> None:
+        """Learn from the candidates' values, float64[population]; `left` is the rest of the training, from 1 to 0."""
+        ...
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self) -> dict[str, Any]:
+        """Everything that further generations depend on."""
+        ...
 
-    def restore(self, state: dict[str, Any]) -> None: ...
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a `state`; call it on a new strategy."""
+        ...
 
 
 class CrossEntropy:
-    """Directions from a Gaussian without covariances, fitted to the best ones, its variances kept up by noise.
+    """Noisy cross-entropy: a Gaussian without covariances, fitted to the best candidates.
 
-    The mean is that of the best directions, the variances theirs plus the noise's.
+    Mean and variances are those of the best candidates; the noise's variance is added, so that the distribution does
+    not collapse.
     """
 
     def __init__(self, size: int, population: int, elite: int, noise: float | str, seed: int) -> None:
@@ -99,25 +118,21 @@ class CrossEntropy:
         self._seed, self._generation, self._asked = seed, 0, np.empty(0)
 
     def ask(self) -> NDArray[np.float64]:
-        """The next generation's candidates, float64[population, size], of length 1."""
         random = np.random.default_rng([self._seed, self._generation])
         drawn = random.standard_normal((self._population, self.mean.size))
         self._asked = directions(self.mean + np.sqrt(self.variance) * drawn)
         return self._asked
 
     def tell(self, values: NDArray[np.float64], left: float) -> None:
-        """What the candidates that were asked for are worth, float64[population], with `left` of training, 1 to 0."""
         best = self._asked[np.argsort(-values, kind="stable")[: self._elite]]
         noise: Any = self._noise(left) if callable(self._noise) else self._noise
         self.mean, self.variance = best.mean(axis=0), best.var(axis=0) + noise**2
         self._generation += 1
 
     def state(self) -> dict[str, Any]:
-        """All that goes on."""
         return {"mean": self.mean, "variance": self.variance, "generation": self._generation}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to what `state` returned."""
         self.mean, self.variance, self._generation = state["mean"], state["variance"], state["generation"]
 
 
@@ -133,12 +148,12 @@ def directions(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Learner:
-    """A run's distribution of weights; `learn` is one generation."""
+    """A run's distribution of weights; one call of `learn` is one generation."""
 
     def __init__(self, config: Config) -> None:
         self.hyperparameters = h = Hyperparameters.read(config.algorithm, config.hyperparameters)
         kwargs = config.env_kwargs
-        Greedy.rules_of(config.env_id, kwargs)  # a ValueError for another game
+        Greedy.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
         self.config, self.step, self.generation = config, 0, 0
@@ -150,7 +165,7 @@ class Learner:
             cma_es = import_extra("mergefall_training.learn.evolution.cma_es")
             strategy = cma_es.CmaEs(size, h.population, config.first_seed)
         self.strategy: Strategy = strategy
-        self.model = np.zeros(size)  # all placements are worth the same at the start
+        self.model = np.zeros(size)  # at first all placements are worth the same
 
     def learn(self) -> dict[str, float]:
         """Draw a generation, let it play and learn from it; returns figures to log."""
@@ -167,7 +182,7 @@ class Learner:
         return figures | {"generation": self.generation}
 
     def play(self, candidates: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The pieces that each candidate places in each game of this generation, int64[population, games]."""
+        """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         pieces = np.zeros((len(candidates), h.games), dtype=np.int64)
         heuristics = [weighted(self.known, weights) for weights in candidates]
@@ -185,7 +200,7 @@ class Learner:
                 )
                 pieces[i, k] = len(game)
             except BaseException:
-                stopped = True  # the others need not play on after a Ctrl-C
+                stopped = True  # after Ctrl-C the other threads begin no further game
                 raise
 
         share(work, np.ndindex(*pieces.shape), h.threads or cores())
@@ -196,16 +211,16 @@ class Learner:
         return {"weights": directions(self.model)}
 
     def network(self) -> dict[str, Any]:
-        """Whose weights `arrays` holds, as `evolving.player` takes it."""
+        """The heuristic of the weights, for `player`."""
         h = self.hyperparameters
         return {"heuristic": h.heuristic, "names": names_of(self.known), "depth": h.depth}
 
     def state(self) -> dict[str, Any]:
-        """All that goes on."""
+        """Everything that the rest of the run depends on."""
         return {"generation": self.generation, "model": self.model, "strategy": self.strategy.state()}
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Go back to what `state` returned after `step` pieces; this one must be new."""
+        """Go back to the `state` after `step` pieces; call it on a new learner."""
         self.step, self.generation, self.model = step, state["generation"], state["model"]
         self.strategy.restore(state["strategy"])
 
@@ -216,5 +231,5 @@ def check(config: Config, device: str = "auto") -> None:
 
 
 def train(run: Run) -> None:
-    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
     train_in_rounds(run, Learner(run.config))

@@ -1,7 +1,6 @@
-"""Trained n-tuple networks of 2048: models of `mergefall train ntuple` as networks and as players.
+"""Trained n-tuple networks of 2048 as players: models of `mergefall train ntuple`.
 
-What is learnt, and how, is in `ntuple_td.py`. The player here is `2048/ntuple`: it runs compiled, searches if it is
-told a depth, and needs nothing but the search players.
+The player is `2048/ntuple`: compiled, and a search if it gets a depth above 1. It needs only the search players.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer, typed
 from mergefall_baselines import Player
-from mergefall_baselines.game2048.network import Network, touched_entries
+from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.ntuple import NTuple
 from numpy.typing import NDArray
 
@@ -28,25 +27,25 @@ def player(
     depth: Any = 1,
     downgrade: int | None = None,
     cutoff: float | None = None,
-    table: bool | str = True,
+    table: bool | str | None = None,
     order: Any = None,
     threads: int = 1,
     time_limit: float | None = None,
 ) -> Player:
     """The player of a model; the options are those of `2048/ntuple`."""
-    network = Network.unpacked(spec["network"], arrays)
+    network = TupleNetwork.unpacked(spec["network"], arrays)
     return NTuple(network, depth, downgrade, cutoff, table, order, threads, time_limit)
 
 
-def network_of(path: str | os.PathLike[str]) -> Network:
-    """The last network in a run folder, or that in a model file, with the run as its record: to be pruned and saved.
+def network_of(path: str | os.PathLike[str]) -> TupleNetwork:
+    """The last network of a run folder, or the network of a model file; its record describes the run.
 
-    What holds no n-tuple network is a ValueError.
+    Raises ValueError if the model is no n-tuple network.
     """
     found = load_model(model_file(path, "last"))
     if found.spec["algorithm"] != "ntuple":
         raise ValueError(f"{path} was trained by {found.spec['algorithm']}; expected ntuple")
-    network = Network.unpacked(found.spec["network"], found.arrays)
+    network = TupleNetwork.unpacked(found.spec["network"], found.arrays)
     network.record = {name: value for name, value in found.spec.items() if name != "network"}
     if Path(path).is_dir():
         network.record["hyperparameters"] = read_config(path).hyperparameters
@@ -54,11 +53,11 @@ def network_of(path: str | os.PathLike[str]) -> Network:
     return network
 
 
-def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> None:
-    """Make all but so many entries of a network untouched: those stay that its run adjusted most, ties with them.
+def prune(network: TupleNetwork, folder: str | os.PathLike[str], entries: int) -> None:
+    """Keep the `entries` entries of a network that its run in `folder` adjusted most, and make the others untouched.
 
-    What an entry was adjusted by is the sum of its errors' sizes, which temporal coherence keeps and the run's
-    checkpoint holds. A ValueError if it holds none, or if it is another network's.
+    The measure is the sum of an entry's error sizes, which temporal coherence keeps in the run's checkpoint. Entries
+    equal to the last one stay too. Raises ValueError if the checkpoint has no such sums, or another network's.
     """
     integer("entries", entries, 1)
     _, state, _ = read_checkpoint(folder)
@@ -69,7 +68,5 @@ def prune(network: Network, folder: str | os.PathLike[str], entries: int) -> Non
     adjusted[touched] = typed("coherence", state["coherence"], np.float32, int(np.count_nonzero(touched)), 2)[:, 1]
     if entries < np.count_nonzero(adjusted):
         least = np.partition(adjusted, -entries)[-entries]
-        network.weights[adjusted < least] = 0
-        first = slice(0, network.shape.size)
-        network.weights[first][adjusted[first] < least] = network.untouched
+        network.weights[adjusted < least] = network.untouched
     network.record["entries"] = entries

@@ -21,7 +21,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
-from mergefall_training.learn.afterstate.inputs import afterstates, inputs_of, moved
+from mergefall_training.learn.afterstate.inputs import moved, tetris_afterstates, tetris_inputs
 
 
 class RanksConv(BaseFeaturesExtractor):
@@ -142,7 +142,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         super().__init__(observation_space, (self.actions + 1) * features_dim)
         self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
         self.layers = nn.Sequential(
-            nn.Linear(inputs_of(self.rules) + 2 + self.following, channels),
+            nn.Linear(tetris_inputs(cols) + 2 + self.following, channels),
             nn.ReLU(),
             nn.Linear(channels, features_dim - 1),
             nn.ReLU(),
@@ -152,7 +152,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         board, actions = observations["board"], self.actions
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
-        table = afterstates(seen, self.rules)
+        table = tetris_afterstates(seen, self.rules)
         games = np.repeat(np.arange(n), np.diff(table.begins))
         columns = [table.inputs, table.rewards[:, None], table.over[:, None].astype(np.float32)]
         rows = torch.from_numpy(np.concatenate(columns, axis=1)).to(board.device)

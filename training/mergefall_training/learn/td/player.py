@@ -1,8 +1,7 @@
-"""Players of Tetris by networks that TD learning made: models of `mergefall train td`.
+"""Networks of TD learning as players of Tetris: models of `mergefall train td`.
 
-What is learnt, and how, is in `tetris_td.py`; the players here are `tetris/greedy` and `tetris/expectimax` with the
-network (`mergefall_baselines.tetris.network`) as their heuristic. They run compiled and need nothing but the search
-players.
+The players are `tetris/greedy` and `tetris/expectimax` with the network (`mergefall_baselines.tetris.network`) as their
+heuristic. They are compiled and need only the search players.
 """
 
 from __future__ import annotations
@@ -15,16 +14,17 @@ from mergefall.checks import known
 from mergefall.tetris.heuristics.linear import linear
 from mergefall.tetris.rules import Rules
 from mergefall_baselines import Player
-from mergefall_baselines.tetris.network import Network, Shape, network_class, network_shape
+from mergefall_baselines.tetris.network import BlockNetwork, Shape, network_class, network_shape
 from numpy.typing import NDArray
 
-from mergefall_training.learn.evolution.player import EvolvedGreedy, EvolvedSearch
+from mergefall_training.learn.agents import heuristic_player
 
 
 def shape_of(blocks: str, features: Iterable[str], rules: Rules) -> Shape:
-    """The shape of a network for a game; places are mirror images of each other where pieces are.
+    """The shape of a network for a game: blocks share their weights with their mirror images if the pieces allow it.
 
-    The five-cell pieces have no mirror images, and hidden multiplicities differ between those that are.
+    They do not with the five-cell pieces, which have no mirror images, nor with hidden counts, which differ between
+    mirror images.
     """
     mirrored = rules.pieces != "five" and rules.randomizer != "hidden"
     names = linear(features).term_names if features else ()
@@ -32,10 +32,14 @@ def shape_of(blocks: str, features: Iterable[str], rules: Rules) -> Shape:
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 1) -> Player:
-    """The player of a model: the arrays ``places`` uint32[n] and ``weights`` float32[n] of its network's entries.
+    """The player of a model.
 
-    ``blocks`` and ``features`` in its spec's ``network`` say which network that is; `depth` is how many own moves the
-    player looks ahead. What does not fit is a ValueError.
+    Args:
+        spec: the model's; its ``network`` has the network's ``blocks`` and ``features``.
+        arrays: ``places`` uint32[n], rising, and ``weights`` float32[n]: the weights that are not 0, and their places.
+        depth: own moves to look ahead. Default: 1, the current piece.
+
+    Raises ValueError if the arrays do not fit the network.
     """
     network, kwargs = spec["network"], spec["env_kwargs"]
     rules = Rules(**{name: kwargs[name] for name in ("cols", "rows", "pieces", "randomizer")})
@@ -50,8 +54,6 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: i
         )
     weights = np.zeros(shape.size, dtype=np.float32)
     weights[places] = found
-    heuristic: Network = network_class(shape)(weights)
+    heuristic: BlockNetwork = network_class(shape)(weights)
     size = {"cols": shape.cols, "rows": shape.rows} if shape.blocks else {}
-    if depth == 1:
-        return EvolvedGreedy(spec, heuristic, **size)
-    return EvolvedSearch(spec, heuristic, depth, lost=0.0, **size)  # no more pieces
+    return heuristic_player(spec, heuristic, depth, lost=0.0, **size)  # a lost game has no more pieces

@@ -1,17 +1,20 @@
-"""Temporal-difference learning of Tetris on afterstates: linear controllers and tuple networks, TD(λ).
+"""Temporal-difference learning of Tetris on afterstates, TD(λ): linear controllers and tuple networks.
 
-What is learnt is how many pieces will still be placed, each counting γ times the one before: that says the same as
-lines, which are 2 for 5 pieces of 4 cells on 10 columns, but is paid for each piece, so that there is something to
-learn from before the first line is cleared. Every placement is the one of highest value; what chance does to the games
-is exploration enough. A run's steps are pieces.
+A placement's value is the number of pieces still to be placed, each counting γ times the one before. On 10 columns, 5
+pieces of 4 cells complete 2 lines, so pieces measure the same as lines. But every piece pays, so a learner has
+something to learn from before it clears its first line. It always places where the value is highest; the random pieces
+make it explore enough. A run's steps are pieces.
 
-Each thread plays a game of its own and learns from it after some pieces, last one first: the value of a placement tends
-to
+Each thread plays its own game and learns from it after some pieces, last one first. The target of a placement is
 
-    1 + γ · ((1 − λ) · [value of the next] + λ · [what that one tends to]),
+    1 + γ · ((1 − λ) · [value of the next placement] + λ · [target of the next placement]),
 
-and where the next one ends the game, to 0. The threads share the weights without locks. The step is divided by the
-number of weights that a value is made of. With temporal coherence a weight whose errors cancel out learns slower.
+or 0 if the game ends after it. All threads adjust the same weights, without locks. The step size is divided by the
+number of weights in a value. With temporal coherence, a weight whose errors cancel out learns more slowly.
+
+Example:
+    mergefall train td --env mergefall/SZTetris-v0 --out runs/sz
+    mergefall evaluate runs/sz --episodes 100
 
 Sources: Bertsekas & Tsitsiklis, Neuro-dynamic programming (1996), for λ; Beal & Smith, Temporal coherence and
 prediction decay in TD learning (1999); Jaśkowski et al. (2015; `mergefall_baselines.tetris.network`), for the networks.
@@ -21,46 +24,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, known, number, typed, within
-from mergefall.kernels import kernel, unowned
 from mergefall.tetris import batch, game
-from mergefall.tetris.field import place
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics.linear import FEATURES
-from mergefall.tetris.placements import column_of, rotation_of, row_of
 from mergefall.threads import cores, share
-from mergefall_baselines.tetris.greedy import best_kernel
-from mergefall_baselines.tetris.network import BIAS, locating_kernel, network_class
+from mergefall_baselines.tetris.network import BIAS, network_class
 from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
 from mergefall_training.learn.rounds import train_in_rounds
 from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.td.kernels import GAMES, HELD, LINES, WORDS, Numbers, Path, Scratch, learning_kernel
 from mergefall_training.learn.td.player import shape_of
 
 U, F = np.uint64, np.float32
-ROUND = 20_000  # pieces of one thread between two looks at the keyboard
-GAMES, LINES, COUNT, WORDS = range(4)  # what a worker's games came to, and how many placements it has in its hands
-# What the features are multiplied by for learning, by their size in play, so that none drowns the others.
-SCALES = np.array([0.1, 0.5, 1, 0.03, 0.05, 0.1, 0.1, 0.05, 0.2, 0.3])
+ROUND = 20_000  # pieces of one thread before Python looks at the keyboard
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What may be set."""
+    """The hyper-parameters of a run."""
 
-    blocks: str = "3x3"  # of the network, ROWSxCOLUMNS each; empty for a linear controller
-    features: tuple[str, ...] = ()  # of the network: some of `linear.FEATURES`
-    learning_rate: float = 0.5  # α
-    gamma: float = 0.99
-    td_lambda: float = 0.5
+    blocks: str = "3x3"  # of the network, ROWSxCOLUMNS each, separated by spaces; empty: a linear controller
+    features: tuple[str, ...] = ()  # of the network; any of `mergefall.tetris.heuristics.linear.FEATURES`
+    learning_rate: float = 0.5  # α; each weight takes α / (weights in the value) of the error
+    gamma: float = 0.99  # γ, the discount of each further piece
+    td_lambda: float = 0.5  # λ; 0 learns from the next placement alone, 1 from all that follow
     coherence: bool = True  # temporal coherence
     n_steps: int = 256  # pieces after which a thread learns from them
-    threads: int | None = None  # one per core unless told; only runs of one thread can be repeated exactly
+    threads: int | None = None  # default: one per core; only runs on one thread can be repeated exactly
 
     def __post_init__(self) -> None:
         number("learning_rate", self.learning_rate, above=0)
@@ -77,110 +73,19 @@ class Hyperparameters:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
-        """From a run's configuration; a ValueError for what there is not."""
+        """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
         known("td", given, [field.name for field in fields(cls)])
         return cls(**given)
 
 
-@cache
-def learning_kernel(cls: Any, slides: bool) -> Any:
-    """The kernel that plays and learns, for networks of one class."""
-    _, _, _, prepare, leaf = cls.kernels()
-    best, locate = best_kernel(leaf, slides, "lowest", False, cls.name), locating_kernel(cls.shape)
-    features, name = len(cls.shape.features), f"{cls.name}-{slides}"
-
-    @kernel(variant=name)
-    def factor(factors, k):
-        return factors[k] if k < features else 1.0
-
-    @kernel(variant=name)
-    def value_of(weights, places, factors, count):
-        value = 0.0
-        for k in range(count):
-            value += np.float64(weights[places[k]]) * factor(factors, k)
-        return value
-
-    @kernel(variant=name)
-    def learn(weights, coherence, places, factors, count, error, rate):
-        """Move the value of a placement by a part of its error; returns what it is then."""
-        for k in range(count):
-            at, change = U(places[k]), error
-            if k < features:
-                change *= factors[k] * SCALES[at] ** 2
-            step = rate / count
-            if coherence.size:
-                net, size = np.float64(coherence[U(2) * at]), np.float64(coherence[U(2) * at + U(1)])
-                coherence[U(2) * at], coherence[U(2) * at + U(1)] = F(net + change), F(size + abs(change))
-                if size > 0:
-                    step *= abs(net) / size
-            weights[at] = F(np.float64(weights[at]) + step * change)
-        return value_of(weights, places, factors, count)
-
-    @kernel(variant=name)
-    def learn_backwards(weights, coherence, path, count, over, rate, gamma, trace):
-        """Learn from the placements in `path`, last one first; of a game that goes on all but the last."""
-        places, factors, counts = path
-        target, last = 0.0, count - 1
-        if not over:
-            target = value_of(weights, places[last], factors[last], counts[last])
-            last -= 1
-        value, paid = target, 0.0 if over else 1.0
-        for t in range(last, -1, -1):
-            target = paid + gamma * (trace * target + (1 - trace) * value)
-            now = value_of(weights, places[t], factors[t], counts[t])
-            value, paid = learn(weights, coherence, places[t], factors[t], counts[t], target - now, rate), 1.0
-
-    @kernel(variant=name)
-    def play_on(state, worker, weights, coherence, path, scratch, numbers, limit):
-        """Place `limit` pieces, learning from them."""
-        state, weights, coherence, path = unowned((state, weights, coherence, path))
-        worker, scratch = unowned(worker), unowned(scratch)
-        places, factors, counts = path
-        memo, copy, found, empty, ranks = scratch
-        rate, gamma, trace, clear_first, cap = numbers
-        columns, (_, rows) = game.columns_in(state), game.size_of(state)
-        for _ in range(limit):
-            piece = game.table_row(state, game.queued(state, 0))
-            prepare(columns, rows, weights, memo)
-            placement, worth = best(columns, piece, rows, clear_first, weights, memo, copy, ranks, empty)
-            over = worth == -np.inf
-            if not over:
-                y, rotation, column, k = row_of(placement), rotation_of(placement), column_of(placement), worker[COUNT]
-                lines, own, _ = place(columns, piece, rotation, column, y, rows, clear_first)
-                counts[k] = locate(columns, piece, rotation, column, y, lines, own, places[k], found)
-                for i in range(features):
-                    factors[k, i] = found[places[k, i]]
-                worker[COUNT] += 1
-                worker[LINES] += lines
-                state[game.PIECES] += U(1)
-                game.advance(state)
-            capped = state[game.PIECES] == cap
-            if over or capped or worker[COUNT] == len(counts):
-                count = worker[COUNT]
-                if count:
-                    learn_backwards(weights, coherence, path, count, over, rate, gamma, trace)
-                worker[COUNT] = 0
-                if over or capped:
-                    worker[GAMES] += 1
-                    game.start(state, U(0))
-                else:
-                    counts[0], worker[COUNT] = counts[count - 1], 1
-                    for i in range(counts[0]):
-                        places[0, i] = places[count - 1, i]
-                    for i in range(features):
-                        factors[0, i] = factors[count - 1, i]
-
-    return play_on
-
-
 class Learner:
-    """A run's network and the games its threads play; `learn` is some pieces of each."""
+    """A run's network and the games of its threads; one call of `learn` places some pieces in each."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.step = config, 0
         self.hyperparameters = h = Hyperparameters.read(config.hyperparameters)
         kwargs = config.env_kwargs
-        rules = TetrisPlayer.rules_of(config.env_id, kwargs)  # a ValueError for another game
+        rules = TetrisPlayer.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; td takes no reward but lines, and no shaping")
         self.rules, self.shape = rules, shape_of(h.blocks, h.features, rules)
@@ -192,84 +97,80 @@ class Learner:
         for state in self.states:
             game.start(state, U(0))
         self.workers = np.zeros((threads, WORDS), dtype=np.int64)
-        steps = h.n_steps + 1
-        self.paths = [
-            (
-                np.zeros((steps, self.shape.lookups), np.uint32),
-                np.zeros((steps, len(h.features))),
-                np.zeros(steps, np.int64),
-            )
-            for _ in range(threads)
-        ]
+        self.paths = [self._new_path() for _ in range(threads)]
         self._kernel = learning_kernel(network_class(self.shape), rules.placements == "slide")
-        cap = U(config.max_episode_steps or 0)  # no game has 0 pieces when it is asked
-        self._numbers = h.learning_rate, h.gamma, h.td_lambda, rules.overflow == "clear_first", cap
+        cap = U(config.max_episode_steps or 0)
+        self._numbers = Numbers(h.learning_rate, h.gamma, h.td_lambda, rules.overflow == "clear_first", cap)
         self._scratch = [
-            (np.zeros(MEMO, U), np.zeros(rules.cols, U), np.zeros(BIAS), np.empty(0), np.empty(0, np.int64))
+            Scratch(np.zeros(MEMO, U), np.zeros(rules.cols, U), np.zeros(BIAS), np.empty(0), np.empty(0, np.int64))
             for _ in range(threads)
         ]
         self._interval = 0
 
+    def _new_path(self) -> Path:
+        steps = self.hyperparameters.n_steps + 1
+        places = np.zeros((steps, self.shape.lookups), np.uint32)
+        return Path(places, np.zeros((steps, len(self.shape.features))), np.zeros(steps, np.int64))
+
     def learn(self) -> dict[str, float]:
-        """Place some pieces on each thread and learn from them; returns figures since the last evaluation."""
+        """Place some pieces on each thread and learn from them.
+
+        Returns the number of ``games`` that ended since the last evaluation, and ``lines`` for each of them.
+        """
         if self.step // self.config.interval != self._interval:
             self._interval = self.step // self.config.interval
             self.workers[:, (GAMES, LINES)] = 0
         left = min(self.config.timesteps - self.step, self.config.interval - self.step % self.config.interval)
         limit = min(ROUND, -(-left // len(self.states)))
-
-        def work(k: int) -> None:
-            self._kernel(
-                self.states[k],
-                self.workers[k],
-                self.weights,
-                self.coherence,
-                self.paths[k],
-                self._scratch[k],
-                self._numbers,
-                limit,
-            )
-
-        share(work, range(len(self.states)), len(self.states))
+        share(lambda k: self.play_on(k, limit), range(len(self.states)), len(self.states))
         self.step += limit * len(self.states)
         games = int(self.workers[:, GAMES].sum())
         return {"games": games, "lines": int(self.workers[:, LINES].sum()) / max(games, 1)}
 
+    def play_on(self, k: int, limit: int) -> None:
+        """Place `limit` pieces on thread `k` and learn from them."""
+        game_of_thread = self.states[k], self.workers[k]
+        memory = self.weights, self.coherence, self.paths[k], self._scratch[k]
+        self._kernel(*game_of_thread, *memory, self._numbers, limit)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The weights that are not 0, and where they are."""
+        """The weights that are not 0, and their places."""
         places = np.flatnonzero(self.weights).astype(np.uint32)
         return {"places": places, "weights": self.weights[places]}
 
     def network(self) -> dict[str, Any]:
-        """What network it is."""
+        """The network without its weights."""
         return {"blocks": self.hyperparameters.blocks, "features": list(self.hyperparameters.features)}
 
     def state(self) -> dict[str, Any]:
-        """All that goes on."""
+        """Everything that the rest of the run depends on."""
         used = np.flatnonzero(self.coherence[1::2]) if self.coherence.size else np.flatnonzero(self.weights)
         state: dict[str, Any] = {"places": used, "weights": self.weights[used]}
         state["coherence"] = self.coherence.reshape(-1, 2)[used if self.coherence.size else slice(0)]
         paths = [
-            [array[: worker[COUNT]] for array in path] for path, worker in zip(self.paths, self.workers, strict=True)
+            [array[: worker[HELD]] for array in path] for path, worker in zip(self.paths, self.workers, strict=True)
         ]
         return state | {"states": self.states, "workers": self.workers, "paths": paths, "interval": self._interval}
 
     def restore(self, step: int, state: Mapping[str, Any]) -> None:
-        """Go back to what `state` returned after `step` pieces; this one must be new."""
+        """Go back to the `state` after `step` pieces; call it on a new learner.
+
+        Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
+        """
         if len(state["workers"]) != len(self.workers):
             found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
             raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
         workers = typed("workers", state["workers"], np.int64, len(self.workers), WORDS)
         within("workers", workers, 0, int(game.MOST_COUNTED))
-        within("the workers' counts of placements", workers[:, COUNT], 0, self.hyperparameters.n_steps)
+        within("the workers' counts of placements", workers[:, HELD], 0, self.hyperparameters.n_steps)
         states = self.rules.restored(state["states"], self.states)
         if (over := batch.over(states, self.rules)).any():
-            raise ValueError(f"game {int(over.argmax())} is over; expected games that go on")
+            raise ValueError(f"game {int(over.argmax())} is over; expected games that are not over")
         used = typed("places", state["places"], np.intp, None)
         within("places", used, 0, self.shape.size - 1)
         weights = typed("weights", state["weights"], F, len(used))
         coherence = typed("coherence", state["coherence"], F, len(used) if self.coherence.size else 0, 2)
-        for path, kept, count in zip(self.paths, state["paths"], workers[:, COUNT], strict=True):
+        for path, kept, count in zip(self.paths, state["paths"], workers[:, HELD], strict=True):
             self._take_path(path, kept, int(count))
         self.step, self._interval = step, integer("interval", state["interval"], 0)
         self.states, self.workers = states, workers
@@ -277,8 +178,8 @@ class Learner:
         if self.coherence.size:
             self.coherence.reshape(-1, 2)[used] = coherence
 
-    def _take_path(self, path: Any, kept: Any, count: int) -> None:
-        """Take over the placements that a worker has in its hands; a ValueError if they are no such."""
+    def _take_path(self, path: Path, kept: Any, count: int) -> None:
+        """Take over a worker's `count` placements from a state; raises ValueError if they do not fit."""
         places, factors, counts = kept
         slots = [FEATURES.index(name) for name in self.shape.features]  # a placement's first places
         typed("a path's places", places, np.uint32, count, self.shape.lookups)
@@ -298,5 +199,5 @@ def check(config: Config, device: str = "auto") -> None:
 
 
 def train(run: Run) -> None:
-    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
     train_in_rounds(run, Learner(run.config))
