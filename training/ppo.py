@@ -1,14 +1,17 @@
-"""Masked PPO for 2048 and Tetris in one file: plain PyTorch on `gymnasium.make_vec`, to read through and to change.
+"""PPO with action masks for 2048 and Tetris, in one file of plain PyTorch, with the names of CleanRL's `ppo.py`.
 
-    python training/ppo.py --out runs/2048 --total-steps 1000000
-    python training/ppo.py --out runs/2048 --total-steps 1000000 --resume    # after a kill, from the last checkpoint
+    python training/ppo.py --out runs/2048 --total-timesteps 1000000
+    python training/ppo.py --out runs/2048 --total-timesteps 1000000 --resume    # continue from the last checkpoint
     python training/ppo.py --evaluate runs/2048/checkpoint.pt
     python training/ppo.py --out runs/tetris --env-id mergefall/Tetris-v0 --env-kwargs cols 6 rows 10 --shaping bcts
     tensorboard --logdir runs
 
-It needs mergefall, torch and tensorboard, and nothing else of this project: copy it and go on from there. The algorithm
-is that of Schulman et al. 2017, https://arxiv.org/abs/1707.06347. A run gives the same weights again on the same
-machine with the same number of threads, whether or not it was interrupted.
+The file needs mergefall, PyTorch, TensorBoard and tyro, and nothing else of this project: copy it and change it. On the
+same machine with the same number of threads, equal arguments give equal weights, even if a run was interrupted.
+
+- Schulman et al. 2017, Proximal Policy Optimization Algorithms, https://arxiv.org/abs/1707.06347
+- Huang et al. 2022, CleanRL, https://github.com/vwxyzjn/cleanrl
+- Huang & Ontañón 2022, A Closer Look at Invalid Action Masking, https://arxiv.org/abs/2006.14171
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import mergefall  # noqa: F401 (registers the environments)
@@ -31,188 +34,120 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
-FIRST_SEED = 1_000_000  # of training games: evaluations play the seeds below
+FIRST_SEED = 1_000_000  # of training environments; evaluations use the seeds below
+CHECKPOINT_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Config:
-    """What is trained, and how; the defaults are for 2048 on 4×4."""
+class Args:
+    """The defaults suit 2048 on 4×4."""
 
     env_id: str = "mergefall/Game2048-v0"
-    """The environment."""
+    """Id of the environment."""
     env_kwargs: dict[str, int | str] = field(default_factory=dict)
-    """Its arguments, such as `rows 3 cols 3`. 2048 pays log2(1 + score of the move) unless `reward` says otherwise."""
+    """Arguments of the environment, such as `rows 3 cols 3`; 2048 has reward=log2 by default."""
     shaping: str | None = None
-    """A potential whose differences are paid besides, such as `monotone-smooth`; its discount is `gamma`."""
+    """Potential for reward shaping, such as `monotone-smooth`; its discount is `gamma`. Default: no shaping."""
     max_episode_steps: int | None = None
-    """Moves (in Tetris: pieces) after which a game is cut off."""
+    """Steps after which an episode is truncated; default: no limit."""
     seed: int = 0
-    """Of the weights, the choices, and the games: those begin at 1,000,000 · (seed + 1)."""
-    total_steps: int = 3_000_000
-    """Steps of all games together; the last rollout may end a little beyond."""
-    num_envs: int = 256
-    """Games that are played side by side."""
-    num_steps: int = 8
-    """Steps of each game in a rollout."""
-    batch_size: int = 1024
-    """Steps in a gradient step; divides num_envs · num_steps."""
-    epochs: int = 4
-    """How often each rollout is gone through."""
+    """Seed of weights and actions; environment i has the seed 1,000,000 · (seed + 1) + i."""
+    device: str = "cpu"
+    """PyTorch device of the network."""
+    total_timesteps: int = 3_000_000
+    """Steps of all environments together, rounded up to whole iterations."""
     learning_rate: float = 0.002
-    """At the beginning; it falls to 0 in a straight line."""
+    """Initial learning rate of Adam; it falls linearly to 0."""
+    num_envs: int = 256
+    """Number of parallel environments."""
+    num_steps: int = 8
+    """Steps of each environment per rollout."""
+    num_minibatches: int = 2
+    """Minibatches per epoch; divides num_envs · num_steps."""
+    update_epochs: int = 4
+    """Epochs per rollout."""
     gamma: float = 0.99
     """Discount."""
     gae_lambda: float = 0.7
-    """How far advantages rely on rewards seen (1) rather than on the values that are learnt (0)."""
-    clip: float = 0.2
-    """How far the probability of a move may change, as a ratio, before its gradient ends."""
-    entropy_weight: float = 0.0
-    """Weight of the policy's entropy in the objective."""
-    value_weight: float = 0.5
-    """Weight of the squared error of values in the loss."""
+    """λ of generalised advantage estimation: 1 trusts the observed rewards, 0 the learned values."""
+    clip_coef: float = 0.2
+    """Clipping range of the probability ratio."""
+    ent_coef: float = 0.0
+    """Coefficient of the entropy bonus."""
+    vf_coef: float = 0.5
+    """Coefficient of the value loss, which is the mean squared error."""
     max_grad_norm: float = 0.5
-    """Longer gradients are shortened to this."""
+    """Largest norm of a gradient; longer ones are scaled down."""
     channels: int = 128
     """Width of the network."""
-    device: str = "cpu"
-    """PyTorch's device for the network."""
-    interval: int = 50
-    """Rollouts from one checkpoint to the next; each prints a line."""
-    games: int = 100
-    """Games of the final evaluation, from seed 0."""
+    checkpoint_interval: int = 50
+    """Iterations between checkpoints; each prints a line."""
+    eval_episodes: int = 100
+    """Episodes of the final evaluation; episode k has seed k."""
     out: str = "runs/ppo"
-    """Folder of the checkpoint and of TensorBoard's logs."""
+    """Folder of the checkpoint and the TensorBoard logs."""
     resume: bool = False
-    """Go on from the checkpoint in `out`, where there is one, with the same arguments."""
+    """Continue from the checkpoint in `out`, if there is one; the other arguments must be the same."""
     evaluate: str | None = None
-    """Only evaluate this checkpoint, by `games` on `device`; everything else is taken from it."""
+    """Only evaluate this checkpoint, on `device` with `eval_episodes`; its other arguments come from the file."""
 
     def __post_init__(self) -> None:
-        size = self.num_envs * self.num_steps
-        if size % self.batch_size:
-            raise ValueError(f"num_envs · num_steps is {size}; expected a multiple of batch_size, {self.batch_size}")
-        if not 2 <= self.games <= FIRST_SEED:
-            raise ValueError(f"games is {self.games}; expected 2 to {FIRST_SEED}")
+        if self.num_minibatches < 1 or self.batch_size % self.num_minibatches:
+            expected = f"expected a divisor of num_envs · num_steps, {self.batch_size}"
+            raise ValueError(f"num_minibatches is {self.num_minibatches}; {expected}")
+        if not 2 <= self.eval_episodes <= FIRST_SEED:
+            raise ValueError(f"eval_episodes is {self.eval_episodes}; expected 2 to {FIRST_SEED}")
+
+    @property
+    def batch_size(self) -> int:
+        """Steps per rollout, of all environments together."""
+        return self.num_envs * self.num_steps
+
+    @property
+    def num_iterations(self) -> int:
+        """Rollouts in all."""
+        return -(-self.total_timesteps // self.batch_size)
 
 
-# The network. An observation is a row of numbers, uint8[n, k]: the cells of the board, then Tetris's pieces.
+# -- environments -----------------------------------------------------------------------------------------------------
 
 
-class Windows(nn.Module):
-    """A layer on each window of a size: [n, r, c, planes] to [n, r - rows + 1, c - cols + 1, channels].
-
-    This is a convolution as a matrix product, on a processor quicker than `nn.Conv2d` for boards as small as these.
-    """
-
-    def __init__(self, rows: int, cols: int, planes: int, channels: int) -> None:
-        super().__init__()
-        self.rows, self.cols = rows, cols
-        self.layer = nn.Linear(rows * cols * planes, channels)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        down, across = planes.shape[1] - self.rows + 1, planes.shape[2] - self.cols + 1
-        seen = [planes[:, r : r + down, c : c + across] for r in range(self.rows) for c in range(self.cols)]
-        return self.layer(torch.cat(seen, dim=3)).relu()
+def make_envs(args: Args, num_envs: int, autoreset_mode: str) -> Any:
+    kwargs: dict[str, Any] = {"reward": "log2"} if "Game2048" in args.env_id else {}
+    kwargs |= {"max_episode_steps": args.max_episode_steps} | args.env_kwargs
+    if args.shaping is not None:
+        kwargs["shaping"] = {"potential": args.shaping, "gamma": args.gamma}
+    return gym.make_vec(args.env_id, num_envs, autoreset_mode=autoreset_mode, **kwargs)
 
 
-class Ranks(nn.Module):
-    """2048: each cell's rank as a plane of its own, then two layers of 2×2 windows; a merge is seen by one window."""
-
-    def __init__(self, space: Any, channels: int) -> None:
-        super().__init__()
-        self.rows, self.cols = space.shape
-        self.ranks = int(space.high.max()) + 1
-        far = min(2, self.rows - 1), min(2, self.cols - 1)
-        self.windows = nn.Sequential(Windows(2, 2, self.ranks, channels), Windows(*far, channels, channels))
-        self.width = (self.rows - far[0]) * (self.cols - far[1]) * channels
-
-    def forward(self, numbers: Tensor) -> Tensor:
-        return self.windows(one_hot(numbers, self.ranks).unflatten(1, (self.rows, self.cols))).flatten(1)
+def flatten_obs(obs: Any, num_envs: int) -> Tensor:
+    """The network's input, uint8[num_envs, k]: the cells of the board, in Tetris followed by the pieces."""
+    parts = [obs[key] for key in ("board", "piece", "next") if key in obs] if isinstance(obs, dict) else [obs]
+    return torch.from_numpy(
+        np.concatenate([np.asarray(part, np.uint8).reshape(num_envs, -1) for part in parts], axis=1)
+    )
 
 
-class Field(nn.Module):
-    """Tetris: 3×3 windows, then each column from top to bottom, then a layer that knows the pieces too."""
-
-    def __init__(self, space: Any, channels: int) -> None:
-        super().__init__()
-        self.rows, self.cols = space["board"].shape
-        self.kinds, few, self.width = int(space["piece"].n), channels // 4, 2 * channels
-        known = 1 + (space["next"].shape[0] if "next" in space.spaces else 0)
-        self.windows = nn.Sequential(Windows(3, 3, 1, few), Windows(self.rows - 1, 1, few, few))
-        self.last = nn.Linear(self.cols * few + known * self.kinds, self.width)
-
-    def forward(self, numbers: Tensor) -> Tensor:
-        board, pieces = numbers.split([self.rows * self.cols, numbers.shape[1] - self.rows * self.cols], dim=1)
-        walled = nn.functional.pad(board.unflatten(1, (self.rows, self.cols)).float(), (1, 1, 0, 1), value=1.0)
-        columns = self.windows(walled.unsqueeze(3)).flatten(1)
-        return self.last(torch.cat([columns, one_hot(pieces, self.kinds).flatten(1)], dim=1)).relu()
+def obs_and_mask(obs: Any, infos: dict[str, Any], device: str) -> tuple[Tensor, Tensor]:
+    """(obs uint8[num_envs, k], mask bool[num_envs, actions]) of a batch; the mask marks legal actions."""
+    mask = torch.from_numpy(infos["action_mask"]).bool()
+    return flatten_obs(obs, len(mask)).to(device), mask.to(device)
 
 
-def one_hot(numbers: Tensor, kinds: int) -> Tensor:
-    """float[…, kinds]: one where the number is."""
-    return (numbers.unsqueeze(-1) == torch.arange(kinds, device=numbers.device)).float()
-
-
-class Agent(nn.Module):
-    """A policy and a value on the same features."""
-
-    def __init__(self, envs: Any, channels: int) -> None:
-        super().__init__()
-        space = envs.single_observation_space
-        self.features = (Field if isinstance(space, gym.spaces.Dict) else Ranks)(space, channels)
-        self.policy = nn.Linear(self.features.width, int(envs.single_action_space.n))
-        self.value = nn.Linear(self.features.width, 1)
-        for part, gain in ((self.features, 2**0.5), (self.policy, 0.01), (self.value, 1.0)):
-            for layer in part.modules():
-                if isinstance(layer, nn.Linear):
-                    nn.init.orthogonal_(layer.weight, gain)
-                    nn.init.zeros_(layer.bias)
-
-    def forward(self, numbers: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
-        """(log-probabilities float[n, actions], values float[n]); illegal actions have the probability 0."""
-        features = self.features(numbers)
-        logits = self.policy(features).masked_fill(~masks, -1e9)  # with −∞ the entropy would hold 0 · −∞
-        return logits.log_softmax(dim=1), self.value(features).squeeze(1)
-
-    def value_of(self, numbers: Tensor) -> Tensor:
-        return self.value(self.features(numbers)).squeeze(1)
-
-
-# The games.
-
-
-def make_envs(config: Config, num_envs: int, autoreset_mode: str) -> Any:
-    kwargs: dict[str, Any] = {"reward": "log2"} if "Game2048" in config.env_id else {}
-    kwargs |= {"max_episode_steps": config.max_episode_steps} | config.env_kwargs
-    if config.shaping is not None:
-        kwargs["shaping"] = {"potential": config.shaping, "gamma": config.gamma}
-    return gym.make_vec(config.env_id, num_envs, autoreset_mode=autoreset_mode, **kwargs)
-
-
-def numbers_of(observations: Any, n: int) -> Tensor:
-    """The observations of n games as the network takes them."""
-    parts = [observations]
-    if isinstance(observations, dict):
-        parts = [observations[name] for name in ("board", "piece", "next") if name in observations]
-    return torch.from_numpy(np.concatenate([np.asarray(part, np.uint8).reshape(n, -1) for part in parts], axis=1))
-
-
-def shown(observations: Any, infos: dict[str, Any], device: str) -> tuple[Tensor, Tensor]:
-    """What a batch of games shows: numbers uint8[n, k], and which actions are legal, bool[n, actions]."""
-    masks = torch.from_numpy(infos["action_mask"]).bool()
-    return numbers_of(observations, len(masks)).to(device), masks.to(device)
-
-
-def figure_of(infos: dict[str, Any]) -> NDArray[np.int64]:
-    """What games are judged by: lines in Tetris, else the score."""
+def headline(infos: dict[str, Any]) -> NDArray[np.int64]:
+    """The figure that players are judged by: lines in Tetris, the score in 2048."""
     return infos["lines"] if "lines" in infos else infos["score"]
 
 
-class RewardScale(nn.Module):
-    """Divides rewards by the standard deviation that discounted returns have had so far, in all games together."""
+class NormalizeReward(nn.Module):
+    """Divides rewards by the running standard deviation of the discounted returns, and clips them to ±10.
 
-    # Buffers, so that `state_dict` has them: each game's return from its beginning; and how many returns there were,
-    # their sum and that of their squares. They begin as if there had been next to none, of variance 1.
+    It is Gymnasium's wrapper of this name over all environments at once. Its buffers are part of `state_dict`:
+
+    - `returns`: float64[num_envs], the discounted sum of rewards in the current episode.
+    - `sums`: float64[3], count of returns, their sum, the sum of their squares; at first almost none, with variance 1.
+    """
+
     returns: Tensor
     sums: Tensor
 
@@ -222,182 +157,324 @@ class RewardScale(nn.Module):
         self.register_buffer("returns", torch.zeros(num_envs, dtype=torch.float64))
         self.register_buffer("sums", torch.tensor([1e-4, 0.0, 1e-4], dtype=torch.float64))
 
-    def forward(self, rewards: Tensor, ended: Tensor) -> Tensor:
-        """The rewards float64[n] of a step, scaled; `ended` bool[n] marks the games that it ended."""
-        returns = self.gamma * self.returns + rewards
+    def forward(self, reward: Tensor, done: Tensor) -> Tensor:
+        """The scaled rewards float64[num_envs] of one step; `done` bool[num_envs] marks episodes that it ended."""
+        returns = self.gamma * self.returns + reward
         self.sums += torch.stack([torch.ones_like(returns), returns, returns**2]).sum(dim=1)
         mean, mean_square = self.sums[1:] / self.sums[0]
-        self.returns = returns * ~ended
-        return (rewards / (mean_square - mean**2 + 1e-8).sqrt()).clamp(-10, 10)
+        self.returns = returns * ~done
+        return (reward / (mean_square - mean**2 + 1e-8).sqrt()).clamp(-10, 10)
 
 
-# The algorithm.
+# -- the network ------------------------------------------------------------------------------------------------------
 
 
-def advantages_of(
-    rewards: Tensor, values: Tensor, next_values: Tensor, ended: Tensor, gamma: float, gae_lambda: float
+class Conv(nn.Module):
+    """A convolution without padding, with ReLU: [n, r, c, planes] to [n, r − rows + 1, c − cols + 1, channels].
+
+    Written as a matrix product, it is faster on a CPU than `nn.Conv2d` for boards this small.
+    """
+
+    def __init__(self, rows: int, cols: int, planes: int, channels: int) -> None:
+        super().__init__()
+        self.rows, self.cols = rows, cols
+        self.layer = nn.Linear(rows * cols * planes, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[1] - self.rows + 1, x.shape[2] - self.cols + 1
+        shifted = [x[:, r : r + height, c : c + width] for r in range(self.rows) for c in range(self.cols)]
+        return self.layer(torch.cat(shifted, dim=3)).relu()
+
+
+def one_hot(x: Tensor, classes: int) -> Tensor:
+    return (x.unsqueeze(-1) == torch.arange(classes, device=x.device)).float()
+
+
+class Game2048Network(nn.Module):
+    """Ranks one-hot, then two layers of 2×2 convolutions: one window sees a merge."""
+
+    def __init__(self, space: Any, channels: int) -> None:
+        super().__init__()
+        self.rows, self.cols = space.shape
+        self.ranks = int(space.high.max()) + 1
+        second = min(2, self.rows - 1), min(2, self.cols - 1)
+        self.windows = nn.Sequential(Conv(2, 2, self.ranks, channels), Conv(*second, channels, channels))
+        self.width = (self.rows - second[0]) * (self.cols - second[1]) * channels
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.windows(one_hot(obs, self.ranks).unflatten(1, (self.rows, self.cols))).flatten(1)
+
+
+class TetrisNetwork(nn.Module):
+    """3×3 convolutions, then each column as a whole, then a dense layer that also sees the pieces."""
+
+    def __init__(self, space: Any, channels: int) -> None:
+        super().__init__()
+        self.rows, self.cols = space["board"].shape
+        self.piece_kinds, few, self.width = int(space["piece"].n), channels // 4, 2 * channels
+        pieces = 1 + (space["next"].shape[0] if "next" in space.spaces else 0)
+        self.windows = nn.Sequential(Conv(3, 3, 1, few), Conv(self.rows - 1, 1, few, few))
+        self.last = nn.Linear(self.cols * few + pieces * self.piece_kinds, self.width)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        board, pieces = obs.split([self.rows * self.cols, obs.shape[1] - self.rows * self.cols], dim=1)
+        # Walls and floor count as filled.
+        padded = nn.functional.pad(board.unflatten(1, (self.rows, self.cols)).float(), (1, 1, 0, 1), value=1.0)
+        columns = self.windows(padded.unsqueeze(3)).flatten(1)
+        return self.last(torch.cat([columns, one_hot(pieces, self.piece_kinds).flatten(1)], dim=1)).relu()
+
+
+def layer_init(module: nn.Module, std: float) -> None:
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.orthogonal_(layer.weight, std)
+            nn.init.zeros_(layer.bias)
+
+
+class Agent(nn.Module):
+    """Actor and critic on one network."""
+
+    def __init__(self, envs: Any, channels: int) -> None:
+        super().__init__()
+        space = envs.single_observation_space
+        self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
+        self.actor = nn.Linear(self.network.width, int(envs.single_action_space.n))
+        self.critic = nn.Linear(self.network.width, 1)
+        layer_init(self.network, 2**0.5)
+        layer_init(self.actor, 0.01)
+        layer_init(self.critic, 1.0)
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        return self.critic(self.network(obs)).squeeze(1)
+
+    def get_logprobs(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities float[n, actions]; an illegal action has probability 0."""
+        logits = self.actor(hidden).masked_fill(~mask, -1e9)  # with −∞, the entropy would contain 0 · −∞
+        return logits.log_softmax(dim=1)
+
+    def get_action_and_value(
+        self, obs: Tensor, mask: Tensor, action: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(action, logprob, entropy, value), each [n]; draws the action by default."""
+        hidden = self.network(obs)
+        logprobs = self.get_logprobs(hidden, mask)
+        probs = logprobs.exp()
+        if action is None:
+            action = probs.cpu().multinomial(1).squeeze(1).to(obs.device)  # one generator, on the CPU, to restore
+        logprob = logprobs.gather(1, action.unsqueeze(1)).squeeze(1)
+        return action, logprob, -(probs * logprobs).sum(dim=1), self.critic(hidden).squeeze(1)
+
+
+# -- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+def compute_gae(
+    rewards: Tensor, values: Tensor, next_values: Tensor, dones: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    """Generalised advantages (Schulman et al. 2016), float[steps, n] as all is but `ended` bool[steps, n].
+    """Advantages float[num_steps, num_envs] by generalised advantage estimation (Schulman et al. 2016).
 
-    `next_values` are of what the steps led to, before any reset: 0 where a game was over, but not where it was cut
-    off. Nothing is carried back over the end of an episode, of either kind.
+    - `rewards`, `values`, `next_values`: float[num_steps, num_envs]. `next_values[t]` is the value of the state that
+      step t leads to, before any reset: 0 if the step terminates the episode, but not if it truncates it.
+    - `dones`: bool[num_steps, num_envs], whether step t ends an episode, either way.
 
-    >>> ones, ended = torch.ones(3, 1), torch.tensor([[False], [True], [False]])
-    >>> advantages_of(ones, ones, 2 * ones, ended, gamma=0.5, gae_lambda=0.5).squeeze(1)
+    >>> ones, dones = torch.ones(3, 1), torch.tensor([[False], [True], [False]])
+    >>> compute_gae(ones, ones, 2 * ones, dones, gamma=0.5, gae_lambda=0.5).squeeze(1)
     tensor([1.2500, 1.0000, 1.0000])
     """
-    errors = rewards + gamma * next_values - values
-    advantages, later = torch.empty_like(errors), torch.zeros_like(errors[0])
-    for t in reversed(range(len(errors))):
-        later = errors[t] + gamma * gae_lambda * later * ~ended[t]
-        advantages[t] = later
+    deltas = rewards + gamma * next_values - values
+    advantages, lastgaelam = torch.zeros_like(rewards), torch.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        advantages[t] = lastgaelam = deltas[t] + gamma * gae_lambda * lastgaelam * ~dones[t]
     return advantages
 
 
-class Trainer:
-    """The agent, the games it learns from, and all else that the next update depends on."""
+class Rollout(NamedTuple):
+    """What one iteration learns from; each part is [num_steps, num_envs, …]."""
 
-    def __init__(self, config: Config) -> None:
-        self.config, self.update = config, 0
-        torch.manual_seed(config.seed)
-        self.envs = make_envs(config, config.num_envs, "SameStep")
-        observations, infos = self.envs.reset(seed=FIRST_SEED * (config.seed + 1))
-        self.shown = shown(observations, infos, config.device)
-        self.agent = Agent(self.envs, config.channels).to(config.device)
+    obs: Tensor
+    masks: Tensor
+    actions: Tensor
+    logprobs: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+class Trainer:
+    """Agent, environments, and everything else that the next iteration depends on."""
+
+    def __init__(self, args: Args) -> None:
+        self.args, self.iteration = args, 0
+        torch.manual_seed(args.seed)
+        self.envs = make_envs(args, args.num_envs, "SameStep")
+        obs, infos = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
+        self.next_obs, self.next_mask = obs_and_mask(obs, infos, args.device)
+        self.agent = Agent(self.envs, args.channels).to(args.device)
         self.optimizer = torch.optim.Adam(self.agent.parameters(), eps=1e-5)
-        self.scale = RewardScale(config.num_envs, config.gamma)
-        self.recent: deque[int] = deque(maxlen=100)  # what the last games ended with
+        self.normalize_reward = NormalizeReward(args.num_envs, args.gamma)
+        self.last_results: deque[int] = deque(maxlen=100)  # of finished episodes
 
     @torch.no_grad()
-    def rollout(self) -> list[Tensor]:
-        """Play on: numbers, masks, actions, their log-probabilities, advantages, returns, each [num_steps, n, …]."""
-        config, steps = self.config, []
-        for _ in range(config.num_steps):
-            before = self.shown
-            log_probs, values = self.agent(*before)
-            actions = log_probs.exp().cpu().multinomial(1)  # all that is drawn is drawn on the processor
-            observations, rewards, terminated, truncated, infos = self.envs.step(actions.squeeze(1).numpy())
-            self.shown = shown(observations, infos, config.device)
-            ended, last_values = torch.from_numpy(terminated | truncated), torch.zeros_like(values)
-            if ended.any():
-                self.recent.extend(figure_of(infos["final_info"])[ended.numpy()].tolist())
-            cut = truncated & ~terminated
-            if cut.any():  # these games would have gone on, and what they were worth then counts
-                finals = torch.cat([numbers_of(final, 1) for final in infos["final_obs"][cut]]).to(config.device)
-                last_values[torch.from_numpy(cut)] = self.agent.value_of(finals)
-            rewards = self.scale(torch.from_numpy(rewards), ended).float().to(config.device)
-            ended, actions = ended.to(config.device), actions.to(config.device)
-            steps.append((*before, actions, log_probs.gather(1, actions), values, rewards, ended, last_values))
-        *known, values, rewards, ended, last_values = map(torch.stack, zip(*steps, strict=True))
-        following = torch.cat([values[1:], self.agent.value_of(self.shown[0]).unsqueeze(0)])
-        next_values = torch.where(ended, last_values, following)
-        advantages = advantages_of(rewards, values, next_values, ended, config.gamma, config.gae_lambda)
-        return [*known, advantages, advantages + values]
+    def rollout(self) -> Rollout:
+        """Take `num_steps` steps in each environment."""
+        args, device = self.args, self.args.device
+        shape = args.num_steps, args.num_envs
+        obs = torch.zeros((*shape, *self.next_obs.shape[1:]), dtype=torch.uint8, device=device)
+        masks = torch.zeros((*shape, *self.next_mask.shape[1:]), dtype=torch.bool, device=device)
+        actions = torch.zeros(shape, dtype=torch.int64, device=device)
+        logprobs, rewards, values, final_values = torch.zeros((4, *shape), device=device)
+        dones = torch.zeros(shape, dtype=torch.bool, device=device)
 
-    def learn(self, rollout: list[Tensor], learning_rate: float) -> dict[str, float]:
-        """Improve policy and values by a rollout; returns means of what is worth a curve."""
-        config, curves = self.config, []
-        self.optimizer.param_groups[0]["lr"] = learning_rate
-        steps = [part.flatten(0, 1) for part in rollout]
-        for _ in range(config.epochs):
-            for which in torch.randperm(len(steps[0])).to(config.device).split(config.batch_size):
-                numbers, masks, actions, old_log_probs, advantages, returns = (part[which] for part in steps)
-                log_probs, values = self.agent(numbers, masks)
-                ratio = (log_probs.gather(1, actions) - old_log_probs).exp().squeeze(1)
-                clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
-                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-                gain = torch.min(ratio * advantages, clipped * advantages).mean()
-                entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
-                value_loss = (values - returns).square().mean()
+        for step in range(args.num_steps):
+            obs[step], masks[step] = self.next_obs, self.next_mask
+            actions[step], logprobs[step], _, values[step] = self.agent.get_action_and_value(obs[step], masks[step])
+            next_obs, reward, terminated, truncated, infos = self.envs.step(actions[step].cpu().numpy())
+            self.next_obs, self.next_mask = obs_and_mask(next_obs, infos, device)
+            done = torch.from_numpy(terminated | truncated)
+            dones[step] = done
+            rewards[step] = self.normalize_reward(torch.from_numpy(reward), done)
+            if done.any():
+                self.last_results.extend(headline(infos["final_info"])[done.numpy()].tolist())
+            only_truncated = truncated & ~terminated
+            if only_truncated.any():  # such an episode could have continued, so its last state has a value
+                final_obs = torch.cat([flatten_obs(final, 1) for final in infos["final_obs"][only_truncated]])
+                final_values[step, torch.from_numpy(only_truncated)] = self.agent.get_value(final_obs.to(device))
+
+        following = torch.cat([values[1:], self.agent.get_value(self.next_obs).unsqueeze(0)])
+        next_values = torch.where(dones, final_values, following)
+        advantages = compute_gae(rewards, values, next_values, dones, args.gamma, args.gae_lambda)
+        return Rollout(obs, masks, actions, logprobs, advantages, advantages + values)
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Improve actor and critic; returns the means of losses and diagnostics over all minibatches."""
+        args = self.args
+        b_obs, b_masks, b_actions, b_logprobs, b_advantages, b_returns = (part.flatten(0, 1) for part in rollout)
+        diagnostics: list[Tensor] = []
+        for _ in range(args.update_epochs):
+            b_inds = torch.randperm(args.batch_size).to(args.device)
+            for mb_inds in b_inds.split(args.batch_size // args.num_minibatches):
+                _, newlogprob, entropy, newvalue = self.agent.get_action_and_value(
+                    b_obs[mb_inds], b_masks[mb_inds], b_actions[mb_inds]
+                )
+                logratio = newlogprob - b_logprobs[mb_inds]
+                ratio = logratio.exp()
+
+                mb_advantages = b_advantages[mb_inds]
+                mb_advantages = (mb_advantages - mb_advantages.mean()) / (mb_advantages.std() + 1e-8)
+                pg_loss1 = -mb_advantages * ratio
+                pg_loss2 = -mb_advantages * ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
+                pg_loss = torch.max(pg_loss1, pg_loss2).mean()
+                v_loss = (newvalue - b_returns[mb_inds]).square().mean()
+                entropy_loss = entropy.mean()
+                loss = pg_loss - args.ent_coef * entropy_loss + args.vf_coef * v_loss
+
                 self.optimizer.zero_grad()
-                (config.value_weight * value_loss - gain - config.entropy_weight * entropy).backward()
-                nn.utils.clip_grad_norm_(self.agent.parameters(), config.max_grad_norm)
+                loss.backward()
+                nn.utils.clip_grad_norm_(self.agent.parameters(), args.max_grad_norm)
                 self.optimizer.step()
-                curves.append(torch.stack([value_loss, entropy, (ratio != clipped).float().mean()]).detach())
-        means = torch.stack(curves).mean(dim=0).tolist()
-        return dict(zip(("value_loss", "entropy", "clipped"), means, strict=True)) | {"learning_rate": learning_rate}
+
+                approx_kl = ((ratio - 1) - logratio).mean()
+                clipfrac = ((ratio - 1).abs() > args.clip_coef).float().mean()
+                diagnostics.append(torch.stack([pg_loss, v_loss, entropy_loss, approx_kl, clipfrac]).detach())
+        names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
+        return dict(zip(names, torch.stack(diagnostics).mean(dim=0).tolist(), strict=True))
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint, whole or not at all: tensors and plain numbers alone."""
-        state = {name: getattr(self, name).state_dict() for name in ("agent", "optimizer", "scale")}
-        state |= {"config": asdict(self.config), "update": self.update, "recent": list(self.recent)}
-        state |= {"games": torch.from_numpy(self.envs.clone_state().view(np.int64)), "shown": self.shown}
-        torch.save(state | {"random": torch.get_rng_state()}, path.with_suffix(".part"))
+        """Write a checkpoint, whole or not at all; it holds only tensors and plain data."""
+        state = {name: getattr(self, name).state_dict() for name in ("agent", "optimizer", "normalize_reward")}
+        state |= {"version": CHECKPOINT_VERSION, "args": asdict(self.args), "iteration": self.iteration}
+        state |= {"envs": torch.from_numpy(self.envs.clone_state().view(np.int64))}
+        state |= {"next_obs": self.next_obs, "next_mask": self.next_mask, "last_results": list(self.last_results)}
+        torch.save(state | {"rng_state": torch.get_rng_state()}, path.with_suffix(".part"))
         os.replace(path.with_suffix(".part"), path)
 
     def restore(self, path: Path) -> None:
-        """Go on from a checkpoint; a ValueError if that is of a run with other arguments."""
-        state, ours = torch.load(path, map_location="cpu", weights_only=True), asdict(self.config)
-        theirs = state["config"] | {"out": self.config.out, "resume": True}
+        """Continue from a checkpoint. Raises ValueError if its run has other arguments."""
+        state, ours = load_checkpoint(path), asdict(self.args)
+        theirs = state["args"] | {"out": self.args.out, "resume": True}
         changed = [name for name in ours if theirs.get(name) != ours[name]]
         if changed:
-            told = [f"{name} is {theirs.get(name)!r} there, {ours[name]!r} here" for name in changed]
-            raise ValueError(f"{path} is of another run: {'; '.join(told)}")
-        for name in ("agent", "optimizer", "scale"):
+            differences = [f"{name} is {theirs.get(name)!r} there, {ours[name]!r} here" for name in changed]
+            raise ValueError(f"{path} is of another run: {'; '.join(differences)}")
+        for name in ("agent", "optimizer", "normalize_reward"):
             getattr(self, name).load_state_dict(state[name])
-        self.update = state["update"]
-        self.recent.extend(state["recent"])
-        self.envs.restore_state(state["games"].numpy().view(np.uint64))
-        numbers, masks = state["shown"]
-        self.shown = numbers.to(self.config.device), masks.to(self.config.device)
-        torch.set_rng_state(state["random"])
+        self.iteration = state["iteration"]
+        self.envs.restore_state(state["envs"].numpy().view(np.uint64))
+        self.next_obs, self.next_mask = state["next_obs"].to(self.args.device), state["next_mask"].to(self.args.device)
+        self.last_results.extend(state["last_results"])
+        torch.set_rng_state(state["rng_state"])
 
 
-def train(config: Config) -> Agent:
-    """Train, or go on training, to the last update."""
-    path = Path(config.out) / "checkpoint.pt"
-    if path.exists() and not config.resume:
-        raise ValueError(f"{path} exists; go on from it (--resume), or choose another folder (--out)")
-    run = Trainer(config)
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """The content of a checkpoint. Raises ValueError if another version of this file wrote it."""
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    if state.get("version") != CHECKPOINT_VERSION:
+        found = f"version {state['version']}" if "version" in state else "no version"
+        raise ValueError(
+            f"{path} is a checkpoint with {found}; expected version {CHECKPOINT_VERSION}. "
+            "Another version of ppo.py wrote it; train again, or use that version"
+        )
+    return state
+
+
+def train(args: Args) -> Agent:
+    """Train to the last iteration, from the checkpoint in `out` if there is one."""
+    path = Path(args.out) / "checkpoint.pt"
+    if path.exists() and not args.resume:
+        raise ValueError(f"{path} exists; continue from it (--resume), or choose another folder (--out)")
+    trainer = Trainer(args)
     if path.exists():
-        run.restore(path)
-    size, first, begun = config.num_envs * config.num_steps, run.update, perf_counter()
-    updates = -(-config.total_steps // size)
-    with SummaryWriter(config.out, purge_step=first * size + 1) as writer:
-        while run.update < updates:
-            curves = run.learn(run.rollout(), config.learning_rate * (1 - run.update / updates))
-            run.update += 1
-            step, mean = run.update * size, float(np.mean(run.recent or [np.nan]))
-            speed = (run.update - first) * size / (perf_counter() - begun)
-            for name, value in (curves | {"mean_of_last_games": mean, "steps_per_second": speed}).items():
-                writer.add_scalar(name, value, step)
-            if run.update % config.interval == 0 or run.update == updates:
-                run.save(path)
-                print(f"{step:,} steps: mean of the last games {mean:,.1f}, {speed:,.0f} steps/s", flush=True)
-    return run.agent
+        trainer.restore(path)
+    first_step, start_time = trainer.iteration * args.batch_size, perf_counter()
+    with SummaryWriter(args.out, purge_step=first_step + 1) as writer:
+        for iteration in range(trainer.iteration + 1, args.num_iterations + 1):
+            lrnow = (1 - (iteration - 1) / args.num_iterations) * args.learning_rate
+            trainer.optimizer.param_groups[0]["lr"] = lrnow
+            losses = trainer.update(trainer.rollout())
+            trainer.iteration, global_step = iteration, iteration * args.batch_size
+            mean = float(np.mean(trainer.last_results or [np.nan]))
+            sps = (global_step - first_step) / (perf_counter() - start_time)
+            charts = {"learning_rate": lrnow, "SPS": sps, "mean_of_last_episodes": mean}
+            for group, figures in (("charts", charts), ("losses", losses)):
+                for name, value in figures.items():
+                    writer.add_scalar(f"{group}/{name}", value, global_step)
+            if iteration % args.checkpoint_interval == 0 or iteration == args.num_iterations:
+                trainer.save(path)
+                print(f"{global_step:,} steps: mean of last episodes {mean:,.1f}, {sps:,.0f} steps/s", flush=True)
+    return trainer.agent
 
 
 @torch.no_grad()
-def evaluate(agent: Agent, config: Config) -> NDArray[np.int64]:
-    """What games from seeds 0, 1, … end with if the likeliest move is always played."""
-    envs = make_envs(config, config.games, "NextStep")
-    observations, infos = envs.reset(seed=0)
-    playing, figures = np.ones(config.games, np.bool_), np.zeros(config.games, np.int64)
-    while playing.any():  # games that are over begin anew, but are not looked at
-        log_probs, _ = agent(*shown(observations, infos, config.device))
-        observations, _, terminated, truncated, infos = envs.step(log_probs.argmax(dim=1).cpu().numpy())
-        figures[playing] = figure_of(infos)[playing]
+def evaluate(agent: Agent, args: Args) -> NDArray[np.int64]:
+    """Results int64[eval_episodes] of the most probable actions, from seeds 0, 1, …"""
+    envs = make_envs(args, args.eval_episodes, "NextStep")
+    obs, infos = envs.reset(seed=0)
+    playing, results = np.ones(args.eval_episodes, np.bool_), np.zeros(args.eval_episodes, np.int64)
+    while playing.any():  # environments reset after their episode; what they play then does not count
+        x, mask = obs_and_mask(obs, infos, args.device)
+        actions = agent.get_logprobs(agent.network(x), mask).argmax(dim=1)
+        obs, _, terminated, truncated, infos = envs.step(actions.cpu().numpy())
+        results[playing] = headline(infos)[playing]
         playing &= ~(terminated | truncated)
-    return figures
+    return results
 
 
-def main(config: Config) -> None:
-    if config.evaluate is None:
-        agent = train(config)
+def main(args: Args) -> None:
+    if args.evaluate is None:
+        agent = train(args)
     else:
-        state = torch.load(config.evaluate, map_location="cpu", weights_only=True)
-        if state["config"]["env_id"] != config.env_id:
-            id_of_file(state["config"]["env_id"])
-        config = Config(**(state["config"] | {"games": config.games, "device": config.device}))
-        agent = Agent(make_envs(config, 1, "NextStep"), config.channels).to(config.device)
+        state = load_checkpoint(args.evaluate)
+        if state["args"]["env_id"] != args.env_id:
+            id_of_file(state["args"]["env_id"])  # a file must not name a module to import
+        args = Args(**(state["args"] | {"eval_episodes": args.eval_episodes, "device": args.device}))
+        agent = Agent(make_envs(args, 1, "NextStep"), args.channels).to(args.device)
         agent.load_state_dict(state["agent"])
-    figures = evaluate(agent, config)
-    margin = 1.96 * figures.std(ddof=1) / len(figures) ** 0.5
-    print(f"mean of {len(figures)} games from seed 0: {figures.mean():,.1f} ± {margin:,.1f} (95 %)")
+    results = evaluate(agent, args)
+    margin = 1.96 * results.std(ddof=1) / len(results) ** 0.5
+    print(f"mean of {len(results)} episodes from seed 0: {results.mean():,.1f} ± {margin:,.1f} (95 %)")
 
 
 if __name__ == "__main__":
     try:
-        main(tyro.cli(Config, description=__doc__))
+        main(tyro.cli(Args, description=__doc__))
     except KeyboardInterrupt:
-        sys.exit("Stopped. The same command with --resume goes on from the last checkpoint.")
+        sys.exit("Stopped. Add --resume to continue from the last checkpoint.")

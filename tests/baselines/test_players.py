@@ -19,7 +19,6 @@ from mergefall_baselines import make, play_in_env, players, register, registry
 from mergefall_baselines.game2048 import ntuple
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.minimax import Minimax
-from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.player import Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random

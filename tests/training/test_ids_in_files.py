@@ -21,7 +21,7 @@ from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, read_config, read_curve, train
 from mergefall_training.play.records import read_records
 from mergefall_training.play.watching import Show
-from mergefall_training.tune.climbing import Settings
+from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import tune
 from mergefall_training.wrappers.starts import FORMAT, VERSION, collect_starts, load_starts
 
@@ -165,9 +165,9 @@ def test_starts_and_trials(tmp_path, refused):
     write_arrays(tmp_path / "starts.npz", FORMAT, VERSION, about | {"env_id": EVIL}, arrays)
     assert load_starts(tmp_path / "starts.npz")  # nothing is made of its id
 
-    settings, path = Settings(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
-    arguments = "tetris/greedy", {"evaluation": "dellacherie"}, TETRIS, settings
-    options = {"option": "evaluation", "only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
+    climb, path = Climb(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
+    arguments = "tetris/greedy", {"heuristic": "dellacherie"}, TETRIS, climb
+    options = {"option": "heuristic", "only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
     tune(*arguments, **options)
     rewritten(path)
     refused(tune, *arguments, **options, match="another run: env_id is 'evilmod:")
@@ -179,9 +179,9 @@ def test_a_checkpoint_of_the_script(tmp_path, refused):
     ppo = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = ppo  # where dataclasses look for it
     spec.loader.exec_module(ppo)
-    config = ppo.Config(TETRIS, SMALL, num_envs=2, num_steps=2, batch_size=4, total_steps=4, games=2, out=str(tmp_path))
-    ppo.train(config)
+    small = {"num_envs": 2, "num_steps": 2, "num_minibatches": 1, "total_timesteps": 4, "eval_episodes": 2}
+    ppo.train(ppo.Args(TETRIS, SMALL, **small, out=str(tmp_path)))
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    state["config"]["env_id"] = EVIL
+    state["args"]["env_id"] = EVIL
     torch.save(state, tmp_path / "checkpoint.pt")
-    refused(ppo.main, ppo.Config(evaluate=str(tmp_path / "checkpoint.pt")))
+    refused(ppo.main, ppo.Args(evaluate=str(tmp_path / "checkpoint.pt")))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from mergefall_training.tune.climbing import Settings
+from mergefall_training.tune.climbing import Climb
 
 if TYPE_CHECKING:
     from mergefall_baselines import Player
@@ -129,7 +129,7 @@ class TuneWeights(WithPlayer):
     """Name of the player's option that holds the heuristic to tune; its value there is the start."""
     weight: Options = field(default_factory=list)
     """Weight to change, such as `penalty`, or `stages.0.1.penalty` for a nested one; may be repeated; default: all."""
-    settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
+    climb: Annotated[Climb, tyro.conf.arg(name="")] = field(default_factory=Climb)
     workers: int = 1
     """Processes that play side by side."""
     out: Path | None = None
@@ -143,7 +143,7 @@ class TuneWeights(WithPlayer):
             self.player,
             parse_options(self.option),
             env,
-            self.settings,
+            self.climb,
             option=self.heuristic,
             only=self.weight,
             env_kwargs=kwargs,
@@ -192,7 +192,7 @@ class TuneHyperparameters(InEnvironment):
         found = searching.search(
             self.algorithm,
             env,
-            searching.Settings(self.trials, self.seeds, self.episodes, self.finalists, self.finals, self.seed),
+            searching.Budget(self.trials, self.seeds, self.episodes, self.finalists, self.finals, self.seed),
             out=self.out or Path("results", f"tune-{self.algorithm}-{env.rpartition('/')[2]}"),
             timesteps=self.timesteps,
             space=parse_options(self.space),

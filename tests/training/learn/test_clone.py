@@ -122,9 +122,9 @@ def test_returns_are_those_from_each_time_on():
 @pytest.mark.parametrize("normalize", [False, True])
 def test_values_are_of_the_teachers_returns(tmp_path, normalize):
     config = clone({"normalize": normalize, "learning_rate": 0.003}, timesteps=8000, interval=8000)
-    settings = cloning.settings_of(config)
-    learnt, _, (factor, shift) = cloning.moves_of(config, settings)
-    games = list(cloning._teacher_games(config, settings, False))[3:]
+    h = cloning.Hyperparameters.read(config.hyperparameters)
+    learnt, _, (factor, shift) = cloning.moves_of(config, h)
+    games = list(cloning._teacher_games(config, h, False))[3:]
     returns = np.concatenate([cloning.discounted(game.rewards, 0.99) for game in games])
     unit = returns.std() if normalize else 1.0
     np.testing.assert_allclose(learnt.returns * factor + shift, returns / unit, rtol=0.05)  # of all games, and of these

@@ -9,8 +9,7 @@ import pytest
 from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
 from mergefall_training.learn.agents import SHIPPED
-from mergefall_training.learn.models import FORMAT, load_model, save_model
-from mergefall_training.learn.trees import flatten, unflatten
+from mergefall_training.learn.models import FORMAT, flatten, load_model, save_model, unflatten
 from mergefall_training.play.evaluation import evaluate
 
 SPEC = {"algorithm": "ppo", "env_id": "mergefall/Game2048-v0", "env_kwargs": {"rows": 2}, "network": {"layers": [3]}}

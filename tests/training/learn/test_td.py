@@ -12,13 +12,12 @@ from mergefall.tetris.pieces import NAMES
 from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
 from mergefall_training import evaluate
-from mergefall_training.learn.models import load_model
+from mergefall_training.learn.models import flatten, load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_checkpoint, train
 from mergefall_training.learn.td.kernels import HELD, SCALES
 from mergefall_training.learn.td.player import player
 from mergefall_training.learn.td.train import Hyperparameters, Learner
-from mergefall_training.learn.trees import flatten
 
 TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 5, "rows": 6, "preview": 0}

@@ -1,9 +1,13 @@
 """The native batches behind Stable-Baselines3's `VecEnv`: as its `DummyVecEnv` of single environments."""
 
+import sys
+from importlib import import_module
+
 import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np
 import pytest
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode
 
 pytest.importorskip("sb3_contrib")
@@ -113,3 +117,10 @@ def test_what_makes_no_sense_is_refused():
     envs.set_options({"board": [[1, 1, 0, 0]] + [[0] * 4] * 3})
     assert (envs.reset()[:, 0, :2] == 1).all()
     assert (envs.reset() > 0).sum() == 4
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)  # importing it fails
+    monkeypatch.delitem(sys.modules, "mergefall_training.learn.sb3")
+    with pytest.raises(DependencyNotInstalled, match=r'stable_baselines3 is missing; pip install "mergefall\[train\]"'):
+        import_module("mergefall_training.learn.sb3")

@@ -15,7 +15,7 @@ from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode, read_records
 from mergefall_training.play.watching import Show
-from mergefall_training.tune.climbing import Settings
+from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import print_tuning, tune
 from rich.console import Console
 
@@ -236,8 +236,8 @@ def test_a_recorded_game_is_watched_again_by_its_lines(tmp_path, capsys):
 
 
 def test_tuning_looks_for_lines_in_any_option(capsys):
-    settings = Settings(games=60, finals=60, passes=2, step=1)
-    tuning = tune("toy/careful", {"risk": 1}, ENV, settings, option="evaluation", progress=False, max_episode_steps=200)
+    climb = Climb(games=60, finals=60, passes=2, step=1)
+    tuning = tune("toy/careful", {"risk": 1}, ENV, climb, option="evaluation", progress=False, max_episode_steps=200)
     assert tuning.heuristic == {"name": "toy", "f1": 2.0, "f2": 1.0, "reading": "chosen"}
     assert tuning.best.mean == np.mean(play(60, 1, seed=tuning.best.seed, max_episode_steps=200).results)
     assert list(tuning.trials[0].weights) == ["f1", "f2"]

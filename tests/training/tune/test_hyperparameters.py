@@ -1,4 +1,4 @@
-"""Searching for hyper-parameters: a search that was stopped ends as an unbroken one; honest folders and errors."""
+"""Hyper-parameter search: a stopped search resumes to the same end; folders and errors are checked."""
 
 import json
 from dataclasses import asdict, replace
@@ -16,20 +16,17 @@ from mergefall_training.learn.presets import configure, load_preset
 from mergefall_training.learn.run import EVALUATION_SEED, Run, read_config, read_curve
 from mergefall_training.tune import hyperparameters
 from mergefall_training.tune.hyperparameters import (
-    Choice,
-    Range,
+    Budget,
+    HyperparameterTrial,
     Search,
-    Settings,
-    Trial,
     print_search,
     search,
-    space_of,
-    suggest,
 )
+from mergefall_training.tune.suggest import Choice, Range, space_of, suggest
 from mergefall_training.tune.weights import FINAL_SEED, TRIAL_SEED
 from mergefall_training.yaml_numbers import load_yaml
 
-SMALL = Settings(trials=3, episodes=2, finalists=1, finals=2, seed=3)
+SMALL = Budget(trials=3, episodes=2, finalists=1, finals=2, seed=3)
 HELD = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": []}}
 HELD |= {"gae_lambda": 0.9, "ent_coef": 0.01, "clip_range": 0.2, "vf_coef": 0.5, "max_grad_norm": 0.5}
 SPACE = {"gamma": [0.5, 0.99], "learning_rate": {"low": 1e-4, "high": 1.0, "log": True, "prefix": "lin_"}}
@@ -43,9 +40,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def run(out, settings=SMALL, **changed):
+def run(out, budget=SMALL, **changed):
     arguments = {"timesteps": 96, "space": SPACE, "changed": HELD, "env_kwargs": {"rows": 2, "cols": 2}} | changed
-    return search("maskable-ppo", settings=settings, out=out, device="cpu", progress=False, **arguments)
+    return search("maskable-ppo", budget=budget, out=out, device="cpu", progress=False, **arguments)
 
 
 def timeless(found):
@@ -125,7 +122,7 @@ def test_a_stopped_search_ends_as_an_unbroken_one(whole, tmp_path, monkeypatch, 
 def test_trials_on_file_are_not_trained_again(whole, monkeypatch):
     folder, found = whole
     before = (folder / "trials.jsonl").read_bytes()
-    monkeypatch.setattr(hyperparameters, "_train", None)
+    monkeypatch.setattr(hyperparameters, "_train_and_play", None)
     assert run(folder) == found
     assert (folder / "trials.jsonl").read_bytes() == before
 
@@ -137,7 +134,7 @@ def test_a_ctrl_c_says_how_to_go_on_with_the_search_alone(tmp_path, monkeypatch)
     monkeypatch.setattr(Run, "save_checkpoint", stop)
     with pytest.raises(KeyboardInterrupt) as interrupt:
         run(tmp_path)
-    notes = [f"0 trials are in {tmp_path / 'trials.jsonl'}; the same call goes on from there"]
+    notes = [f"0 trials are in {tmp_path / 'trials.jsonl'}; the same call resumes"]
     assert interrupt.value.__notes__ == notes
 
 
@@ -145,7 +142,7 @@ def test_damage_and_other_searches_are_errors(whole, tmp_path, monkeypatch):
     path = tmp_path / "trials.jsonl"
     lines = (whole[0] / "trials.jsonl").read_text().splitlines(keepends=True)
     trial = json.loads(lines[1])
-    monkeypatch.setattr(hyperparameters, "_train", None)
+    monkeypatch.setattr(hyperparameters, "_train_and_play", None)
 
     def complaint(*changed, **arguments):
         path.write_text("".join(changed))
@@ -156,16 +153,18 @@ def test_damage_and_other_searches_are_errors(whole, tmp_path, monkeypatch):
 
     assert "line 2" in complaint(lines[0], "{]\n")
     assert "line 2: a trial has the fields" in complaint(lines[0], '{"number": 0}\n')
-    assert "line 2: expected numbers" in complaint(lines[0], json.dumps(trial | {"means": ["high"]}) + "\n")
-    assert "line 2: expected a mean for each seed" in complaint(lines[0], json.dumps(trial | {"seeds": [3, 4]}) + "\n")
-    assert "line 3: the search tries" in complaint(*lines[:2], lines[3])
-    assert "another run: settings.trials is 3 there, 4 here." in complaint(*lines, settings=replace(SMALL, trials=4))
+    assert "line 2: means are ['high'], seconds is " in complaint(
+        lines[0], json.dumps(trial | {"means": ["high"]}) + "\n"
+    )
+    assert "expected a mean for each seed" in complaint(lines[0], json.dumps(trial | {"seeds": [3, 4]}) + "\n")
+    assert "line 3: the file has" in complaint(*lines[:2], lines[3])
+    assert "another run: settings.trials is 3 there, 4 here." in complaint(*lines, budget=replace(SMALL, trials=4))
     assert "timesteps is 96 there, 192 here" in complaint(*lines, timesteps=192)
     assert "format is 'mergefall tuning'" in complaint('{"format": "mergefall tuning"}\n')
 
 
 def trial_of(hyperparameters, value, number=0):
-    return Trial(number, hyperparameters, [0], TRIAL_SEED, 1, [value], 0.0)
+    return HyperparameterTrial(number, hyperparameters, [0], TRIAL_SEED, 1, [value], 0.0)
 
 
 def test_suggestions_follow_from_the_trials_and_the_seed():
@@ -174,7 +173,9 @@ def test_suggestions_follow_from_the_trials_and_the_seed():
     while len(trials) < 30:
         trying = suggest(space, trials, seed=1)
         assert trying is not None
-        assert trying == suggest(space, [Trial(**json.loads(json.dumps(asdict(trial)))) for trial in trials], seed=1)
+        assert trying == suggest(
+            space, [HyperparameterTrial(**json.loads(json.dumps(asdict(trial)))) for trial in trials], seed=1
+        )
         assert trying != suggest(space, trials, seed=2)
         assert 0 <= trying["x"] <= 1
         assert trying["n"] in range(1, 65)
@@ -211,8 +212,8 @@ def test_values_and_points_of_a_dimension():
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")  # as numbers grow too large
 def test_a_run_that_learns_too_fast_for_numbers_counts_as_nothing(tmp_path):
     changed = HELD | {"gamma": 0.9, "policy_kwargs": {"net_arch": [8], "activation_fn": "relu"}}
-    settings = replace(SMALL, trials=2)
-    found = run(tmp_path, space={"learning_rate": [1e25]}, changed=changed, settings=settings)
+    budget = replace(SMALL, trials=2)
+    found = run(tmp_path, space={"learning_rate": [1e25]}, changed=changed, budget=budget)
     assert found.trials[1].means == [0.0]
     assert found.finalists[0].number == 0
     assert found.finalists[0].value > 0
@@ -249,9 +250,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_trained(tmp_path, cha
 @pytest.mark.parametrize(
     "changed", [{"trials": 1}, {"seeds": 0}, {"episodes": 0}, {"finalists": 0}, {"finals": 1}, {"seed": 4000}]
 )
-def test_bad_settings(changed):
+def test_bad_budgets(changed):
     with pytest.raises(ValueError, match=f"{next(iter(changed))} is "):
-        Settings(**changed)
+        Budget(**changed)
 
 
 def presets():
@@ -269,7 +270,7 @@ def test_usual_spaces_hold_their_presets(algorithm, env_id, tmp_path, monkeypatc
     def refuse(run, config, *_):
         raise TriedError
 
-    monkeypatch.setattr(hyperparameters, "_train", refuse)
+    monkeypatch.setattr(hyperparameters, "_train_and_play", refuse)
     with pytest.raises(TriedError):  # nothing before was refused
         search(algorithm, env_id, out=tmp_path, progress=False)
     preset = load_preset(algorithm, env_id)
@@ -282,8 +283,8 @@ def test_the_best_is_printed_as_a_preset_and_the_command_line_take_it(capsys):
     best = {"learning_rate": "lin_0.0003", "n_epochs": 3, "policy_kwargs": {"net_arch": [8]}}
     trials = [trial_of({}, 1.0), trial_of(best, 2.0, 1)]
     finalists = [
-        Trial(1, best, [1, 2, 3], FINAL_SEED, 5, [9.0, 10.0, 11.0], 1.0),
-        Trial(0, {}, [1, 2, 3], FINAL_SEED, 5, [1.0, 2.0, 3.0], 1.0),
+        HyperparameterTrial(1, best, [1, 2, 3], FINAL_SEED, 5, [9.0, 10.0, 11.0], 1.0),
+        HyperparameterTrial(0, {}, [1, 2, 3], FINAL_SEED, 5, [1.0, 2.0, 3.0], 1.0),
     ]
     print_search(Search(best, finalists, trials))
     first, second, third, *preset, options = capsys.readouterr().out.splitlines()
@@ -295,7 +296,7 @@ def test_the_best_is_printed_as_a_preset_and_the_command_line_take_it(capsys):
     assert options == expected
 
 
-def test_the_command_searches_and_goes_on(tmp_path, capsys):
+def test_the_command_searches_and_resumes(tmp_path, capsys):
     command = [
         "tune",
         "hyperparameters",

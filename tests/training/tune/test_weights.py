@@ -13,18 +13,18 @@ from mergefall_baselines import make
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.files import open_alone
 from mergefall_training.tune import weights as weights_module
-from mergefall_training.tune.climbing import Settings, climbs
+from mergefall_training.tune.climbing import Climb, climbs
 from mergefall_training.tune.weights import TRIAL_SEED, tune
 
 ENV = "mergefall/Game2048-v0"
 TUNED = Path(weights_module.__file__).parent / "tuned"
 OPTIONS = {"heuristic": "monotone-smooth"}
-SMALL = Settings(games=3, finals=5, trials=12, restarts=5)
+SMALL = Climb(games=3, finals=5, trials=12, restarts=5)
 
 
-def run(out=None, settings=SMALL, **changed):
+def run(out=None, climb=SMALL, **changed):
     arguments = {"env_kwargs": {"rows": 2, "cols": 3}, "out": out, "progress": False, **changed}
-    return tune("2048/greedy", OPTIONS, ENV, settings, **arguments)
+    return tune("2048/greedy", OPTIONS, ENV, climb, **arguments)
 
 
 def timeless(trials):
@@ -36,13 +36,13 @@ def bowl(weights):
     return 100 - (weights["x"] - 12) ** 2 - (weights["y"] + 3) ** 2
 
 
-def best(objective, start, settings):
-    return max(climbs(objective, start, settings), key=lambda found: found[2])
+def best(objective, start, how):
+    return max(climbs(objective, start, how), key=lambda found: found[2])
 
 
 @pytest.mark.parametrize("step", [0.25, 0.1])
 def test_a_climb_reaches_the_optimum_to_within_a_step(step):
-    _, weights, _ = best(bowl, {"x": 0.0, "y": 0.0}, Settings(step=step, passes=100, slack=0))
+    _, weights, _ = best(bowl, {"x": 0.0, "y": 0.0}, Climb(step=step, passes=100, slack=0))
     assert weights["x"] == pytest.approx(12, abs=12 * step)
     assert weights["y"] == pytest.approx(-3, abs=3 * step)
 
@@ -54,7 +54,7 @@ def test_one_weight_at_a_time_up_then_down():
         tried.append((weights["x"], weights["y"]))
         return 1.0
 
-    assert list(climbs(flat, {"x": 10.0, "y": 0.0}, Settings(step=0.5, unit=2))) == [(0, {"x": 10.0, "y": 0.0}, 1.0)]
+    assert list(climbs(flat, {"x": 10.0, "y": 0.0}, Climb(step=0.5, unit=2))) == [(0, {"x": 10.0, "y": 0.0}, 1.0)]
     assert tried == [(10, 0), (15, 0), (5, 0), (10, 1), (10, -1)]
 
 
@@ -64,8 +64,8 @@ def test_a_win_by_no_more_than_the_slack_is_not_kept():
     def slope(weights):
         return 100 + weights["x"]
 
-    assert len(list(climbs(slope, weights, Settings(step=5, passes=1, slack=5)))) == 1
-    assert len(list(climbs(slope, weights, Settings(step=5, passes=1, slack=4.8)))) == 2
+    assert len(list(climbs(slope, weights, Climb(step=5, passes=1, slack=5)))) == 1
+    assert len(list(climbs(slope, weights, Climb(step=5, passes=1, slack=4.8)))) == 2
 
 
 def test_restarts_leave_a_local_optimum():
@@ -73,12 +73,12 @@ def test_restarts_leave_a_local_optimum():
         return max(10 - abs(weights["x"]), 30 - 3 * abs(weights["x"] - 20))
 
     start = {"x": 0.0}
-    assert best(two_hills, start, Settings(slack=0))[2] == 10
-    assert best(two_hills, start, Settings(slack=0, restarts=20, spread=10, passes=100))[2] > 20
+    assert best(two_hills, start, Climb(slack=0))[2] == 10
+    assert best(two_hills, start, Climb(slack=0, restarts=20, spread=10, passes=100))[2] > 20
 
 
 def test_passes_bound_a_climb():
-    found = list(climbs(lambda weights: weights["x"], {"x": 1.0}, Settings(passes=3, step=1)))
+    found = list(climbs(lambda weights: weights["x"], {"x": 1.0}, Climb(passes=3, step=1)))
     assert [weights["x"] for _, weights, _ in found] == [1, 2, 4, 8]
 
 
@@ -105,7 +105,7 @@ def test_trials_play_their_own_seeds_and_the_finals_fresh_ones():
 
 
 def test_only_some_weights_in_their_order():
-    tuning = run(only=["corner", "empty"], settings=replace(SMALL, trials=None, passes=2, restarts=1))
+    tuning = run(only=["corner", "empty"], climb=replace(SMALL, trials=None, passes=2, restarts=1))
     assert list(tuning.trials[1].weights.items()) == [("corner", 2.25), ("empty", 2.5)]
     assert tuning.heuristic["smoothness"] == 0.1
 
@@ -125,7 +125,7 @@ def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path):
 
 
 def test_processes_side_by_side_find_the_same():
-    assert timeless(run(workers=2, settings=replace(SMALL, trials=3)).trials) == timeless(run().trials[:3])
+    assert timeless(run(workers=2, climb=replace(SMALL, trials=3)).trials) == timeless(run().trials[:3])
 
 
 def test_a_ctrl_c_says_what_is_on_file(tmp_path, monkeypatch):
@@ -152,9 +152,9 @@ def test_damage_and_other_runs_are_errors(tmp_path):
 
     assert "line 2" in complaint(lines[0], "{]\n", *lines[2:])
     assert "line 2: a trial has the fields" in complaint(lines[0], '{"weights": {}}\n')
-    assert "line 2: expected numbers" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
-    assert "line 3: the search tries" in complaint(*lines[:2], lines[3])
-    assert "another run: settings.slack is" in complaint(*lines, settings=replace(SMALL, slack=2))
+    assert "line 2: a trial is WeightTrial(" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
+    assert "line 3: the file has" in complaint(*lines[:2], lines[3])
+    assert "another run: settings.slack is" in complaint(*lines, climb=replace(SMALL, slack=2))
     assert "line 1: format is 'mergefall episodes'" in complaint('{"format": "mergefall episodes"}\n')
     assert "begins with" in complaint("mean score")
 
@@ -170,7 +170,7 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"option": "depth"}, "no weights in its option 'depth'"),
+        ({"option": "depth"}, "depth of 2048/greedy is .*expected a heuristic with weights"),
         ({"only": ["corner", "corners"]}, "no weight 'corners'"),
         ({"workers": 0}, "workers is 0"),
         ({"out": "."}, "folder"),
@@ -184,9 +184,9 @@ def test_bad_arguments(changed, complaint):
 @pytest.mark.parametrize(
     "changed", [{"step": 0}, {"unit": -1}, {"passes": 0}, {"games": 0}, {"slack": -1}, {"trials": 0}]
 )
-def test_bad_settings(changed):
+def test_bad_climbs(changed):
     with pytest.raises(ValueError, match=next(iter(changed))):
-        run(settings=Settings(**changed))
+        run(climb=Climb(**changed))
 
 
 def found_by(record):
@@ -212,4 +212,4 @@ def test_two_tetrad_plays_with_what_its_record_found():
     start = {name: header["options"]["evaluation"][name] for name in TwoTetrad.term_names}
     assert start == TwoTetrad.vectors["start"]
     assert weights == TwoTetrad.vectors["tuned"]
-    assert make("tetris/two-tetrad").evaluation == TwoTetrad(**weights)
+    assert make("tetris/two-tetrad").heuristic == TwoTetrad(**weights)

@@ -1,14 +1,20 @@
-"""Training: learners, what they leave behind, and trained agents as players.
+"""Learners: algorithms that train agents, and trained agents as players.
 
-A learner is a folder with three files. `train.py` has ``check(config, device)``, which raises ValueError for a
-configuration (`run.Config`) that it cannot train, and ``train(run)``, which trains in a run folder (`run.Run`);
-`player.py` has ``player(spec, arrays, **options)``, which makes a `Player` of a trained model; `preset.yaml` holds its
-hyper-parameters. `ALGORITHMS` says which folder has which algorithm. Training needs the extra ``train``.
+Each learner is a folder with three files:
+
+- `train.py`: `check(config, device)` raises ValueError if it cannot train a `run.Config`; `train(run)` trains in a run
+  folder (`run.Run`).
+- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model.
+- `preset.yaml`: hyper-parameters of its algorithms.
+
+`ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
@@ -30,26 +36,26 @@ _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", 
 
 
 def folder_of(algorithm: str) -> str:
-    """The learner's folder that has an algorithm; raises ValueError if there is no such algorithm."""
+    """The folder of an algorithm's learner. Raises ValueError if there is no such algorithm."""
     return ALGORITHMS[choice("algorithm", algorithm, sorted(ALGORITHMS))]
 
 
-def trainer(algorithm: str) -> Any:
-    """The module `train` of an algorithm; raises DependencyNotInstalled without the extra ``train``."""
+def trainer(algorithm: str) -> ModuleType:
+    """An algorithm's module `train`. Raises DependencyNotInstalled if the extra `train` is missing."""
     return import_extra(f"{__name__}.{folder_of(algorithm)}.train")
 
 
-def player_maker(algorithm: str) -> Any:
-    """The function `player` of an algorithm; raises DependencyNotInstalled without the packages that it needs."""
+def player_maker(algorithm: str) -> Callable[..., Any]:
+    """An algorithm's function `player`. Raises DependencyNotInstalled if a package that it needs is missing."""
     return import_extra(f"{__name__}.{folder_of(algorithm)}.player").player
 
 
-def import_extra(module: str) -> Any:
-    """A module that needs the extra ``train``; raises DependencyNotInstalled, with the remedy, without it."""
+def import_extra(module: str) -> ModuleType:
+    """Import a module that needs the extra `train`. Raises DependencyNotInstalled, with the command that helps."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRA:
             raise
-        raise DependencyNotInstalled(f'{missing} is missing; pip install "mergefall[train]" brings it') from error
+        raise DependencyNotInstalled(f'{missing} is missing; pip install "mergefall[train]" installs it') from error

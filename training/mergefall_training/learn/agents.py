@@ -1,4 +1,4 @@
-"""Trained agents as players: what a run folder or a model file holds, behind the protocol that search players have."""
+"""Trained agents as players: from run folders, from model files, and those that come with the package."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ from mergefall_training.learn import player_maker
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import model_file
 
-SHIPPED = Path(__file__).parent / "shipped"  # those that come with the package
+SHIPPED = Path(__file__).parent / "shipped"  # model files that come with the package
 
 
-def agent(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
-    """A trained agent, from its run folder or its model file; it plays the legal move that it thinks best.
+def player_at(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
+    """A trained agent from its run folder or model file, as a player.
 
-    `model` is the `best` or the `last` one of a folder. `checksum`, the beginning of a model's, makes sure that it is
-    that very one: records carry it, and other processes are told it. Further `options` are the player's, where it has
-    any (`depth` and so on of an n-tuple network). What is no model of ours is a ValueError.
+    Args:
+        path: run folder or model file.
+        model: which model of a run folder: `best` or `last`.
+        checksum: beginning of the expected checksum, so that records and worker processes get the very same model.
+        options: options of the agent, if it has any, such as `depth` of an n-tuple network.
+
+    Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
     found = load_model(model_file(path, model))
     if checksum is not None and not found.checksum.startswith(checksum):
@@ -46,46 +50,41 @@ def agent(path: str, model: str = "best", checksum: str | None = None, **options
     return player
 
 
-def player_at(path: str, model: str = "best", checksum: str | None = None, **options: Any) -> Player:
-    """The trained agent in a run folder (its `best` or its `last` model) or in a model file; `options` are its own."""
-    return agent(path, model, checksum, **options)
-
-
 def _shipped(file: str, about: str) -> Callable[..., Player]:
-    """What makes an agent that comes with the package; `about` says in a line which one it is."""
+    """A factory of an agent that comes with the package; `about` is its docstring, which `mergefall players` shows."""
 
     def factory(checksum: str | None = None, **options: Any) -> Player:
-        return agent(str(SHIPPED / file), checksum=checksum, **options)
+        return player_at(str(SHIPPED / file), checksum=checksum, **options)
 
     factory.__doc__ = about
     return factory
 
 
-# Found by `mergefall_baselines.registry` through the entry point in pyproject.toml.
+# `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
 PLAYERS = {
     "2048/maskable-ppo": _shipped("2048-maskable-ppo.npz", "MaskablePPO after 3 million steps, shaped by nneonneo."),
     "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
     "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
-    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learnt by cross-entropy on 10×10."),
+    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),
     "tetris/sz-afterstate": _shipped(
-        "tetris-sz-afterstate.npz", "Afterstate learning from S and Z alone, without search."
+        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone, without search."
     ),
     "tetris/sz-cross-entropy": _shipped(
-        "tetris-sz-cross-entropy.npz", "Expectimax 2 by weights that were learnt for it from S and Z alone."
+        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone."
     ),
 }
 
 
 def trained_in(path: str) -> tuple[str, dict[str, Any]]:
-    """The environment that the agent at a path was trained in: its id, and its arguments as far as they are rules."""
+    """(id, rules) of the environment in which the agent at a path was trained."""
     spec = load_model(model_file(path)).spec
     return spec["env_id"], game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
 
 
 class Agent(Player):
-    """A policy that gives each action a preference; the legal one with the highest is played, the first of equal ones.
+    """A player that chooses the legal action with the highest preference; ties: the lowest action.
 
-    A subclass has `preferences`. `spec` is what the model says of itself (`models.Model`).
+    Subclasses define `preferences`. `spec` is the model's (`models.Model`).
     """
 
     batched = True
@@ -95,11 +94,11 @@ class Agent(Player):
         kwargs: Mapping[str, Any] = spec["env_kwargs"]
         game = game_of(spec["env_id"])
         self._rules = {name: kwargs[name] for name in game.spaces if name in kwargs}
-        # Which actions are legal, the random player knows: they are worth 0 to it, the others −∞.
+        # The random player knows which actions are legal: it values them 0 and the others −∞.
         self._any = make(f"{game.name}/random").with_rules(self._rules)
 
     def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:
-        """How much each action is preferred, float[n, actions] for a batch of observations, legal or not."""
+        """Preferences float[n, actions] of all actions, legal or not, for a batch of observations."""
         raise NotImplementedError
 
     def with_rules(self, rules: Mapping[str, Any]) -> Player:
@@ -111,8 +110,8 @@ class Agent(Player):
         return self
 
     def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
-        """The preferences, float64[n_actions] (batched: [n, n_actions]); -inf where illegal."""
-        legal = self._any.values(observation)  # its shape tells a batch, too
+        """The preferences float64[n_actions], −∞ if illegal; float64[n, n_actions] for a batch."""
+        legal = self._any.values(observation)
         single = legal.ndim == 1
         found = self.preferences(batch_of_one(observation) if single else observation)
         values = legal + found.reshape(legal.shape)
@@ -122,7 +121,7 @@ class Agent(Player):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action, as `Player.predict` says; it remembers nothing."""
+        """The chosen action and None, because an agent has no state; see `Player.predict`."""
         return np.asarray(self.values(observation).argmax(axis=-1)), None
 
 

@@ -1,12 +1,14 @@
-"""Model files: arrays with a description, as `mergefall_baselines.arrays` writes them."""
+"""Model files, and the conversion of a learner's state to JSON and arrays for checkpoint files."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from mergefall.checks import id_of_file
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from numpy.typing import NDArray
@@ -16,10 +18,12 @@ FORMAT, VERSION = "mergefall model", 1
 
 @dataclass(frozen=True)
 class Model:
-    """A trained model: ``spec`` says what it is, in JSON types; ``arrays`` are its parameters.
+    """A trained model.
 
-    A spec has at least ``algorithm``, ``env_id``, ``env_kwargs`` (defaults filled in) and ``network``, which is the
-    algorithm's own. ``checksum`` tells models apart.
+    - `spec`: description in JSON types: at least `algorithm`, `env_id`, `env_kwargs` (with defaults), and `network`,
+      which only the algorithm interprets.
+    - `arrays`: parameters.
+    - `checksum`: of spec and arrays.
     """
 
     spec: dict[str, Any]
@@ -37,7 +41,10 @@ def save_model(path: str | os.PathLike[str], spec: Mapping[str, Any], arrays: Ma
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file; a ValueError if it is damaged, no model, or its environment's id names a module to import."""
+    """Read a model file.
+
+    Raises ValueError if the file is damaged or no model, or if the id of its environment names a module to import.
+    """
     spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
     try:
         _check_spec(spec)
@@ -51,3 +58,67 @@ def _check_spec(spec: Mapping[str, Any]) -> None:
         if not isinstance(spec.get(name), kind):
             raise ValueError(f"a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
     id_of_file(spec["env_id"])
+
+
+# -- state of a learner -----------------------------------------------------------------------------------------------
+
+
+def flatten(tree: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Split nested data into (JSON types, arrays by name); `unflatten` restores it exactly.
+
+    The data may hold None, numbers, text, lists, tuples, dictionaries, NumPy arrays and PyTorch tensors: for example
+    state dicts, buffers, counters, and the states of random generators. Raises TypeError for anything else.
+
+    >>> flatten({"step": 3, "moments": [np.zeros(2)], 0: None})
+    ({'$items': [['step', 3], ['moments', [{'$array': '0'}]], [0, None]]}, {'0': array([0., 0.])})
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    return _flat(tree, arrays), arrays
+
+
+def _flat(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    if tree is None or isinstance(tree, bool | int | str):
+        return tree
+    if isinstance(tree, float):
+        return float(tree)  # NumPy's float64 is a float, but json would not write it
+    if isinstance(tree, Mapping):
+        if all(isinstance(key, str) and not key.startswith("$") for key in tree):
+            return {key: _flat(value, arrays) for key, value in tree.items()}
+        return {"$items": [[_flat(key, arrays), _flat(value, arrays)] for key, value in tree.items()]}
+    if isinstance(tree, tuple):
+        return {"$tuple": [_flat(value, arrays) for value in tree]}
+    if isinstance(tree, list):
+        return [_flat(value, arrays) for value in tree]
+    name = str(len(arrays))
+    if isinstance(tree, np.ndarray | np.generic):
+        arrays[name] = np.asarray(tree)
+        return {"$array": name}
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tree, torch.Tensor):
+        arrays[name] = tree.detach().cpu().numpy()
+        return {"$tensor": name}
+    raise TypeError(f"{tree!r} cannot be kept; expected numbers, text, lists, dictionaries, arrays or tensors")
+
+
+def unflatten(flat: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The data that `flatten` was given; tensors are on the CPU.
+
+    >>> unflatten(*flatten({0: (1, "a"), 1: [2.5]}))
+    {0: (1, 'a'), 1: [2.5]}
+    """
+    if isinstance(flat, list):
+        return [unflatten(value, arrays) for value in flat]
+    if not isinstance(flat, dict):
+        return flat
+    match flat:
+        case {"$items": pairs}:
+            return {unflatten(key, arrays): unflatten(value, arrays) for key, value in pairs}
+        case {"$tuple": values}:
+            return tuple(unflatten(value, arrays) for value in values)
+        case {"$array": name}:
+            return arrays[name]
+        case {"$tensor": name}:
+            import torch
+
+            return torch.from_numpy(arrays[name])
+    return {key: unflatten(value, arrays) for key, value in flat.items()}

@@ -1,7 +1,8 @@
-"""Presets: hyper-parameters worth starting from, by rl_zoo3's names, in a file `preset.yaml` for each learner.
+"""Reads presets, which are good hyper-parameters to start from, and makes run configurations of them.
 
-A file maps algorithms to environment ids, and these to hyper-parameters. All algorithms also have `n_timesteps`,
-`env_kwargs` and `max_episode_steps`; `others` holds further presets by name, each with what is different in it.
+Each learner has a file `preset.yaml`, which maps algorithms to environment ids, and these to hyper-parameters with
+rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` and `max_episode_steps`. The key
+`others` maps names to further presets, each as the differences from the usual one.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
 from mergefall_training.yaml_numbers import load_yaml
 
-EVALUATIONS = 20  # of a run, unless told
+EVALUATIONS = 20  # of a run, by default
 
 
 def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
-    """The preset of an algorithm for an environment, or for another one of the same game; or one of others, by name.
+    """An algorithm's preset for an environment, or else for another environment of the same game.
+
+    `name` is one of the preset's `others`; default: the usual preset. Raises ValueError if there is no such preset.
 
     >>> load_preset("maskable-ppo", "mergefall/Game2048-v0")["env_kwargs"]
     {'reward': 'log2'}
@@ -39,7 +42,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     others = preset.pop("others", {})
     if name is not None and name not in others:
         there = ", ".join(others) or "none"
-        raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; beside the usual one there are: {there}")
+        raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
     return preset | (others[name] if name is not None else {})
 
 
@@ -56,9 +59,12 @@ def configure(
     seed: int = 0,
     preset: str | None = None,
 ) -> Config:
-    """A run's configuration: the preset, but for what is told; `changed` are hyper-parameters by their names.
+    """A run's configuration: the preset, overridden by the arguments.
 
-    `preset` names another than the usual one.
+    Args:
+        changed: hyper-parameters that differ from the preset's.
+        interval: steps between evaluations; default: a twentieth of `timesteps`.
+        preset: name of one of the preset's `others`; default: the usual preset.
 
     >>> config = configure("maskable-ppo", env_kwargs={"rows": 3}, changed={"gamma": 0.9}, timesteps=1000)
     >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval

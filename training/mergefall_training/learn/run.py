@@ -1,14 +1,14 @@
-"""A training run's folder: what was asked for, how it goes, and what it has learnt so far.
+"""The folder of a training run: its configuration, learning curve, models and checkpoint.
 
-    config.json      the algorithm, the environment, hyper-parameters, seed, versions
-    curve.jsonl      a header, then one line for each evaluation
+    config.json      algorithm, environment, hyper-parameters, seed, versions
+    curve.jsonl      a header, then a line for each evaluation
     best.npz         the model with the highest mean in an evaluation so far (`models.py`)
     model.npz        the model at the last evaluation
-    checkpoint.npz   all that training needs to go on from the last evaluation
-    tensorboard/     what the algorithm logs
+    checkpoint.npz   everything that resuming from the last evaluation needs
+    tensorboard/     logs of the algorithm
 
-Files are written whole, so that a run may be killed at any point: it goes on from the last checkpoint, and loses what
-came after that. Only one process may train in a folder at a time.
+Each file is written whole or appended line by line, so a run may be killed at any moment; it resumes from the last
+checkpoint. Only one process at a time may train in a folder.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
-from mergefall_training.learn.models import save_model
-from mergefall_training.learn.trees import flatten, unflatten
+from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.batched import play_together
 from mergefall_training.play.evaluation import SEEDS, Evaluation
 from mergefall_training.play.records import Header
@@ -40,19 +39,24 @@ from mergefall_training.play.workers import all_kwargs, environment, task
 
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
-EVALUATION_SEED = 900_000  # episodes that pick the best model; others are evaluated on count from 0
-MOST_SEED = 4000  # NumPy's seeds end at 2³²
+EVALUATION_SEED = 900_000  # of evaluations during training, which pick the best model; others count from 0
+MOST_SEED = 4000  # with SEEDS = 10⁶, first seeds stay below 2³², the limit of NumPy's seeds
 PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is trained, and how: a run under another one is another run.
+    """What to train, and how.
 
-    ``env_id`` may be ``module:name``, and is kept without the module. The environment's defaults are filled into
-    ``env_kwargs``; ``hyperparameters`` are the algorithm's, by rl_zoo3's names. ``timesteps`` is the number of steps of
-    all environments together; every ``interval`` of them ``episodes`` games are played to see how far it is, and a
-    checkpoint is written. ``max_episode_steps`` caps games everywhere.
+    - `env_id`: may be `module:id`, and is stored without the module.
+    - `env_kwargs`: the environment's arguments; defaults are filled in.
+    - `hyperparameters`: the algorithm's, with rl_zoo3's names.
+    - `timesteps`: steps of all environments together.
+    - `interval`, `episodes`: steps from one evaluation and checkpoint to the next, and games of an evaluation.
+    - `seed`: training seed.
+    - `max_episode_steps`: cap of every game, in training and in evaluations.
+
+    Raises ValueError if a value is out of range, and whatever the environment raises for bad arguments.
     """
 
     algorithm: str
@@ -80,12 +84,14 @@ class Config:
 
     @property
     def first_seed(self) -> int:
-        """Where the seeds of the training environments begin: beyond those of evaluations, apart for each run."""
+        """Seed of the first training environment: beyond those of evaluations, and different for each training seed."""
         return SEEDS * (self.seed + 1)
 
 
 def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """An environment's arguments with the learner's discount in `shaping`; another one there is a ValueError.
+    """An environment's arguments with the learner's discount in `shaping`.
+
+    Raises ValueError if `shaping` has another discount, or if the learner has none.
 
     >>> with_gamma({"rows": 3, "shaping": {"potential": "nneonneo"}}, {"gamma": 0.9})
     {'rows': 3, 'shaping': {'potential': 'nneonneo', 'gamma': 0.9}}
@@ -101,10 +107,13 @@ def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation of a learning curve: after ``step`` steps and ``seconds`` of training and evaluating.
+    """One evaluation of a learning curve.
 
-    ``mean`` of ``headline`` over ``episodes`` games has the 95 % interval ``low`` to ``high``; ``capped`` games were
-    cut off. ``tiles`` are the shares of games that reached each tile (2048), ``figures`` what else the algorithm tells.
+    - `step`, `seconds`: steps and time so far, evaluations included.
+    - `episodes`: number of games; `capped` of them were truncated.
+    - `headline`, `mean`, `low`, `high`: name of the figure, its mean, and the 95 % interval of the mean.
+    - `tiles`: share of games that reached each tile (2048).
+    - `figures`: further figures of the algorithm.
     """
 
     step: int
@@ -120,7 +129,7 @@ class Point:
 
 
 class Run:
-    """A run folder held by this process; made by `open_run`."""
+    """A run folder that this process has locked; made by `open_run`."""
 
     def __init__(
         self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str, progress: bool
@@ -131,13 +140,13 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Time taken so far, in earlier sessions up to their last checkpoint too."""
+        """Time taken so far, with that of earlier sessions up to their last checkpoint."""
         return self._before + perf_counter() - self._begun
 
     def due(self, step: int) -> bool:
         """Whether an evaluation and a checkpoint are due after `step` steps: at 0, and once in every interval.
 
-        Checkpoints keep the answer: right after one, and after going on from it, none is due.
+        Right after a checkpoint, and after resuming from it, none is due.
         """
         return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
 
@@ -148,10 +157,11 @@ class Run:
         network: Mapping[str, Any],
         figures: Mapping[str, float] | None = None,
     ) -> Point:
-        """Keep a model as `model.npz`, play with it, add to the curve; the best one is kept as `best.npz` too.
+        """Evaluate a model: write `model.npz`, play, append to the curve; write `best.npz` if it is the best so far.
 
-        `arrays` and `network` (JSON types) are what the algorithm's `player` makes an agent of; `figures` are kept in
-        the curve as they are.
+        Args:
+            arrays, network: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
+            figures: further figures for the curve.
         """
         config = self.config
         spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
@@ -173,13 +183,13 @@ class Run:
         return point
 
     def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> None:
-        """Keep all that training needs to go on from here: a tree as `trees.flatten` takes it."""
+        """Write everything that resuming from here needs: nested data, as `models.flatten` takes it."""
         tree, arrays = flatten(dict(state))
         spec = {"step": step, "seconds": self.seconds, "state": tree}
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
 
     def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
-        """(step, state) to go on from, None for a run that has none; evaluations after it are taken back."""
+        """(step, state) of the last checkpoint, None if there is none; removes later evaluations from the curve."""
         step, state, seconds = -1, None, 0.0
         if (self.folder / "checkpoint.npz").exists():
             step, state, seconds = read_checkpoint(self.folder)
@@ -191,12 +201,12 @@ class Run:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """While a learner takes over the checkpoint: whatever does not fit is a ValueError that names the file."""
+        """In this block, which restores a learner from the checkpoint, errors become ValueErrors with the file's name."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
-            told = error if isinstance(error, ValueError) else repr(error)
-            raise ValueError(f"{self.folder / 'checkpoint.npz'} does not fit the run: {told}") from error
+            message = error if isinstance(error, ValueError) else repr(error)
+            raise ValueError(f"{self.folder / 'checkpoint.npz'} does not fit the run: {message}") from error
 
 
 @contextmanager
@@ -208,16 +218,19 @@ def open_run(
     device: str = "auto",
     progress: bool = True,
 ) -> Iterator[Run]:
-    """Open a run folder, and hold it until the block ends.
+    """Open a run folder, and lock it until the block ends.
 
     Args:
         resume: False begins a run, True continues the one in the folder, "auto" continues a run if there is one.
-        device: PyTorch's; "auto" is a GPU if there is one.
-        progress: show a bar.
+        device: PyTorch's device; "auto": a GPU if there is one.
+        progress: show a progress bar.
 
-    Raises ValueError, before anything is written, if the learner refuses the configuration of a new run, if there is a
-    run and `resume` is False, if there is none and `resume` is True, if the run has another configuration (versions
-    aside), or if another process trains in the folder.
+    Raises ValueError, before anything is written, if:
+
+    - the learner refuses the configuration of a new run,
+    - there is a run and `resume` is False, or there is none and `resume` is True,
+    - the folder holds a run with another configuration (versions aside),
+    - another process trains in the folder.
     """
     folder = Path(folder)
     if resume not in (False, True, "auto"):
@@ -233,9 +246,9 @@ def open_run(
     try:
         asked = json.loads(json.dumps(asked, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"a run's configuration must be of JSON types, but {error}: {asked}") from error
+        raise ValueError(f"the run's configuration is {asked}; expected JSON types ({error})") from error
     with ExitStack() as held:
-        # Before anything is read: another process may be writing.
+        # Lock before reading: another process may be writing.
         file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
@@ -263,18 +276,18 @@ def train(
     device: str = "auto",
     progress: bool = True,
 ) -> Run:
-    """Train in a run folder from where it is to the end; the folder is an agent then (`mergefall_baselines.make`).
+    """Train in a run folder to the end. The folder can then be used as a player: `make(folder)`.
 
     The arguments are those of `open_run`.
     """
-    algorithm = trainer(config.algorithm)  # says what is not installed before there is a folder
+    algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
     with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
         algorithm.train(run)
         return run
 
 
 def read_config(folder: str | os.PathLike[str]) -> Config:
-    """The configuration of the run in a folder; a ValueError if there is none."""
+    """The configuration of the run in a folder. Raises ValueError if there is none."""
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
@@ -290,7 +303,7 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
 
 
 def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
-    """(step, state, seconds) of the last checkpoint of the run in a folder: when it was, and what goes on from it."""
+    """(step, state, seconds) of the last checkpoint of the run in a folder; `state` is the learner's."""
     path = Path(folder) / "checkpoint.npz"
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
     step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
@@ -301,7 +314,7 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any]
 
 
 def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
-    """The evaluations of the run in a folder, in the order of their steps."""
+    """The evaluations of the run in a folder, in order."""
     path = Path(folder) / "curve.jsonl"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
@@ -333,7 +346,7 @@ def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str,
 
 
 def _versions() -> dict[str, str]:
-    """What this run was begun with."""
+    """Versions of the packages that a run begins with."""
     installed = {name: metadata.version(name) for name in PACKAGES if _is_installed(name)}
     return {"mergefall": __version__, "python": platform.python_version(), **installed}
 
@@ -347,7 +360,7 @@ def _is_installed(name: str) -> bool:
 
 
 def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
-    """The model file that a path means: itself, or `best` or the `last` one of a run folder."""
+    """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
     path = Path(path)
     if model not in ("best", "last"):
         raise ValueError(f"model is {model!r}; expected 'best' or 'last'")

@@ -1,1 +1,1 @@
-"""Better weights and better hyper-parameters, found by search."""
+"""Searches for better heuristic weights and better hyper-parameters."""

@@ -1,8 +1,7 @@
-"""The trials of a search for something better: a record that goes on where it was stopped, and a progress bar.
+"""The file in which a search records its trials, so that a stopped search can resume, and its progress bar.
 
-A search is deterministic: what it tries next follows from its settings and the trials before. So a search that is
-begun again asks for the same trials, takes those on file from there, and goes on by itself with the first one that is
-not.
+A search is deterministic: what it tries next depends only on its arguments and the trials so far. A resumed search
+therefore asks for the same trials again. It reads those already on file, and continues with the first missing one.
 """
 
 from __future__ import annotations
@@ -22,10 +21,13 @@ T = TypeVar("T")  # a trial: a dataclass of JSON types
 
 
 class TrialFile(Generic[T]):
-    """The trials of a search, in order: those on file are taken from there, the others are made and appended.
+    """The trials of a search, in order: reads those on file, and appends new ones.
 
-    ``kind`` is the dataclass of a trial, which raises a ValueError for fields that make no sense. A file with another
-    header or with damage is a ValueError; without a path nothing is kept.
+    - `path`: the file; None: trials are not recorded.
+    - `header`: the search's arguments, in JSON types.
+    - `kind`: the dataclass of a trial; it raises ValueError for bad fields.
+
+    Raises ValueError if the file has another header or is damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], kind: type[T]) -> None:
@@ -39,7 +41,7 @@ class TrialFile(Generic[T]):
         try:
             line = json.dumps(header, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"options must be of JSON types to be recorded, but {error}: {header}") from error
+            raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
         with ExitStack() as until_read:
             self._file = until_read.enter_context(open_alone(self._path, "trials"))
             lines, whole = read_lines(self._path, "trials", line.encode())
@@ -55,15 +57,13 @@ class TrialFile(Generic[T]):
             until_read.pop_all()  # it stays open
 
     def next(self, make: Callable[..., T], **asked: Any) -> T:
-        """The next trial, which is ``make(**asked)``: made now, or on file with these very fields."""
+        """The next trial: read from the file, where its fields must equal `asked`, or else `make(**asked)`."""
         number = len(self.passed)
         if number < len(self._known):
             trial = self._known[number]
             found = {name: getattr(trial, name) for name in asked}
             if found != asked:
-                raise ValueError(
-                    f"{self._path}, line {number + 2}: the search tries {asked} here, the file has {found}"
-                )
+                raise ValueError(f"{self._path}, line {number + 2}: the file has {found}; expected {asked}")
         else:
             trial = make(**asked)
             if self._path:
@@ -89,7 +89,7 @@ class TrialFile(Generic[T]):
         if self._file:
             self._file.close()
         if isinstance(error, KeyboardInterrupt) and self._path:
-            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call goes on from there")
+            error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call resumes")
 
 
 def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

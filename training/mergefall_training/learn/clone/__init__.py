@@ -1,1 +1,1 @@
-"""Cloning: a network that imitates a player's games."""
+"""Behaviour cloning, and the datasets for it."""

@@ -1,7 +1,7 @@
-"""Demonstrations: a player's games as a Minari dataset, for whatever learns from data.
+"""Writes a player's games as a Minari dataset, and reads it back.
 
-Datasets lie where Minari looks for them (``MINARI_DATASETS_PATH``, else in the home folder) and are read by
-`minari.load_dataset`. Their ``infos`` hold the action masks; their metadata, beside Minari's own, who played what.
+Datasets are in Minari's folder (`MINARI_DATASETS_PATH`; default: in the home folder), and `minari.load_dataset` reads
+them. Their `infos` hold the action masks. Their metadata holds Minari's own, the player, and the environment.
 """
 
 from __future__ import annotations
@@ -47,9 +47,13 @@ def demonstrate(
 ) -> str:
     """Play games and write them as a Minari dataset; returns its name.
 
-    `dataset` is a name as Minari has them, ``mergefall/ENVIRONMENT/PLAYER-v0`` unless told. Episode k is the game from
-    seed + k, ``seed`` being one that evaluations do not use, unless told. The dataset appears when it is whole: a run
-    that is stopped leaves nothing that blocks the name. A name that is taken, or none, is a ValueError.
+    Args:
+        dataset: Minari's name of the dataset; default: mergefall/ENVIRONMENT/PLAYER-v0.
+        seed: of the first game; episode k has seed + k. Default: 1,000,000, because evaluations use the seeds below.
+        workers: number of processes; None: one per core.
+
+    The dataset appears when it is complete; an interrupted call leaves nothing under its name. Raises ValueError if the
+    name is taken or malformed.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -66,7 +70,7 @@ def demonstrate(
     target, namespace = _free_path(name), parse_dataset_id(name)[0]
     header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
     about = json.loads(header.line()) | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
-    about["env_id"] = job.env_id.rpartition(":")[2]  # files name no modules
+    about["env_id"] = job.env_id.rpartition(":")[2]  # without the module: files name none
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
@@ -80,7 +84,7 @@ def demonstrate(
 
 
 def dataset_name(player: str, env_id: str) -> str:
-    """The name of a player's dataset unless one is told.
+    """The default name of a player's dataset.
 
     >>> dataset_name("2048/expectimax", "mergefall/Game2048-v0")
     'mergefall/Game2048/2048-expectimax-v0'
@@ -90,9 +94,10 @@ def dataset_name(player: str, env_id: str) -> str:
 
 
 def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Replay]]:
-    """(what the metadata says, the games) of a dataset that `demonstrate` wrote; anything else is a ValueError.
+    """(metadata, games) of a dataset that `demonstrate` wrote.
 
-    The first holds ``player``, ``options``, ``env_id``, ``env_kwargs``, ``max_episode_steps``, ``seeds``.
+    The metadata holds `player`, `options`, `env_id`, `env_kwargs`, `max_episode_steps` and `seeds`. Raises ValueError
+    if there is no such dataset, or if something else wrote it.
     """
     path = Path(get_dataset_path(dataset), "data")
     if not path.exists():
@@ -102,7 +107,8 @@ def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Replay]]:
     if (about.get("format"), about.get("version")) != (FORMAT, VERSION):
         raise ValueError(f"{dataset!r} was not written by `mergefall demonstrate` (format version {VERSION})")
     id_of_file(about["env_id"])
-    for name in ("observation_space", "action_space"):  # without them Minari makes the environment that the file names
+    # Without these, Minari would make the environment that the file names.
+    for name in ("observation_space", "action_space"):
         if not isinstance(metadata.get(name), str):
             raise ValueError(f"{dataset!r} has the {name} {metadata.get(name)!r}; expected one that Minari wrote")
     found = minari.load_dataset(dataset)
@@ -110,7 +116,7 @@ def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Replay]]:
 
 
 def _free_path(name: str) -> Path:
-    """Where a new dataset goes."""
+    """The folder of a new dataset. Raises ValueError if the name is taken or malformed."""
     try:
         parse_dataset_id(name)
     except (ValueError, TypeError) as error:
@@ -123,7 +129,7 @@ def _free_path(name: str) -> Path:
 
 def _write(path: Path, name: str, job: Task, title: str, about: Mapping[str, Any], played: Iterator[Replay]) -> None:
     env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
-    # Not `minari.create_dataset_from_buffers`, which only writes where it reads; its collector needs jax besides.
+    # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
     storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)
     description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
     metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}

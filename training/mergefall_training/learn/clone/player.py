@@ -1,4 +1,4 @@
-"""Cloned policies as players: those of MaskablePPO."""
+"""Cloned policies as players; they are policies of MaskablePPO."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from mergefall_training.learn.sb3.player import PolicyAgent
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent:
-    """The policy of a model as a player."""
+    """A player from the policy of a model."""
     return PolicyAgent({**spec, "algorithm": "maskable-ppo"}, arrays)

@@ -37,9 +37,8 @@ from numpy.typing import NDArray
 
 from mergefall_training.learn import import_extra
 from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
-from mergefall_training.learn.rounds import train_in_rounds
 from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.schedule import schedule
+from mergefall_training.learn.training import schedule, train_in_rounds
 from mergefall_training.play.evaluation import SEEDS
 
 ONLY_CROSS_ENTROPY = ("elite", "noise")

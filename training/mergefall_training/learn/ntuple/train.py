@@ -34,8 +34,8 @@ from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 
 from mergefall_training.learn.ntuple.kernels import PATH, TASK, WORKER, learning_kernel
-from mergefall_training.learn.rounds import train_in_rounds
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
+from mergefall_training.learn.training import train_in_rounds
 
 BACKUPS = ("sample", "expected")
 STARTS = ("new", "restart")

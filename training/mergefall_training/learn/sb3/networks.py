@@ -1,4 +1,4 @@
-"""Small networks of our own for Stable-Baselines3: feature extractors for both games, and a policy over afterstates."""
+"""Networks for Stable-Baselines3: feature extractors for both games, and policies over afterstates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from mergefall_training.learn.afterstate.inputs import moved, tetris_afterstates
 
 
 class RanksConv(BaseFeaturesExtractor):
-    """2048: each cell's rank as one of `rows·cols + 2` planes, then two layers of 2×2 windows.
+    """2048: one-hot ranks (`rows·cols + 2` planes), then two layers of 2×2 convolutions.
 
-    Takes float[n, rows, cols] and gives float[n, (rows − 2)·(cols − 2)·channels]; boards of fewer than three rows or
-    columns have windows of one in that direction, in the second layer. A merge is seen by one window, and no window
-    knows where on the board it is until the layer after these.
+    float[n, rows, cols] -> float[n, (rows − 2)·(cols − 2)·channels]. On boards with fewer than three rows or columns,
+    the second layer's windows have size 1 in that direction. One window sees a merge.
     """
 
     def __init__(self, observation_space: gym.spaces.Box, channels: int = 128) -> None:
@@ -47,11 +46,11 @@ class RanksConv(BaseFeaturesExtractor):
 
 
 class RanksAfterstates(BaseFeaturesExtractor):
-    """2048: the board that each move leaves, all four through the same two layers, and what the move scores.
+    """2048: features of the four afterstates, by the same two layers for each, and the score of each move.
 
-    Takes float[n, rows, cols] and gives float[n, 4 · features_dim + 4]. Each rank is one of `rows·cols + 2` planes; the
-    first layer sees one row or column at a time, the second all of them. The network need not learn how tiles slide and
-    merge, and what it learns of one move's board it knows of the others'. An illegal move leaves the board as it is.
+    float[n, rows, cols] -> float[n, 4 · features_dim + 4]. Ranks are one-hot (`rows·cols + 2` planes). The first layer
+    sees one row or column at a time, the second all of them. The network need not learn how tiles slide and merge, and
+    the four afterstates share its weights. An illegal move leaves the board unchanged.
     """
 
     def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
@@ -72,14 +71,14 @@ class RanksAfterstates(BaseFeaturesExtractor):
         return torch.cat([seen.view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
-        """What was given, action by action: float[n, 4, width]; the last one is more than 0 where that is legal."""
+        """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
 
 
 def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
-    """What each window of a size sees: [n, r, c, k] to [n, r − rows + 1, c − cols + 1, rows · cols · k].
+    """All windows of a size: [n, r, c, k] -> [n, r − rows + 1, c − cols + 1, rows · cols · k].
 
-    A linear layer of it is a convolution, on a processor quicker than `nn.Conv2d` for images as small as these.
+    A linear layer on it is a convolution; for boards this small, it is faster on a CPU than `nn.Conv2d`.
     """
     down, across = planes.shape[1] - rows + 1, planes.shape[2] - cols + 1
     seen = [planes[:, r : r + down, c : c + across] for r in range(rows) for c in range(cols)]
@@ -87,11 +86,11 @@ def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
 
 
 class BoardConv(BaseFeaturesExtractor):
-    """Tetris: 3×3 windows over the board, what is in each column, and the pieces, all into one layer.
+    """Tetris: 3×3 convolutions, then whole columns, then a dense layer that also sees heights and pieces.
 
-    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and next one-hot. Gives
-    float[n, features_dim]. The second layer has windows as high as the board: a column's whole contents decide what
-    fits on it.
+    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and next one-hot. Returns
+    float[n, features_dim]. The second layer's windows are as high as the board, because the whole column decides which
+    pieces fit on it.
     """
 
     def __init__(self, observation_space: gym.spaces.Dict, channels: int = 32, features_dim: int = 256) -> None:
@@ -103,7 +102,7 @@ class BoardConv(BaseFeaturesExtractor):
         self.pieces = [name for name in ("piece", "next") if name in observation_space.spaces]
         known = sum(gym.spaces.flatdim(observation_space[name]) for name in self.pieces)
         self.last = nn.Sequential(nn.Linear(channels * cols + 3 * cols + known, features_dim), nn.ReLU())
-        # The height of each row, so that heights and holes can be told from a cell alone.
+        # The height of each row is a second plane, so a window knows how high it is.
         self.register_buffer("heights", torch.arange(rows, 0, -1).view(1, rows, 1) / rows, persistent=False)
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -114,17 +113,20 @@ class BoardConv(BaseFeaturesExtractor):
         steps = nn.functional.pad(tops.diff(dim=1), (0, 1))
         planes = torch.stack([board, heights.expand_as(board)], dim=1)
         columns = self.windows(planes).flatten(1)
-        pieces = [observations[name].flatten(1) for name in self.pieces]  # a replay buffer's have one dimension more
+        pieces = [observations[name].flatten(1) for name in self.pieces]  # a replay buffer adds a dimension
         return self.last(torch.cat([columns, tops, filled, steps, *pieces], dim=1))
 
 
 class BoardAfterstates(BaseFeaturesExtractor):
-    """Tetris: the board that each legal placement leaves, all through the same layers; for `AfterstatesPolicy`.
+    """Tetris: features of the afterstates of all placements, by the same layers for each; for `AfterstatesPolicy`.
 
-    Takes the observation as Stable-Baselines3 prepares it and gives float[n, (actions + 1) · features_dim]: for each
-    action what its afterstate is like (`inputs.py`: heights, holes, wells and so on; also what it pays, whether it is
-    fatal, and the pieces that follow) and a 1, zeros where it is illegal; then the highest of each over all actions.
-    `placements` and `overflow` are the environment's, which observations do not show.
+    Takes the observation as Stable-Baselines3 prepares it, and returns float[n, (actions + 1) · features_dim]:
+
+    - for each action, features of its afterstate and a 1; zeros if it is illegal. The layers see the inputs of
+      `afterstate/inputs.py` (heights, holes, wells, …), the reward, whether the placement is fatal, and next pieces.
+    - the maximum of each feature over all actions.
+
+    `placements` and `overflow` are the environment's rules, which observations do not show.
     """
 
     def __init__(
@@ -165,15 +167,15 @@ class BoardAfterstates(BaseFeaturesExtractor):
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
-        """What was given, action by action: float[n, actions, width]; the last one is 1 where that is legal, else 0."""
+        """The features by action: float[n, actions, width]; the last feature is 1 if the action is legal, else 0."""
         return latent[:, : -self.width].unflatten(1, (self.actions, self.width))
 
 
 class EachAction(nn.Module):
-    """One linear map, the same for each action, of what an extractor says of it: [n, …] to [n, outputs · actions].
+    """A head that applies the same linear map to the features of each action: [n, …] -> [n, outputs · actions].
 
-    For Q-values an illegal action is worth 1 less than the worst legal one: it changes nothing, and would else promise
-    even on a lost board what boards are worth on average.
+    With `q_values`, an illegal action is worth 1 less than the worst legal one. It changes nothing, so its learned
+    value would be that of an average board, even on a lost one.
     """
 
     def __init__(self, extractor: Any, outputs: int = 1, q_values: bool = False) -> None:
@@ -192,7 +194,7 @@ class EachAction(nn.Module):
 
 
 def _extractor_of(network: Any, width: int) -> Any:
-    """The extractor of a policy or network with a head of our own; a ValueError where that does not fit."""
+    """The extractor of a policy or network. Raises ValueError if `EachAction` cannot follow it."""
     extractor = network.features_extractor
     if not hasattr(extractor, "each"):
         known = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
@@ -206,7 +208,7 @@ def _extractor_of(network: Any, width: int) -> Any:
 
 
 def _width(head: nn.Sequential) -> int:
-    """How many features a head of one layer takes; 0 if it has more layers."""
+    """The number of features that a head of one layer takes; 0 if it has more layers."""
     first = head[0]
     return first.in_features if len(head) == 1 and isinstance(first, nn.Linear) else 0
 
@@ -222,15 +224,15 @@ class _ActorCritic:
 
 
 class AfterstatesPolicy(_ActorCritic, ActorCriticPolicy):
-    """For PPO."""
+    """PPO's policy over afterstates."""
 
 
 class MaskableAfterstatesPolicy(_ActorCritic, MaskableActorCriticPolicy):
-    """For MaskablePPO."""
+    """MaskablePPO's policy over afterstates."""
 
 
 class AfterstatesDQNPolicy(DQNPolicy):
-    """For DQN."""
+    """DQN's policy over afterstates."""
 
     def make_q_net(self) -> Any:
         network = super().make_q_net()
@@ -240,7 +242,7 @@ class AfterstatesDQNPolicy(DQNPolicy):
 
 
 class AfterstatesQRDQNPolicy(QRDQNPolicy):
-    """For QR-DQN."""
+    """QR-DQN's policy over afterstates."""
 
     def make_quantile_net(self) -> Any:
         network = super().make_quantile_net()
@@ -250,18 +252,21 @@ class AfterstatesQRDQNPolicy(QRDQNPolicy):
 
 
 def policies_of(algorithm: Any) -> dict[str, type]:
-    """The policies of a class of Stable-Baselines3 by their names, ours among them."""
+    """The policies of an algorithm's class by name, with `AfterstatesPolicy`."""
     return algorithm.policy_aliases | {"AfterstatesPolicy": _AFTERSTATES[algorithm]}
 
 
 def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
-    """A policy's parameters, each by one name, however many parts share it; those of target networks are left out."""
+    """A policy's parameters by name, without those of target networks; shared parameters have one name."""
     named = policy.named_parameters()
     return {name: parameter.detach().cpu().numpy().copy() for name, parameter in named if "_target." not in name}
 
 
 def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Give a policy the parameters that `parameters_of` returned, its target networks too; a ValueError if none fit."""
+    """Load the parameters that `parameters_of` returned, into target networks too.
+
+    Raises ValueError if names, dtypes or shapes differ.
+    """
     ours = {name: f"{array.dtype}{list(array.shape)}" for name, array in parameters_of(policy).items()}
     found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
     if found != ours:

@@ -1,4 +1,4 @@
-"""The policies of Stable-Baselines3 and sb3-contrib as players."""
+"""Policies of Stable-Baselines3 and sb3-contrib as players."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, 
 
 
 def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent:
-    """The policy of a model as a player."""
+    """A player from the policy of a model."""
     return PolicyAgent(spec, arrays)
 
 
 class PolicyAgent(Agent):
-    """The policy of a Stable-Baselines3 algorithm; preferences are Q-values, or the logarithms of probabilities."""
+    """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities."""
 
     def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         super().__init__(spec)
@@ -60,7 +60,10 @@ class PolicyAgent(Agent):
 
 
 def policy_kwargs(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """`policy_kwargs` with classes in place of their names, and the rules that the network needs to know."""
+    """`policy_kwargs` with classes in place of their names, and with the rules that the network needs.
+
+    Raises ValueError for an unknown name.
+    """
     if not isinstance(given, Mapping):
         raise ValueError(f"policy_kwargs is {given!r}; expected a mapping")
     found = dict(given)

@@ -1,12 +1,15 @@
-"""PPO and DQN of Stable-Baselines3, MaskablePPO and QR-DQN of sb3-contrib, on the native batched environments.
+"""Trains PPO and DQN of Stable-Baselines3, MaskablePPO and QR-DQN of sb3-contrib, on the native batched environments.
 
-Hyper-parameters bear rl_zoo3's names: those of the algorithm's class, and `policy`, `n_envs`, `normalize`. Rates may be
-text, ``lin_0.001`` for one that falls to 0. ``normalize: true`` divides rewards by a running deviation of the return;
-observations are ranks and cells and stay. In `policy_kwargs`, extractors and activations go by name (`networks.py`).
-`env_wrapper` is what training environments are wrapped in (`env_wrappers.py`), `warm_start` the model to begin with: a
-run's folder or a model file, of the same network, as cloning leaves one.
+Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, and
 
-Without masks an illegal action changes nothing and pays nothing; the trained player chooses among legal ones always.
+- `policy`, `n_envs`: name of the policy, number of environments.
+- `normalize`: true divides rewards by the running standard deviation of the return. Observations are never normalised.
+- `env_wrapper`: wrappers of the training environments (`wrappers/wrapping.py`).
+- `warm_start`: run folder or model file with the initial parameters; its network must be the same. Cloning makes one.
+
+Rates may be text: `lin_0.001` falls linearly to 0. In `policy_kwargs`, extractors and activations are named as in
+`networks.py`. For algorithms without masks, an illegal action changes nothing and pays 0; the trained player always
+chooses a legal action.
 """
 
 from __future__ import annotations
@@ -21,25 +24,24 @@ from typing import Any
 import numpy as np
 import torch
 from mergefall.checks import integer, number
+from mergefall.games import map_parts, take
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
-from mergefall_training.learn.device import device_of
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run, model_file
 from mergefall_training.learn.sb3.networks import parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.schedule import schedule
-from mergefall_training.learn.showing import training_progress
+from mergefall_training.learn.training import device_of, schedule, training_progress
 
 OURS = ("policy", "n_envs", "normalize", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
-LEAST = {"gradient_steps": -1, "learning_starts": 0}  # of integers; that of others is 1
+LEAST = {"gradient_steps": -1, "learning_starts": 0}  # smallest values of integers; 1 for all others
 SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")
 COUNTERS = (
@@ -53,7 +55,7 @@ COUNTERS = (
 
 
 def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained."""
+    """Raise ValueError for a configuration that cannot be trained on this device."""
     model, envs = build(config, device)
     with made_of(config):
         model.predict(envs.top.reset(), deterministic=True)
@@ -62,7 +64,7 @@ def check(config: Config, device: str = "auto") -> None:
 
 
 def train(run: Run) -> None:
-    """Train in a run folder to its end; from its last checkpoint, if there is one."""
+    """Train in a run folder to the end, from its last checkpoint if there is one."""
     model, envs = build(run.config, run.device)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
@@ -81,11 +83,11 @@ def train(run: Run) -> None:
             keeper.keep(model)
 
 
-# -- what is trained --------------------------------------------------------------------------------------------------
+# -- algorithm and environments ---------------------------------------------------------------------------------------
 
 
 def build(config: Config, device: str) -> tuple[Any, Envs]:
-    """(the algorithm on fresh environments, these environments); what makes no sense is a ValueError."""
+    """(the algorithm, its fresh environments). Raises ValueError for bad hyper-parameters."""
     given = dict(config.hyperparameters)
     policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
     wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
@@ -103,7 +105,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
 
 @contextmanager
 def made_of(config: Config) -> Iterator[None]:
-    """In this block PyTorch's and Stable-Baselines3's errors are ValueErrors that name the hyper-parameters."""
+    """In this block, errors of PyTorch and Stable-Baselines3 become ValueErrors that name the hyper-parameters."""
     try:
         yield
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
@@ -111,7 +113,7 @@ def made_of(config: Config) -> Iterator[None]:
 
 
 def warm_start(model: Any, config: Config) -> None:
-    """Begin with the parameters of a model of the same game and network; any other is a ValueError."""
+    """Load the parameters of the model at `warm_start`. Raises ValueError if its environment or network differs."""
     path = config.hyperparameters["warm_start"]
     found = load_model(model_file(path))
     network = {name: config.hyperparameters.get(name) or {} for name in ("policy", "policy_kwargs")}
@@ -137,7 +139,7 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapp
         raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
     integer("n_envs", n_envs, 1)
     if not isinstance(normalize, bool):
-        raise ValueError(f"normalize is {normalize!r}; expected true or false: rewards are normalised, or nothing is")
+        raise ValueError(f"normalize is {normalize!r}; expected true or false (only rewards can be normalised)")
     for name, value in given.items():
         default = parameters[name].default
         if isinstance(default, bool):
@@ -159,9 +161,9 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapp
 
 
 class Envs:
-    """The training environments of a run, with what is wrapped around them: `top` is what the algorithm steps."""
+    """The training environments of a run and their wrappers; the algorithm steps `top`."""
 
-    def __init__(self, config: Any, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
+    def __init__(self, config: Config, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
         native = make_vec_env(
             config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps, wrapper
         )
@@ -171,7 +173,7 @@ class Envs:
         self.top: VecEnv = self.normalize or self.monitor
 
     def state(self) -> dict[str, Any]:
-        """All that the environments and their wrappers hold."""
+        """The state of the environments and their wrappers."""
         state = {"games": self.games.clone_state()}
         state |= {"episodes": [self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count]}
         if self.normalize:
@@ -180,7 +182,7 @@ class Envs:
         return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `state` returned."""
+        """Restore what `state` returned."""
         self.games.restore_state(state["games"])
         self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count = state["episodes"]
         if self.normalize:
@@ -188,11 +190,11 @@ class Envs:
             self.normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]
 
 
-# -- what goes on -----------------------------------------------------------------------------------------------------
+# -- evaluations and checkpoints --------------------------------------------------------------------------------------
 
 
 class _Keeper(BaseCallback):
-    """Evaluates and writes checkpoints where they are due: between an update and the next rollout."""
+    """Evaluates and writes checkpoints when they are due, between an update and the next rollout."""
 
     def __init__(self, run: Run, envs: Envs, show: Callable[[int], None]) -> None:
         super().__init__()
@@ -217,7 +219,7 @@ class _Keeper(BaseCallback):
 
 
 def state(model: Any) -> dict[str, Any]:
-    """All that an algorithm holds but its environments: parameters, optimizer, counters, buffers, random generators."""
+    """An algorithm's state without its environments: parameters, optimizer, counters, buffers, random generators."""
     found: dict[str, Any] = {
         "policy": model.policy.state_dict(),
         "optimizer": model.policy.optimizer.state_dict(),
@@ -235,13 +237,13 @@ def state(model: Any) -> dict[str, Any]:
     buffer = getattr(model, "replay_buffer", None)
     if buffer is not None:
         filled = buffer.buffer_size if buffer.full else buffer.pos
-        arrays = {name: _each(part, lambda array: array[:filled]) for name, part in _arrays_of(buffer).items()}
+        arrays = {name: take(part, slice(filled)) for name, part in _arrays_of(buffer).items()}
         found["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
     return found
 
 
 def restore(model: Any, found: Mapping[str, Any]) -> None:
-    """Put an algorithm made of the same configuration into the state that `state` returned."""
+    """Restore what `state` returned, in an algorithm of the same configuration."""
     model.policy.load_state_dict(found["policy"])
     model.policy.optimizer.load_state_dict(found["optimizer"])
     for name, value in found["counters"].items():
@@ -252,12 +254,10 @@ def restore(model: Any, found: Mapping[str, Any]) -> None:
         buffer, kept = model.replay_buffer, found["replay"]
         buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
         for name, part in _arrays_of(buffer).items():
-            for key, array in _items(part):
-                stored = kept["arrays"][name] if key is None else kept["arrays"][name][key]
-                array[: len(stored)] = stored
+            map_parts(_fill, part, kept["arrays"][name])
     generators = found["random"]
     random.setstate(generators["python"])
-    # NumPy believes the place in its words, and reads wherever that is.
+    # NumPy does not check this index into its state, and would read beyond it.
     integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)
     np.random.set_state(generators["numpy"])  # noqa: NPY002
     torch.set_rng_state(generators["torch"])
@@ -271,18 +271,11 @@ def _arrays_of(buffer: Any) -> dict[str, Any]:
     return {name: getattr(buffer, name) for name in names}
 
 
-def _items(part: Any) -> list[tuple[str | None, NDArray[Any]]]:
-    return list(part.items()) if isinstance(part, dict) else [(None, part)]
-
-
-def _each(part: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
-    return {name: change(array) for name, array in part.items()} if isinstance(part, dict) else change(part)
-
-
-# -- what comes of it -------------------------------------------------------------------------------------------------
+def _fill(array: NDArray[Any], stored: NDArray[Any]) -> None:
+    array[: len(stored)] = stored
 
 
 def agent_of(model: Any, hyperparameters: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """(arrays, network) of an algorithm, as `player` takes them."""
+    """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
     network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
     return parameters_of(model.policy), network

@@ -1,4 +1,4 @@
-"""The native batched environments as Stable-Baselines3's `VecEnv`: a step is one call, however many games it steps."""
+"""`NativeVecEnv`: a native batched environment as Stable-Baselines3's `VecEnv`, with one call per step of the batch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from mergefall_training.wrappers.wrapping import wrapped
 
 
 class NativeVecEnv(VecEnv):
-    """A batched environment of Gymnasium, resetting in the same step, behind Stable-Baselines3's interface.
+    """Stable-Baselines3's interface to a Gymnasium `VectorEnv` with autoreset in the same step.
 
-    It returns what `DummyVecEnv` of single environments returns, but for infos: only those of games that have just
-    ended hold anything, which is ``terminal_observation``, ``TimeLimit.truncated``, and the figures of the game.
-    `env_method` and `get_attr` ask the batch, and return its arrays as they are, a row for each game; so masks for
-    MaskablePPO are one array.
+    - It returns the same as `DummyVecEnv` of single environments, except infos: only those of finished games are
+      filled, with `terminal_observation`, `TimeLimit.truncated`, and the figures of the game.
+    - `env_method` and `get_attr` call the batch. Arrays are returned as they are, one row per game, so masks for
+      MaskablePPO are one array.
+
+    Raises ValueError for another autoreset mode.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
@@ -45,15 +47,16 @@ class NativeVecEnv(VecEnv):
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         dones = terminated | truncated
-        told: list[dict[str, Any]] = [{}] * self.num_envs  # one for all that go on: wrappers write where games end
+        # Games that continue share one dictionary: wrappers write only into those of finished games.
+        filled: list[dict[str, Any]] = [{}] * self.num_envs
         ended = np.flatnonzero(dones)
         if ended.size:
             columns = {"terminal_observation": infos["final_obs"], "TimeLimit.truncated": truncated & ~terminated}
             columns |= {name: column for name, column in infos["final_info"].items() if name[0] != "_"}
-            rows = [_rows(column[ended]) for column in columns.values()]
-            for i, row in zip(ended, zip(*rows, strict=True), strict=True):
-                told[i] = dict(zip(columns, row, strict=True))
-        return observations, rewards.astype(np.float32), dones, told
+            values = [_list_of(column[ended]) for column in columns.values()]
+            for i, row in zip(ended, zip(*values, strict=True), strict=True):
+                filled[i] = dict(zip(columns, row, strict=True))
+        return observations, rewards.astype(np.float32), dones, filled
 
     def close(self) -> None:
         self.envs.close()
@@ -77,7 +80,7 @@ class NativeVecEnv(VecEnv):
 
     def _only_all(self, name: str, indices: Any) -> None:
         if indices is not None:
-            raise ValueError(f"{name} is of the batch, but indices={indices!r}; expected None")
+            raise ValueError(f"indices={indices!r} with {name}, which concerns the whole batch; expected None")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * len(list(self._get_indices(indices)))
@@ -94,9 +97,9 @@ def make_vec_env(
     max_episode_steps: int | None = None,
     env_wrapper: Any = None,
 ) -> NativeVecEnv:
-    """Environments as Stable-Baselines3's function of this name makes them, natively batched; `VecMonitor` is extra.
+    """Like Stable-Baselines3's `make_vec_env`, but natively batched, and without `VecMonitor`.
 
-    They are in the wrappers that `env_wrapper` names (`env_wrappers.wrapped`).
+    `env_wrapper` lists wrappers, as `wrappers.wrapping.wrapped` takes them.
 
     >>> envs = make_vec_env("mergefall/Game2048-v0", n_envs=3, seed=0)
     >>> envs.reset().shape, envs.env_method("action_masks").shape
@@ -110,6 +113,6 @@ def make_vec_env(
     return envs
 
 
-def _rows(column: NDArray[Any]) -> Sequence[Any]:
-    """A column's entries: Python's own numbers, or arrays."""
+def _list_of(column: NDArray[Any]) -> list[Any]:
+    """The entries of a column: Python numbers, or arrays."""
     return column.tolist() if column.ndim == 1 else list(column)

@@ -36,10 +36,10 @@ from mergefall_baselines.tetris.network import BIAS, network_class
 from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
-from mergefall_training.learn.rounds import train_in_rounds
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.td.kernels import GAMES, HELD, LINES, WORDS, Numbers, Path, Scratch, learning_kernel
 from mergefall_training.learn.td.player import shape_of
+from mergefall_training.learn.training import train_in_rounds
 
 U, F = np.uint64, np.float32
 ROUND = 20_000  # pieces of one thread before Python looks at the keyboard
