@@ -218,7 +218,7 @@ class KernelPlayer(Player):
         A player with a time limit plays in the gym loop. The trajectory holds the first `KEPT` actions and counts all.
         """
         rules = self.rules_of(env_id, env_kwargs)
-        self._check_rules(asdict(rules), "the environment has")
+        self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
         if self.time_limit is not None:
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         state = rules.new_states(1)[0]

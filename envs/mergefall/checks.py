@@ -55,7 +55,7 @@ def within(name: str, values: NDArray[Any], low: int, high: int) -> None:
 
 
 def states_like(state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A copy of a state, or of a batch of them, of the dtype and shape of `like`; anything else is a ValueError."""
+    """A copy of a state or of a batch of states. Raises ValueError unless dtype and shape are those of `like`."""
     if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
         found = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
         raise ValueError(f"state is {found}; expected uint64{list(like.shape)} from clone_state()")

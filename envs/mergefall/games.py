@@ -73,7 +73,9 @@ class Game:
         >>> GAMES["2048"].start_of([[1, 0], [0, 1]])
         {'board': [[1, 0], [0, 1]]}
         """
-        return dict(observation) if isinstance(observation, Mapping) else {self.start[0]: observation}
+        if isinstance(observation, Mapping):
+            return {name: observation[name] for name in self.start if name in observation}
+        return {self.start[0]: observation}
 
     @property
     def _package(self) -> Any:

@@ -19,6 +19,7 @@ from mergefall_baselines import make, play_in_env, players, register, registry
 from mergefall_baselines.game2048 import ntuple
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.minimax import Minimax
+from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.player import Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random
@@ -239,7 +240,7 @@ DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax with a cut-off": (lambda: Expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
     "minimax": (lambda: Minimax(depth=2), BOARD),
     "random": (Random, BOARD),
-    "n-tuple network": (lambda: NTuple(Network.load(NETWORK)[0], 2), BOARD),
+    "n-tuple network": (lambda: NTuple(TupleNetwork.load(NETWORK)[0], 2), BOARD),
     "tetris greedy": (lambda: factory_of("tetris/greedy")("bcts"), FIELD),
     "two-tetrad": (lambda: factory_of("tetris/two-tetrad")("bcts"), FIELD),
     "two-tetrad with threads": (lambda: factory_of("tetris/two-tetrad")("bcts", threads=2), FIELD),

@@ -67,7 +67,7 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["train", "ppo", "--timesteps", "0"], "timesteps is 0"),
         (["train", "ppo", "--seed", "-1"], "seed is -1"),
         (["train", "ppo", "--env-option", "rows=1"], "rows"),
-        (["tune", "weights", "2048/random"], "no weights"),
+        (["tune", "weights", "2048/random"], "expected a heuristic with weights"),
         (["tune", "weights", "2048/greedy", "--step", "0"], "step=0"),
         (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
         (["watch", "2048/random", "--fps", "0"], "--fps"),

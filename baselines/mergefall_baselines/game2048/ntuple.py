@@ -212,9 +212,9 @@ class NTuple(Expectimax):
         self.limit = WORD_LIMIT if downgrade is None else downgrade.bit_length() - 1
         shape = self.network.shape
         heuristic = network_heuristic(shape, self.limit)(self.network.weights)
-        table = depth != 1 if table is None else table
+        keeps: bool | str = depth != 1 if table is None else table
         super().__init__(
-            heuristic, depth, cutoff, table, order, threads, time_limit, "afterstate", True, shape.rows, shape.cols
+            heuristic, depth, cutoff, keeps, order, threads, time_limit, "afterstate", True, shape.rows, shape.cols
         )
         self.options = {"checksum": found[:16]} if found else {}
 

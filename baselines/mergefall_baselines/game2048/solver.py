@@ -148,7 +148,7 @@ class Solution:
             lines, goal = (line_table(cols), line_table(rows)), check_objective(objective)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is no solution of 2048: {error}") from error
-        table = Table(*(arrays[name] for name in _SAVED), *lines, rows, cols, goal, policy == "random")
+        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *lines, rows, cols, goal, policy == "random")
         return cls(rows, cols, objective, policy, spec.get("counts", {}), table)
 
 

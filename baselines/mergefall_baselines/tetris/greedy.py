@@ -179,7 +179,7 @@ class Dellacherie(Greedy):
 
 
 def preset(name: str, about: str) -> Callable[..., Greedy]:
-    """The factory of greedy players with one heuristic; its options are `Dellacherie`'s."""
+    """The factory of greedy players with the heuristic `name`; its options are `Dellacherie`'s."""
 
     def make_greedy(order: Any = None, **rules: Any) -> Greedy:
         return Greedy(name, order, **rules)

@@ -119,7 +119,6 @@ class TetrisPlayer(KernelPlayer):
 
     def _renew(self) -> None:
         super()._renew()
-        self._contexts: dict[int, list[np.uint64]] = {}  # those of all threads, by the first's
         self._resolved: dict[tuple[int, int, int], Rules] = {}  # by what an observation shows
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:

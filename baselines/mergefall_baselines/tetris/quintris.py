@@ -151,7 +151,7 @@ class Quintris(TetrisSearch):
                 f"heuristic={heuristic!r}; expected 'open-enclosed', or a mapping of that name and weights"
             )
         if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
-            self.bound = bound_kernel()
+            self.bound = bound_kernel
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         return super()._make_decider(replace(rules, placements="drop", overflow="strict"), exact)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mergefall.threads import share
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
-from mergefall_baselines.player import Trajectory, check_values, play_in_env
+from mergefall_baselines.player import check_values
 from mergefall_baselines.table import new_table
 from mergefall_baselines.tetris.context import CONTEXT, LISTED
 from mergefall_baselines.tetris.memory import IDS, bits_of, distribution_index, distribution_option
@@ -35,7 +34,7 @@ class TetrisSearch(TetrisPlayer):
     """
 
     clears = True  # whether full rows are cleared within the search
-    bound: Any = None  # see `SearchShape`
+    bound: Callable[[], Any] | None = None  # makes the bound kernel of its `SearchShape`
     only_known = False  # whether the search ends with the known pieces
 
     def __init__(
@@ -56,8 +55,6 @@ class TetrisSearch(TetrisPlayer):
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
-        self._held: list[NDArray[Any]] = []  # arrays that kernels know by address
-        self._records: dict[int, NDArray[np.void]] = {}  # contexts, CONTEXT[threads], by address
         self.heuristic: Heuristic | None = None if heuristic is None else make_heuristic(heuristic)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
         self.distribution = distribution_option(distribution)
@@ -78,14 +75,6 @@ class TetrisSearch(TetrisPlayer):
         if threads > 1 and time_limit is not None:
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
-
-    def play(
-        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
-    ) -> Trajectory:
-        if self.time_limit is None:
-            return super().play(env_id, seed, env_kwargs, max_episode_steps)
-        player = self.with_rules(asdict(self.rules_of(env_id, env_kwargs)))
-        return play_in_env(player, env_id, seed, env_kwargs, max_episode_steps)
 
     def _decide(self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
         if self.threads > 1:
@@ -124,17 +113,13 @@ class TetrisSearch(TetrisPlayer):
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, SearchSettings]:
         heuristic = self.heuristic or NoHeuristic()
         slides = rules.placements == "slide"
-        shape = SearchShape(type(heuristic), slides, self.clears, self.rewards, self.state_leaves, self.bound)
+        bound = self.bound() if self.bound else None
+        shape = SearchShape(type(heuristic), slides, self.clears, self.rewards, self.state_leaves, bound)
         known = 1 + rules.preview
         depth = min(self.depth, known) if self.only_known else self.depth
         distribution, ranks = distribution_index(self.distribution, rules), ranks_of(self.order, rules.n_actions)
         ctx = self._new_contexts(rules, heuristic, depth)
         return search_kernel(shape), SearchSettings(ctx, depth, known, distribution, self.near_top, exact, ranks)
-
-    def _address(self, array: NDArray[Any]) -> int:
-        """The address of an array, which the player keeps alive."""
-        self._held.append(array)
-        return array.ctypes.data
 
     def _new_contexts(self, rules: Rules, heuristic: Heuristic, depth: int) -> np.uint64:
         """The address of the memory for a search: one context for each thread, side by side."""

@@ -210,6 +210,7 @@ def _afterstates(rest: Any, variant: str) -> Any:
 
         An illegal action leaves the board as it is, with -1 lines; so does every action once the game is over.
         """
+        states, boards, lines = unowned((states, boards, lines))
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
             state = states[i]

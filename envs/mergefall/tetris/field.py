@@ -77,7 +77,7 @@ def fall(columns, piece, rotation, column, y):
     return y
 
 
-@kernel
+@kernel(inline="always")
 def copy(columns, target):
     """Write a board's columns into another array uint64[cols]."""
     for i in range(columns.size):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics import Heuristic, heuristic
@@ -25,11 +25,13 @@ def _kernel(cls: type[Heuristic]) -> Any:
     @kernel(variant=cls.name)
     def write(states, weights, terms, legal, over):
         """Write terms float64[n, actions, slots]; legal and over bool[n, actions]. The arrays come filled with 0."""
+        states, weights, terms, legal, over = unowned((states, weights, terms, legal, over))
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
             state = states[i]
             columns = game.columns_in(state)
             _, rows = game.size_of(state)
+            field = field_mask(rows)
             piece = game.table_row(state, game.queued(state, 0))
             for action in range(0 if game.is_over(state) else terms.shape[1]):
                 placement = rest_of(columns, piece, action, game.has_slides(state))
@@ -43,7 +45,7 @@ def _kernel(cls: type[Heuristic]) -> Any:
                     copy(columns, after)
                     put(after, piece, rotation, column, y)
                 for c in range(columns.size):
-                    after[c] &= field_mask(rows)  # heuristics take no cells above the field
+                    after[c] &= field  # heuristics take no cells above the field
                 of_board(after, rows, weights, terms[i, action])
                 of_move(piece, rotation, column, y, lines, own, rows, weights, terms[i, action])
 

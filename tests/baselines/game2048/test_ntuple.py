@@ -121,7 +121,13 @@ def test_what_is_no_network_is_refused_by_a_value_error(tmp_path):
     network.weights[:] = np.random.default_rng(0).normal(size=36)
     network.save(path)
     whole = path.read_bytes()
-    for damaged in (whole[:200], whole[:-30], b"", whole[:300] + b"x" + whole[301:], b"PK" + whole[2:150]):
+    for damaged in (
+        whole[:200],
+        whole[:-30],
+        b"",
+        whole[:250] + bytes([whole[250] ^ 1]) + whole[251:],
+        b"PK" + whole[2:150],
+    ):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"n\.npz"):
             TupleNetwork.load(path)

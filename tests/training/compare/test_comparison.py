@@ -47,7 +47,7 @@ def run(path, out):
 
 def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
     (small, capped), printed = run(write_suite(tmp_path), tmp_path / "out")
-    assert [(row.entry.label, row.summary.episodes) for row in small.rows] in (
+    assert [(row.contestant.label, row.summary.episodes) for row in small.rows] in (
         [("greedy (reward)", 8), ("random", 12)],
         [("random", 12), ("greedy (reward)", 8)],
     )
@@ -91,7 +91,7 @@ def test_a_second_run_reads_what_the_first_has_played(tmp_path):
 
 def test_labels_are_printed_as_they_are(tmp_path):
     (small, _), printed = run(write_suite(tmp_path, "greedy (reward)", "a [/b] c [red]:smile:"), None)
-    assert "a [/b] c [red]:smile:" in {row.entry.label for row in small.rows}
+    assert "a [/b] c [red]:smile:" in {row.contestant.label for row in small.rows}
     assert "a [/b] c [red]:smile:" in printed
 
 
@@ -149,14 +149,14 @@ def test_agents_are_trained_then_play_the_same_games(tmp_path):
     image = pytest.importorskip("matplotlib.image")
     (path := tmp_path / "trained.yaml").write_text(TRAINED)
     (first,), printed = run(path, tmp_path / "out")
-    assert {row.entry.label for row in first.rows} == {
+    assert {row.contestant.label for row in first.rows} == {
         "greedy",
         *(f"{name}, seed {k}" for name in ("far", "log") for k in (0, 1)),
     }
     assert "more than far" in printed
     groups = {group.label: group for group in first.groups}
     for label, group in groups.items():
-        assert [row.entry.label for row in group.rows] == [f"{label}, seed 0", f"{label}, seed 1"]
+        assert [row.contestant.label for row in group.rows] == [f"{label}, seed 0", f"{label}, seed 1"]
         assert group.mean.value == sum(row.summary.mean.value for row in group.rows) / 2
         for seed, row in enumerate(group.rows):
             folder = tmp_path / "out" / "small" / "runs" / f"{label}_seed_{seed}"

@@ -58,8 +58,8 @@ def agent(env_id, env_kwargs, units=(8,), seed=0, gamma=0.9):
     """(an untrained player, its arrays) for an environment."""
     env = gym.make(env_id, **env_kwargs)
     random = np.random.default_rng(seed)
-    count = INPUTS_OF[game_of(env_id).name].count(env.unwrapped.rules)
-    sizes, arrays = [count, *units, 1], {}
+    size = INPUTS_OF[game_of(env_id).name].size(env.unwrapped.rules)
+    sizes, arrays = [size, *units, 1], {}
     for i, (n_in, n_out) in enumerate(pairwise(sizes)):
         arrays[f"weight{i}"] = random.normal(size=(n_out, n_in)).astype(np.float32)
         arrays[f"bias{i}"] = random.normal(size=n_out).astype(np.float32)

@@ -259,7 +259,7 @@ def test_what_an_algorithm_does_not_have_is_refused():
         Hyperparameters.read("cma-es", {"noise": 0.1})
     with pytest.raises(ValueError, match="takes no reward but lines"):
         Learner(config("cma-es", env_kwargs={**SMALL, "reward": "score"}))
-    with pytest.raises(ValueError, match="expected a Tetris environment"):
+    with pytest.raises(ValueError, match="expected one of mergefall/Tetris-v0"):
         Learner(Config("cma-es", "mergefall/Game2048-v0", {}, TINY, 10, 10))
     with pytest.raises(ValueError, match="no preset for 'mergefall/Game2048-v0'"):
         configure("cross-entropy")

@@ -318,7 +318,7 @@ def test_damaged_folders_are_refused(tmp_path):
 def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
     """NumPy takes it, and reads there at the next draw."""
     with open_run(tmp_path, config(), progress=False) as run:
-        model, _ = sb3.build(run)
+        model, _ = sb3.build(run.config, run.device)
     state, before = sb3.state(model), np.random.get_state()  # noqa: NPY002
     state["random"]["numpy"] = (*before[:2], 10**8, *before[3:])
     try:
@@ -330,7 +330,7 @@ def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
 
 def test_parameters_of_another_dtype_are_refused(tmp_path):
     with open_run(tmp_path, config(), progress=False) as run:
-        policy = sb3.build(run)[0].policy
+        policy = sb3.build(run.config, run.device)[0].policy
     arrays = sb3.parameters_of(policy)
     sb3.set_parameters(policy, arrays)
     with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):

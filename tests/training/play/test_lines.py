@@ -50,8 +50,8 @@ class Lines(gym.Env):
         return f"{self.lines} lines"
 
 
-class Evaluating:
-    """An evaluation as JSON: weights beside what is none."""
+class Weighing:
+    """A heuristic as JSON: weights, and an option that is none."""
 
     def __init__(self, f1=1.0, f2=1.0, reading="chosen"):
         self.weights = {"f1": f1, "f2": f2}
@@ -64,13 +64,13 @@ class Evaluating:
 class Careful(Player):
     """Places pieces at a risk in per cent: ``risk``, and more where f1 is far from 2."""
 
-    def __init__(self, risk=5, evaluation=None):
+    def __init__(self, risk=5, heuristic=None):
         self.risk = risk
-        self.evaluation = Evaluating(**{name: value for name, value in (evaluation or {}).items() if name != "name"})
+        self.heuristic = Weighing(**{name: value for name, value in (heuristic or {}).items() if name != "name"})
         self.caps = []
 
     def predict(self, observation, state=None, episode_start=None, deterministic=True):
-        return np.int64(min(100, self.risk + 20 * abs(self.evaluation.weights["f1"] - 2))), None
+        return np.int64(min(100, self.risk + 20 * abs(self.heuristic.weights["f1"] - 2))), None
 
     def play(self, env_id, seed, env_kwargs=None, max_episode_steps=None):
         self.caps.append(max_episode_steps)
@@ -165,17 +165,17 @@ games:
     episodes: 30
     baseline: risky
     players:
-      - {player: toy/careful, options: {risk: 2, evaluation: {f1: 2}}, label: careful}
-      - {player: toy/careful, options: {risk: 50, evaluation: {f1: 2}}, label: risky}
+      - {player: toy/careful, options: {risk: 2, heuristic: {f1: 2}}, label: careful}
+      - {player: toy/careful, options: {risk: 50, heuristic: {f1: 2}}, label: risky}
   - name: capped
     env: toy/Lines-v0
     max_episode_steps: 40
     episodes: 20
     baseline: risky
     players:
-      - {player: toy/careful, options: {risk: 2, evaluation: {f1: 2}}, label: careful}
-      - {player: toy/careful, options: {risk: 0, evaluation: {f1: 2}}, label: immortal}
-      - {player: toy/careful, options: {risk: 50, evaluation: {f1: 2}}, label: risky}
+      - {player: toy/careful, options: {risk: 2, heuristic: {f1: 2}}, label: careful}
+      - {player: toy/careful, options: {risk: 0, heuristic: {f1: 2}}, label: immortal}
+      - {player: toy/careful, options: {risk: 50, heuristic: {f1: 2}}, label: risky}
 """
 
 
@@ -191,14 +191,14 @@ def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
     first, second = printed.split("capped: ")
     for text in ("(10×8 randomizer=uniform overflow=strict preview=1), no cap, N=30, seeds 0-29", "mean lines", "IQM"):
         assert text in first
-    for text in ("pieces", "ms/piece", "over risky"):
+    for text in ("pieces", "ms/piece", "ratio to risky"):
         assert text in first
     assert not {"capped", "deaths", "8+"} & set(first.split())
     for text in ("10×20", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
         assert text in second
-    assert [row.entry.label for row in uncapped.rows] == ["careful", "risky"]
+    assert [row.contestant.label for row in uncapped.rows] == ["careful", "risky"]
     assert uncapped.rows[0].ratio == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
-    assert [row.entry.label for row in capped.rows] == ["immortal", "careful", "risky"]
+    assert [row.contestant.label for row in capped.rows] == ["immortal", "careful", "risky"]
     assert capped.rows[0].summary.mean.value == math.inf
 
 
@@ -237,7 +237,7 @@ def test_a_recorded_game_is_watched_again_by_its_lines(tmp_path, capsys):
 
 def test_tuning_looks_for_lines_in_any_option(capsys):
     climb = Climb(games=60, finals=60, passes=2, step=1)
-    tuning = tune("toy/careful", {"risk": 1}, ENV, climb, option="evaluation", progress=False, max_episode_steps=200)
+    tuning = tune("toy/careful", {"risk": 1}, ENV, climb, progress=False, max_episode_steps=200)
     assert tuning.heuristic == {"name": "toy", "f1": 2.0, "f2": 1.0, "reading": "chosen"}
     assert tuning.best.mean == np.mean(play(60, 1, seed=tuning.best.seed, max_episode_steps=200).results)
     assert list(tuning.trials[0].weights) == ["f1", "f2"]

@@ -176,7 +176,7 @@ def _table(result: ContestResult) -> Table:
         view.add_column(name, justify="right", no_wrap=True)
     ratios = any(row.ratio for row in result.rows)
     if ratios:
-        view.add_column(Text(f"over {result.contest.baseline}"), justify="right", overflow="fold")
+        view.add_column(Text(f"ratio to {result.contest.baseline}"), justify="right", overflow="fold")
     for row in result.rows:
         summary = row.summary
         cells: list[str | Text] = [Text(row.contestant.label), str(summary.episodes)]

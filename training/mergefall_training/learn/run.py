@@ -201,7 +201,7 @@ class Run:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """In this block, which restores a learner from the checkpoint, errors become ValueErrors with the file's name."""
+        """Errors in this block, which restores a learner, become ValueErrors that name the checkpoint."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:

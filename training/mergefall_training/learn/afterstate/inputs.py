@@ -230,7 +230,7 @@ def afterstates_2048(boards: NDArray[np.uint8], rules: Rules2048) -> Afterstates
 class Inputs(NamedTuple):
     """How a game turns into inputs."""
 
-    count: Callable[[Any], int]  # number of inputs, from the environment's rules
+    size: Callable[[Any], int]  # number of inputs, from the environment's rules
     afterstates: Callable[[Any, Any], Afterstates]  # the table, from a batch of observations and these rules
 
 

@@ -137,7 +137,7 @@ class Learner:
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         self.inputs = INPUTS_OF[game_of(config.env_id).name]
-        sizes = [self.inputs.count(self.envs.rules), *h.policy_kwargs["net_arch"], 1]
+        sizes = [self.inputs.size(self.envs.rules), *h.policy_kwargs["net_arch"], 1]
         layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
         for layer in layers:
             for part in layer.parameters():  # as PyTorch does it, but from our own generator

@@ -134,7 +134,7 @@ def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
     h = Hyperparameters.read(run.config.hyperparameters)
     policy, step = make_policy(run.config, h, run.device), 0
-    learnt, held_out, scale = moves_of(run.config, h, run.progress)
+    learned, held_out, scale = moves_of(run.config, h, run.progress)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         step = checkpoint[0]
@@ -149,12 +149,12 @@ def train(run: Run) -> None:
         run.save_checkpoint(step, {"policy": policy.state_dict(), "optimizer": policy.optimizer.state_dict()})
 
     with training_progress(run) as show:
-        for batch in batches(len(learnt), h.batch_size, run.config.first_seed, step, run.config.timesteps):
+        for batch in batches(len(learned), h.batch_size, run.config.first_seed, step, run.config.timesteps):
             if run.due(step):
                 keep()
             remaining = 1 - step / run.config.timesteps
             policy.optimizer.param_groups[0]["lr"] = rate(remaining) if callable(rate) else rate
-            learn(policy, learnt.take(batch), h.vf_coef)
+            learn(policy, learned.take(batch), h.vf_coef)
             step += len(batch)
             show(step)
         if not run.points or run.points[-1].step < step:

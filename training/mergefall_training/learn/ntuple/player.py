@@ -65,7 +65,7 @@ def prune(network: TupleNetwork, folder: str | os.PathLike[str], entries: int) -
         raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
     touched = touched_entries(state["touched"], network.weights.size)
     adjusted = np.zeros(network.weights.size, dtype=np.float32)
-    adjusted[touched] = typed("coherence", state["coherence"], np.float32, int(np.count_nonzero(touched)), 2)[:, 1]
+    adjusted[touched] = typed("coherence", state["coherence"], np.float32, int(touched.sum()), 2)[:, 1]
     if entries < np.count_nonzero(adjusted):
         least = np.partition(adjusted, -entries)[-entries]
         network.weights[adjusted < least] = network.untouched

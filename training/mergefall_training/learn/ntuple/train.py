@@ -190,7 +190,7 @@ class Learner:
         if len(state["workers"]) != len(self.workers):
             found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
             raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
-        words = typed("workers", state["workers"], np.uint64, len(self.workers), len(WORKER))
+        words = typed("workers", state["workers"], np.uint64, len(self.workers), WORKER.itemsize // 8)
         workers = np.ascontiguousarray(words).view(WORKER).reshape(-1)
         for name in TOTALS:
             within(f"the workers' {name}", workers[name], 0, MOST_COUNTED)
