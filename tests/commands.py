@@ -46,7 +46,9 @@ def check_one(command: str) -> None:
         if wrong := set(arguments) - set(TARGETS):
             raise ValueError(f"the Makefile has no target {wrong.pop()!r}")
     elif program == "python":
-        if arguments[0] != "-m" and not (ROOT / arguments[0]).is_file():
+        if arguments[0] == "-c":
+            compile(arguments[1], "-c", "exec")
+        elif arguments[0] != "-m" and not (ROOT / arguments[0]).is_file():
             raise ValueError(f"there is no file {arguments[0]!r}")
     elif program not in OTHERS:
         raise ValueError(f"unknown program {program!r}")

@@ -105,8 +105,8 @@ class TupleNetwork:
     def unpacked(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TupleNetwork:
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
         if spec.get("stages"):
-            found = f"the network has the stages {spec['stages']}; networks have one stage now"
-            raise ValueError(f"{found}. Train it again, without the option stages")
+            found = f"the network has the stages {spec['stages']}, which this release does not know"
+            raise ValueError(f"{found}. Train it again")
         try:
             network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
             network._fill(arrays)

@@ -99,9 +99,9 @@ def _loop_kernel(decide: Any, bounded: bool) -> Any:
                 return loop_result(played, UNDECIDED)
             actions[played] = action
             result = board.step(state, action)
-            if not result >> board.LEGAL_BIT & 1:  # it would be chosen again, for ever
+            if not board.is_legal(result):  # it would be chosen again, for ever
                 return loop_result(played, UNDECIDED)
-            if result >> board.OVER_BIT & 1:
+            if board.is_over(result):
                 return loop_result(played + 1, OVER)
         return loop_result(actions.size, FULL)
 

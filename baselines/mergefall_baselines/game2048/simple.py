@@ -59,11 +59,11 @@ def value_by_games(cells, memory, values, settings):
         for _ in range(games):
             state[board.STREAM] = board.draw(memory)
             state[board.SCORE] = U(0)
-            state[board.SHAPE] = U(rows | cols << 8)
+            state[board.SHAPE] = U(rows | cols << board.COLS_SHIFT)
             board.flat_cells(state, rows, cols)[:] = cells
             result = board.step(state, action)
-            while not result >> board.OVER_BIT & 1:
-                result = board.step(state, draw_action(state, result & board.ALL_ACTIONS))
+            while not board.is_over(result):
+                result = board.step(state, draw_action(state, board.mask_of(result)))
             total += state[board.SCORE]
         values[action] = total / games
 

@@ -1,4 +1,4 @@
-"""2048 on small boards, solved exactly by dynamic programming over every position a game can come to.
+"""2048 on small boards, solved exactly by dynamic programming over every position that a game can reach.
 
 The random start is two tiles on different cells. `solve` lists the reachable afterstates in layers by the sum of their
 tiles, then values them from the last layer back. A `Solution` looks values up. Times on one core of 2.5 GHz: 2×3 at
@@ -72,13 +72,13 @@ def solve(
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The exact value of every position of a small board that a game from the random start can come to.
+    """The exact value of every position of a small board that a game from the random start can reach.
 
     - `counts`: `starts`, `states` (player to move), `terminal` states and `afterstates`, symmetric ones counted; and
       `states_up_to_symmetry`.
     - Boards are ranks uint8[rows, cols], or a batch uint8[n, rows, cols].
 
-    Raises ValueError for a board that no game comes to.
+    Raises ValueError for a board that no game can reach.
     """
 
     rows: int
@@ -122,7 +122,7 @@ class Solution:
         if (unknown := np.isnan(by_action)).any():
             board = boards[unknown.any(axis=1).argmax()].reshape(self.rows, self.cols).tolist()
             text = str(board) if np.min(board) < 0 else reference.to_text(tuple(map(tuple, board)))
-            raise ValueError(f"board {text} is not in the table; expected one that a game from two new tiles comes to")
+            raise ValueError(f"board {text} is not in the table; expected one that a game from two new tiles can reach")
         return (values, by_action) if ranks.ndim == 3 else (values[0], by_action[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -145,11 +145,11 @@ class Solution:
             check_size(rows, cols)
             check_policy(policy)
             _check_arrays(rows, cols, **arrays)
-            lines, goal = (line_table(cols), line_table(rows)), check_objective(objective)
+            lines, goal, counts = (line_table(cols), line_table(rows)), check_objective(objective), spec["counts"]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is no solution of 2048: {error}") from error
         table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *lines, rows, cols, goal, policy == "random")
-        return cls(rows, cols, objective, policy, spec.get("counts", {}), table)
+        return cls(rows, cols, objective, policy, counts, table)
 
 
 class _Space(NamedTuple):

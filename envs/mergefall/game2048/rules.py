@@ -163,8 +163,9 @@ class Rules:
         """The error message for a state with this `board.wrong_word`."""
         found, cells = int(state[word]), state[core.CELLS :].view(np.uint8).tolist()
         if word == core.SHAPE:
+            rows, cols, goal = core.shape_of(state)
             return (
-                f"{whose} is of a {found & 255}×{found >> 8 & 255} game with goal rank {found >> 16}; "
+                f"{whose} is of a {rows}×{cols} game with goal rank {goal}; "
                 f"expected {self.rows}×{self.cols} with goal rank {self.goal_rank}"
             )
         if word == core.CELLS:

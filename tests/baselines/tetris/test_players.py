@@ -84,6 +84,17 @@ def test_chosen_actions_are_legal_and_others_are_worth_nothing(name, player, rul
     assert np.isfinite(values).any(axis=1).all()  # these boards are low
 
 
+@pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate", "tetris/cross-entropy"])
+def test_copies_for_other_rules_play_by_their_own(player):
+    """The observations of both are alike, so what one copy resolves must not reach the other."""
+    for placements in ("drop", "slide"):
+        kwargs = {"rows": 20, "cols": 10, "placements": placements}
+        batch, legal = observations(**kwargs)
+        twin = player.with_rules(rules_with(**kwargs))
+        assert twin.values(batch).shape == legal.shape
+        assert legal[np.arange(len(legal)), twin.act(batch)].all()
+
+
 @pytest.mark.parametrize("rules", RULES)
 def test_the_compiled_episode_is_the_gym_loop(name, player, rules):
     kwargs, limit = SMALL | rules, 60

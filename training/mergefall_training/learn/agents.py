@@ -137,11 +137,6 @@ class FromFile:
         game = game_of(spec["env_id"])
         self.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
 
-    def __copy__(self) -> Any:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
     def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
         player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
         player.options = self.options

@@ -293,7 +293,8 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
         raise ValueError(f"{folder} holds no training run: there is no {path}")
     with on_line(path, 1):
         record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict) or (record.pop("format", None), record.pop("version", None)) != (CONFIG, 1):
+        found = isinstance(record, dict) and (record.pop("format", None), record.pop("version", None))
+        if found != (CONFIG, VERSION):
             raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
         record.pop("versions", None)
         if record.keys() != {field.name for field in fields(Config)}:
