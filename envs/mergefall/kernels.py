@@ -135,8 +135,8 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
         variant: distinguishes kernels that a factory makes from one function (closures over other kernels).
         options: Numba's, such as `forceinline` and `inline`. Kernels release Python's lock (`nogil`).
 
-    A kernel that calls itself must pass arguments of the types it received, so no literals, which have types of their
-    own: Numba crashes when it loads kernels from its cache that call each other in a circle.
+    A kernel that calls itself must pass arguments of the types that it received. Do not pass literals: they have other
+    types, and Numba crashes when it loads kernels from its cache that call each other in a circle.
 
     Example:
         >>> from mergefall.kernels import kernel

@@ -271,7 +271,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         self.shaping = _read(inner[0].unwrapped if inner else self._games, options)
         self._mode = env.metadata["autoreset_mode"]
         if self._mode is AutoresetMode.SAME_STEP and env.observation_space != self._games.observation_space:
-            raise ValueError("autoreset_mode is 'SameStep'; expected shaping within wrappers that change observations")
+            raise ValueError("autoreset_mode is 'SameStep'; apply shaping before wrappers that change observations")
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -109,7 +109,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin all episodes, or those that `options["reset_mask"]` marks: (observations, infos).
+        """Begin an episode in every game, or in those marked by `options["reset_mask"]`: (observations, infos).
 
         - `seed`: s seeds game i with s + i; a list holds a seed for each game. A game whose seed is None continues its
           random stream.

@@ -61,7 +61,7 @@ class WithPlayer(InEnvironment):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(WithPlayer):
-    """Play many games with one player and print what they show."""
+    """Play many games with one player and print the results with 95 % intervals."""
 
     episodes: int = 100
     """Number of games."""
@@ -70,7 +70,7 @@ class Evaluate(WithPlayer):
     workers: int | None = None
     """Processes that play side by side; default: one per core."""
     executor: Literal["processes", "ray"] = "processes"
-    """Where they run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
+    """Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
     out: Path | None = None
     """File to which each finished game is appended; the same command resumes a stopped run."""
 
@@ -113,7 +113,7 @@ class Compare:
     workers: int | None = None
     """Processes that play side by side; default: one per core."""
     executor: Literal["processes", "ray"] = "processes"
-    """Where they run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
+    """Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
 
     def run(self) -> None:
         from mergefall_training.compare.comparison import compare
@@ -159,7 +159,8 @@ class TuneHyperparameters(InEnvironment):
     """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
 
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for Tetris `cross-entropy`, `cma-es`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
+    `cross-entropy`, `cma-es`."""
     space: Options = field(default_factory=list)
     """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
     `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
@@ -169,7 +170,7 @@ class TuneHyperparameters(InEnvironment):
     timesteps: int | None = None
     """Steps of each training run, of all its environments together; default: the preset's."""
     trials: int = 30
-    """Most choices of hyper-parameters to try; the first is the preset's."""
+    """Maximum number of trials, one choice of hyper-parameters each; the first is the preset."""
     seeds: int = 1
     """Training runs of each trial, each with its own seed."""
     episodes: int = 100
@@ -278,7 +279,7 @@ class Pack:
     bits: int = 10
     """Bits of each entry, 2 to 16, in even steps up to the table's largest entry; 32: not rounded."""
     entries: int | None = None
-    """Number of entries to keep, those that the run adjusted most; default: all."""
+    """Number of entries to keep: the ones that the run adjusted most; default: all."""
 
     def run(self) -> None:
         from mergefall_training.learn.ntuple.player import network_of, prune
@@ -345,7 +346,7 @@ class Watch(WithPlayer):
         path = Path(self.player)
         if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
             if self.option or self.env or self.env_option or self.max_episode_steps:
-                raise ValueError(f"{self.player} says who plays what; leave out options, environment and cap")
+                raise ValueError(f"{self.player} names player and environment; leave out options, env and cap")
             show = Show.recorded(path, self.seed)
         else:
             env, kwargs = self.environment()

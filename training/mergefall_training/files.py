@@ -82,7 +82,7 @@ def on_line(path: Path, number: int) -> Iterator[None]:
 
 
 def differences(found: Mapping[str, Any], asked: Mapping[str, Any], parent: str = "") -> list[str]:
-    """The differences between the description in a file and the one asked for, key by key; `parent` is a prefix.
+    """The differences between the description in a file and the expected one, key by key; `parent` is a prefix.
 
     >>> differences({"seed": 0, "options": {"depth": 2}}, {"seed": 0, "options": {"depth": 3, "table": True}})
     ['options.depth is 2 there, 3 here', 'options.table is missing there, True here']

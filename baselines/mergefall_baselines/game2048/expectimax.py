@@ -231,25 +231,25 @@ def _root_move(shape: SearchShape, boards: Engine, at_once: Any, chance: Any) ->
 class Expectimax(Search2048):
     """Expectimax: the best move when each new tile is averaged over.
 
-    With a *position* meaning a board with the player to move, an *afterstate* the board that a move leaves, and `d` own
-    moves left, it denotes
+    A *position* is a board with the player to move, an *afterstate* the board that a move leaves. With `d` own moves
+    left, their values are
 
-    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, the lost value where there is none;
+    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, or the lost value if no move is legal;
     - ``afterstate(d)`` = mean over empty cells of 0.9 ``position(d)`` with a 2 there + 0.1 ``position(d)`` with a 4;
     - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or of the boards with one more tile, averaged.
 
-    `score` counts with `rewards` only. The lost value is the heuristic's `dead`. `table`, `threads` and `order` change
-    no value without a cut-off.
+    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Without a cut-off, `table`, `threads`
+    and `order` change no value.
 
     Args:
         heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts. With
-            ``nneonneo`` no position is worth less than 0, as in its program: a heuristic below 0 then ties (its weight
-            `base` keeps it above).
+            ``nneonneo`` a position is worth at least 0, as in its program. Positions with negative values would
+            therefore tie; its weight `base` keeps values positive.
         depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
             with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game.
         cutoff: an afterstate with a lower probability is a leaf. Default: 1e-4 with ``"distinct"``, else 0.
-        table: True keeps values of afterstates for each root move, ``"shared"`` for all four, False keeps none. With a
-            cut-off, a stored value is used at its own depth or nearer the leaves, whatever the probability now;
+        table: True is one transposition table for each root move, ``"shared"`` is one for all four, False is none.
+            With a cut-off, a stored value is used at its own depth or nearer the leaves, at any probability;
             ``"shared"`` then changes about 3 % of the moves, and is the fastest. Boards that do not fit into a word
             (see `mergefall.game2048.packed`) have no table.
         order: the order in which root moves are searched; ties go to the first. Below the root, moves are searched up,

@@ -176,16 +176,16 @@ def _root(boards: Engine, scored: bool, reply: Any) -> tuple[Any, Any]:
 class Minimax(Search2048):
     """Minimax with alpha-beta: the best move when each new tile is the worst, over both tiles in every empty cell.
 
-    With a *position* meaning a board with the player to move, an *afterstate* the board that a move leaves, and `d` own
-    moves left, it denotes
+    A *position* is a board with the player to move, an *afterstate* the board that a move leaves. With `d` own moves
+    left, their values are
 
-    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, the lost value where there is none;
+    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, or the lost value if no move is legal;
     - ``afterstate(d)`` = min over empty cells and both tiles of ``position(d)``;
     - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or with ``leaf="state"`` of the worst board with
       one more tile.
 
-    `score` counts with `rewards` only. Pruning changes no chosen move. `values` is exact for all four moves, and slower
-    than `act`. Options: see `Search2048`.
+    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Pruning changes no chosen move.
+    `values` is exact for all four moves, and slower than `act`. Options: see `Search2048`.
 
     Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
     ``monotone-smooth`` to depth ``"empties"``; and of the evaluation document (Hanoi capstone project, 2021), whose d5
@@ -222,7 +222,7 @@ class Minimax(Search2048):
 class Mixed(Minimax):
     """Mixed search: the adversary picks the cell, chance the tile, and boards on the way count, the deeper the more.
 
-    With h the heuristic and d the number of moves and tiles since the root, it denotes
+    With h the heuristic and d the number of moves and tiles since the root, the values are
 
     - ``position(d)`` = 2^d · h(board) + max over legal moves of ``afterstate(d + 1)``; 2^d · the lost value where there
       is no legal move;

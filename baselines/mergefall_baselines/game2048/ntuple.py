@@ -163,7 +163,7 @@ def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
 class NTuple(Expectimax):
     """A trained n-tuple network: the move with the highest score and value, searching `depth` own moves.
 
-    It denotes what `2048/expectimax` denotes with the network's value at each leaf and the score of all moves before
+    The search is that of `2048/expectimax`, with the network's value at each leaf plus the score of all moves before
     it. A position without a legal move is worth 0. ``depth=1`` does not search.
 
     Args:

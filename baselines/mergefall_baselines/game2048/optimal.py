@@ -29,7 +29,7 @@ class Optimal(Player2048):
 
     Values are exact: the undiscounted expected score from the move to the end of the game, or the probability of
     making the tile, in the game without a ``goal``. Values that differ only by rounding are made equal; ties go to the
-    lowest action. Raises ValueError for a board that no game from two new tiles comes to.
+    lowest action. Raises ValueError for a board that no game from two new tiles can reach.
 
     The first decision solves the board, once per process: 2×4 takes seven seconds, 3×3 a minute and a half and 0.8 GiB
     of memory.

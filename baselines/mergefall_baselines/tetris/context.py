@@ -108,7 +108,7 @@ def scratch_of(c):
 
 @kernel
 def share_of(id, node, c):
-    """The probability that a piece id is the node's next: 1 or 0 while the queue tells it."""
+    """The probability that a piece id is the node's next: 1 or 0 while the queue determines it."""
     if node.known:
         return 1.0 if np.int64(node.queue & U(15)) == id else 0.0
     return chance_of(id, node.bag, borrow(c.chances, np.float64, IDS))
@@ -137,7 +137,7 @@ def empty_table(c):
 
 @kernel
 def _words_of(node, c):
-    """Two words that tell apart nodes of one board: own moves left and bag; probability, where it matters."""
+    """Two words that distinguish nodes with the same board: own moves left and bag; under a cut-off, probability."""
     likely = U(node.probability * 2.0**53) if c.cutoff > 0.0 else U(0)
     return U(node.bag) | U(node.left) << U(LEFT_SHIFT), likely
 

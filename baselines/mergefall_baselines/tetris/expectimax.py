@@ -21,11 +21,11 @@ class Expectimax(TetrisSearch):
         heuristic: a name, a mapping of a name and weights, or None: leaves are worth 0 and lines count. Default:
             ``bcts``.
         depth: int from 1 to 16, own moves, the current piece's included. Default: 3.
-        distribution: of the unknown pieces. Default: None, as the environment's randomizer.
+        distribution: assumed for the unknown pieces. Default: None, that of the environment's randomizer.
 
-            - ``uniform``: all pieces alike.
-            - ``bag``: what is left of a bag of seven, given the pieces seen.
-            - ``counted``: as frequent as in this episode so far; a piece not seen yet has probability 0.
+            - ``uniform``: all pieces are equally likely.
+            - ``bag``: the pieces left in a bag of seven, given the pieces seen, are equally likely.
+            - ``counted``: each piece's frequency in this episode so far; a piece not seen yet has probability 0.
         beam: int ≥ 1. Each node, the root included, searches only the `beam` placements with the highest values as
             leaves; the others count as −inf. This changes moves, the more the smaller the beam. Default: None, all.
         cutoff: float from 0 up to 1. A node whose pieces have a lower probability, multiplied along the way, is a leaf.

@@ -1,7 +1,7 @@
-"""What a Tetris player knows of the pieces to come: the pieces that it has seen in this episode.
+"""A Tetris player's memory of the pieces seen in this episode, and the probabilities of the next piece.
 
 A player's memory is uint64[8] for each game: its own random stream, then how often each piece id has come into view.
-The counts tell both what is left of a bag and how frequent the pieces of a hidden distribution are.
+From the counts follow the pieces left in a bag and the frequencies of a hidden distribution.
 
 The chances of the next piece are one integer and one array. If `bag` is not 0, its bits are the ids that come next with
 equal probability. If it is 0, `weights` float64[7] are the probabilities of the ids.

@@ -83,7 +83,7 @@ class Quintris(TetrisSearch):
 
     - A piece's probability is its share of the pieces that came into view in this episode, the known ones included. A
       piece not seen yet has probability 0.
-    - The search clears nothing: full rows stay, and the last board's count.
+    - The search clears nothing: full rows stay on the board, and the full rows of the last board count.
     - Pieces drop straight down. If the environment allows slides, they are worth −inf.
     - A placement that rests above the field is worth −inf, and a node without any other counts `lost`.
     - Ties go to the first action in `order`. If all actions are worth −inf, the player takes the first legal one.

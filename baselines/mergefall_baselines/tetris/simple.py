@@ -121,7 +121,7 @@ class RolloutSettings(NamedTuple):
 
 @cache
 def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Any:
-    """The kernel ``decide`` of a rollout: games go on greedily by a heuristic class, or at random if it is None."""
+    """The kernel ``decide`` of a rollout: games are greedy by a heuristic class, or random if it is None."""
     best, name = greedy_kernels(cls, slides)[0] if cls else None, f"{cls.name if cls else 'random'}-{slides}"
 
     @kernel(variant=name)
@@ -180,7 +180,8 @@ class Rollout(TetrisPlayer):
     Args:
         games: int ≥ 1, for each placement. Default: 10.
         length: int ≥ 1, pieces of a game. Default: 20.
-        heuristic: games go on greedily by this name or mapping of a name and weights. Default: None, at random.
+        heuristic: a name, or a mapping of a name and weights; games are played greedily by it. Default: None, at
+            random.
         distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
             as the environment's randomizer.
         rules: see `TetrisPlayer`.

@@ -52,7 +52,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     - 3: slide left
 
     An action that would change nothing is *illegal*: it leaves the board and the random stream untouched and pays 0.
-    Anything but these four raises a `ValueError`.
+    Any other action raises `ValueError`.
 
     ## Observation Space
 

@@ -104,8 +104,8 @@ def plot_clusters(ranks: ArrayLike) -> Figure:
 def plot_move(before: ArrayLike, action: int) -> Figure:
     """Draw a board before and after a move, without the new tile, and outline the clusters that the move changed.
 
-    The board before shows the clusters that the move split, the board after those that it joined and those that are
-    made of merged tiles alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
+    The first board shows the clusters that the move split. The second shows the clusters that it joined and the
+    clusters of merged tiles alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
     """
     from matplotlib.lines import Line2D
 

@@ -126,7 +126,10 @@ class Game2048VectorEnv(GameVectorEnv):
         return masks, over
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Go back to states of `clone_state`; raises ValueError for another number, or what no such game can reach."""
+        """Go back to states of `clone_state`.
+
+        Raises ValueError for another number of states, or for a state that no such game can reach.
+        """
         self._states = self.rules.restored(state, self._states)
         self._ended = self._observed()[1] | (self._states[:, core.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:

@@ -42,7 +42,7 @@ RANDOMIZERS = ("uniform", "bag7", "hidden")
 UNIFORM, BAG7, HIDDEN = range(3)
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
-MOST_COUNTED = U(1 << 53)  # of lines, score, pieces, actions: more than any game comes to
+MOST_COUNTED = U(1 << 53)  # of lines, score, pieces, actions: more than any game reaches
 
 # The score of clearing 0 to 5 lines: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
 # pieces can clear, score as four and one.

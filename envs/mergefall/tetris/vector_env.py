@@ -134,7 +134,10 @@ class TetrisVectorEnv(GameVectorEnv):
         return seen.masks.astype(np.bool_)
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Return to states from `clone_state`. Raises ValueError for another number, or what no game here can reach."""
+        """Return to states from `clone_state`.
+
+        Raises ValueError for another number of states, or for a state that no game by these rules can reach.
+        """
         self._states = self.rules.restored(state, self._states)
         self._ended = batch.over(self._states, self.rules) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:

@@ -59,7 +59,7 @@ def test_cross_entropy_is_its_plain_twin():
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_a_strategy_finds_the_best_direction_and_goes_on_from_its_state(algorithm):
     aim, first, state = np.array([0.6, 0.0, -0.8]), strategy(algorithm), {}
-    before = np.random.get_state()[1].copy()  # noqa: NPY002 (the library draws from there unless told)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 (the library draws from there by default)
     for generation in range(40):
         if generation == 25:
             state = first.state()

@@ -232,7 +232,7 @@ def _training(content: Any, where: str) -> Training:
         episodes=(int, 30),
     )
     if given["seeds"] < 1:
-        raise ValueError(f"{where}: seeds is {given['seeds']}; expected at least 1, how many runs there are")
+        raise ValueError(f"{where}: seeds is {given['seeds']}; expected a number of runs, at least 1")
     return Training(**given)
 
 

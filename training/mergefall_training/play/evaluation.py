@@ -163,8 +163,8 @@ def evaluate(
         episodes: number of games.
         seed: seed of the first game.
         workers: processes that play side by side; 1: this process; default: one per core. Networks
-            (`Player.batched`) play all games side by side in this process instead. Their number may change the last
-            digits of a network's output, and so a move that is nearly a tie.
+            (`Player.batched`) play all games side by side in this process instead. The number of games may change the
+            last digits of a network's output, and so a move that is nearly a tie.
         out: JSON-lines file to which each finished episode is appended. The same call plays the missing episodes.
         max_episode_steps: cap on the length of games; default: none.
         executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.

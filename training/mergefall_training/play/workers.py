@@ -72,7 +72,7 @@ class Task:
             return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             name = getattr(self.player, "name", repr(self.player))
-            raise ValueError(f"{name} cannot be sent to other processes; workers=1 plays here") from error
+            raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
 
 
 @lru_cache(maxsize=1)

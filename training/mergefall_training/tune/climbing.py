@@ -24,19 +24,19 @@ class Climb:
     step: float = 0.5
     """Size of a change, as a share of the weight, or of `unit` if that is larger."""
     unit: float = 1.0
-    """Smallest size that a weight is taken to have."""
+    """Weights smaller than this are changed as if they had this size."""
     passes: int = 10
-    """Most passes over the weights in one climb."""
+    """Maximum number of passes over the weights in one climb."""
     games: int = 100
     """Games of a trial."""
     slack: float = 1.0
-    """Per cent by which a change must improve the mean to be kept."""
+    """A change is kept if it improves the mean by more than this, in per cent."""
     restarts: int = 0
     """Climbs from random weights after the first one."""
     spread: float = 1.0
     """Standard deviation of the random weights, as a share of the given ones, or of `unit` if that is larger."""
     trials: int | None = None
-    """Most trials of all climbs together; default: no limit."""
+    """Maximum number of trials of all climbs together; default: no limit."""
     finals: int = 1000
     """Games of each finalist."""
     seed: int = 0

@@ -1,4 +1,4 @@
-"""Curricula: episodes start at positions of a searcher's games, which the agent does not reach by itself yet.
+"""Curricula: episodes start at positions from a searcher's games that the agent cannot reach yet.
 
 `collect_starts` plays a player's games and writes some of their positions to a file; `with_starts` makes an environment
 start at the positions of a file.

@@ -1,8 +1,8 @@
 """CMA-ES, covariance matrix adaptation by the library `cma`, as a strategy of `train.py`.
 
 A pickle of the library's state would tie a checkpoint to one release of it. But everything that it does follows from
-the random numbers and the values that it was told. So a checkpoint keeps these values, and a restored strategy is told
-them again, a millisecond for each generation.
+the random numbers and the candidates' values. So a checkpoint keeps these values, and a restored strategy learns from
+them again, which takes a millisecond for each generation.
 
 Source: N. Hansen & A. Ostermeier, Completely derandomized self-adaptation in evolution strategies (2001); for Tetris
 A. Boumaza, On the evolution of artificial Tetris players (2009).

@@ -79,7 +79,7 @@ class Hyperparameters:
 
 
 class Strategy(Protocol):
-    """A distribution of weights that learns; its draws depend only on its seed and on the values it was told."""
+    """A distribution of weights that learns; its draws depend only on its seed and the candidates' values."""
 
     @property
     def mean(self) -> NDArray[np.float64]:
