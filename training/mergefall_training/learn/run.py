@@ -87,6 +87,11 @@ class Config:
         """Seed of the first training environment: beyond those of evaluations, and different for each training seed."""
         return SEEDS * (self.seed + 1)
 
+    @property
+    def unshaped(self) -> dict[str, Any]:
+        """The environment's arguments in evaluations: those of training, without shaping."""
+        return {name: None if name == "shaping" else value for name, value in self.env_kwargs.items()}
+
 
 def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """An environment's arguments with the learner's discount in `shaping`.
@@ -168,8 +173,7 @@ class Run:
         spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
         save_model(self.folder / "model.npz", spec, arrays)
         player = player_maker(config.algorithm)(spec, dict(arrays))
-        unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
-        job = task(player, config.env_id, unshaped, config.max_episode_steps)
+        job = task(player, config.env_id, config.unshaped, config.max_episode_steps)
         seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
         played = play_together(job, seeds) if player.batched else map(job.starter(), seeds)
         episodes = sorted(played, key=lambda episode: episode.seed)

@@ -204,13 +204,12 @@ def _train_and_play(folder: Path, config: Config, games: range, device: str) -> 
                 if not isinstance(error, NotFiniteError) and "but found invalid values" not in str(error):
                     raise
                 return 0.0, run.seconds
-            unshaped = {name: None if name == "shaping" else value for name, value in config.env_kwargs.items()}
             found = evaluate(
                 player_at(str(folder), "last"),
                 config.env_id,
                 len(games),
                 games.start,
-                unshaped,
+                config.unshaped,
                 workers=1,
                 max_episode_steps=config.max_episode_steps,
                 progress=False,

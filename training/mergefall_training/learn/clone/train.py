@@ -29,7 +29,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import choice, integer, known
-from mergefall.games import concatenate, take
+from mergefall.games import concatenate, game_of, take
 from mergefall_baselines import make
 from numpy.typing import NDArray
 
@@ -41,8 +41,6 @@ from mergefall_training.learn.sb3.train import made_of
 from mergefall_training.learn.training import device_of, schedule, training_progress
 from mergefall_training.play.replay import Replay, replays
 from mergefall_training.play.workers import Task, task
-
-RULES = ("rows", "cols", "goal", "pieces", "randomizer", "preview", "placements", "overflow")
 
 
 @dataclass(frozen=True)
@@ -220,8 +218,9 @@ def _teacher(config: Config, h: Hyperparameters) -> Task:
 
 def _dataset_games(config: Config, dataset: str, vf_coef: float) -> tuple[int, Iterator[Replay]]:
     about, found = recorded(dataset)
-    theirs = {"env_id": about["env_id"], **{name: about["env_kwargs"].get(name) for name in RULES}}
-    ours = {"env_id": config.env_id, **{name: config.env_kwargs.get(name) for name in RULES}}
+    rules = game_of(config.env_id).rules
+    theirs = {"env_id": about["env_id"], **{name: about["env_kwargs"].get(name) for name in rules}}
+    ours = {"env_id": config.env_id, **{name: config.env_kwargs.get(name) for name in rules}}
     for name in theirs:
         if theirs[name] != ours[name]:
             raise ValueError(f"{name} is {theirs[name]!r} in {dataset}; expected {ours[name]!r}")
