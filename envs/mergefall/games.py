@@ -6,7 +6,7 @@ functions below handle observations of both games: an array (2048) or a dict of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -164,6 +164,15 @@ def concatenate(batches: Sequence[Any]) -> Any:
 def take(batch: Any, index: int | slice | NDArray[Any] | Iterable[int]) -> Any:
     """The observations of a batch at a slice, indices or a mask; a single observation for an integer."""
     return map_parts(lambda part: part[index], batch)
+
+
+def each(batch: Any) -> Iterator[Any]:
+    """The single observations of a batch, in order; faster than `take` for one after the other."""
+    if isinstance(batch, Mapping):
+        for parts in zip(*batch.values(), strict=True):
+            yield dict(zip(batch, parts, strict=True))
+    else:
+        yield from batch
 
 
 def batch_of_one(observation: Any) -> Any:

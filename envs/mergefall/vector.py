@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import integer
-from mergefall.games import take
+from mergefall.games import each
 from mergefall.threads import cores, share
 from mergefall.words import stream_from_seed
 
@@ -187,8 +187,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         which = np.flatnonzero(self._ended)
         shown = type(seen)(*(column[which] for column in seen))
         last, observations = self._observations(shown), np.full(self.num_envs, None, dtype=object)
-        for k, i in enumerate(which):
-            observations[i] = take(last, k)
+        for i, observation in zip(which, each(last), strict=True):
+            observations[i] = observation
         final = {}
         for key, column in self._columns(shown).items():
             final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)

@@ -69,7 +69,7 @@ def stream_before(bits: np.uint64) -> np.uint64:
     return U((z - 0x9E3779B97F4A7C15) % (1 << 64))
 
 
-@kernel
+@kernel(inline="always")
 def below(bits, count):
     """A number from 0 to count - 1, from the upper half of 64 random bits; uniform to within count / 2³²."""
     return np.int64(((bits >> U(32)) * U(count)) >> U(32))

@@ -32,31 +32,31 @@ COLS_SHIFT, GOAL_SHIFT = 8, 16  # within the word SHAPE
 LEGAL_BIT, OVER_BIT, RANK_SHIFT, GAIN_SHIFT = 4, 5, 8, 16
 
 
-@kernel
+@kernel(inline="always")
 def mask_of(seen):
     """The action mask in what `step` returned."""
     return seen & ALL_ACTIONS
 
 
-@kernel
+@kernel(inline="always")
 def is_legal(seen):
     """Whether the action was legal, 1 or 0."""
     return seen >> LEGAL_BIT & 1
 
 
-@kernel
+@kernel(inline="always")
 def is_over(seen):
     """Whether the game is over, 1 or 0."""
     return seen >> OVER_BIT & 1
 
 
-@kernel
+@kernel(inline="always")
 def top_of(seen):
     """The largest rank."""
     return seen >> RANK_SHIFT & 255
 
 
-@kernel
+@kernel(inline="always")
 def gain_of(seen):
     """The score of the move."""
     return seen >> GAIN_SHIFT
@@ -150,7 +150,7 @@ def legal_mask(cells, rows, cols):
     return (across & 1) << LEFT | (across >> 1) << RIGHT | (along & 1) << UP | (along >> 1) << DOWN
 
 
-@kernel
+@kernel(inline="always")
 def new_rank(bits):
     """The rank of the new tile that 64 random bits decide on: the lower half decides."""
     return 1 + np.int64((bits & U(0xFFFFFFFF)) < FOUR_IN_2_32)
@@ -174,13 +174,13 @@ def spawn(state, cells):
         skip -= np.int64(free)
 
 
-@kernel
+@kernel(inline="always")
 def goal_of(shape):
     """The goal rank in the word SHAPE."""
     return np.int64(shape >> U(GOAL_SHIFT))
 
 
-@kernel
+@kernel(inline="always")
 def shape_of(state):
     """(rows, cols, goal rank) of a state."""
     shape = np.int64(state[SHAPE])
@@ -204,7 +204,7 @@ def status(cells, rows, cols, goal):
     return (ALL_ACTIONS if over else mask) | over << OVER_BIT | top << RANK_SHIFT
 
 
-@kernel
+@kernel(inline="always")
 def clear_counts(state):
     """Set score, illegal actions in a row and steps to 0."""
     state[SCORE] = 0

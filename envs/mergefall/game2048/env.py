@@ -23,11 +23,13 @@ from mergefall.game2048.shaping import Shaping2048
 from mergefall.kernels import direct
 from mergefall.words import stream_from_seed
 
+_mask_of, _top_of = core.mask_of.py_func, core.top_of.py_func  # Python's own arithmetic needs no compiling
+
 # `_FLAGS[seen & _FLAG_BITS]` is (a function that makes a fresh mask array, whether the action was legal, whether the
 # game is over), `_TILES[rank]` the tile: two look-ups instead of Python arithmetic in every step.
 _FLAG_BITS = (1 << core.OVER_BIT + 1) - 1
 _FLAGS = tuple(
-    (ACTION_MASKS[core.mask_of.py_func(seen)].copy, bool(core.is_legal.py_func(seen)), bool(core.is_over.py_func(seen)))
+    (ACTION_MASKS[_mask_of(seen)].copy, bool(core.is_legal.py_func(seen)), bool(core.is_over.py_func(seen)))
     for seen in range(_FLAG_BITS + 1)
 )
 _TILES = (0, *(1 << rank for rank in range(1, 256)))
@@ -177,9 +179,9 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         if self.render_mode == "human":
             self.render()
         info = {
-            "action_mask": ACTION_MASKS[core.mask_of(seen)].copy(),
+            "action_mask": ACTION_MASKS[_mask_of(seen)].copy(),
             "score": 0,
-            "max_tile": _TILES[core.top_of(seen)],
+            "max_tile": _TILES[_top_of(seen)],
             "legal": True,
         }
         if self.shaping is not None:
@@ -218,7 +220,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions, bool[4], for sb3-contrib's MaskablePPO; all True in a terminal state."""
-        return ACTION_MASKS[core.mask_of(core.observe(self._words))].astype(np.bool_)
+        return ACTION_MASKS[_mask_of(core.observe(self._words))].astype(np.bool_)
 
     def clone_state(self) -> NDArray[np.uint64]:
         """The whole state of the game, uint64[words], random stream, score and counts included; it can be pickled."""

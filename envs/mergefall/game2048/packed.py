@@ -203,7 +203,7 @@ def moves(board, row_lines, column_lines):
 # -- one action on 4×4, for environments ------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(inline="always")
 def choose(condition, a, b):
     """`a` where `condition` is 1, `b` where it is 0, without a branch."""
     mask = U(0) - condition
@@ -288,7 +288,7 @@ def put_tile(board, free, bits):
     return board | U(core.new_rank(bits)) << (cell << U(2) & U(63))
 
 
-@kernel
+@kernel(inline="always")
 def add_tile(board, bits):
     """`put_tile` on a 4×4 board with an empty cell and a tile, as every legal move leaves it."""
     return put_tile(board, empties(board), bits)
@@ -341,13 +341,13 @@ def widen(half):
     return (half | half << U(4)) & NIBBLE_PER_BYTE
 
 
-@kernel
+@kernel(inline="always")
 def from_words(upper, lower):
     """A packed board from the two words of cells of a 4×4 state, the upper two rows first; ranks up to 15."""
     return squeeze(upper) | squeeze(lower) << U(32)
 
 
-@kernel
+@kernel(inline="always")
 def to_words(board):
     """The inverse of `from_words`."""
     return widen(board & LOWER_HALF), widen(board >> U(32))

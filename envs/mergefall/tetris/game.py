@@ -103,68 +103,68 @@ def word_of(nibbles: Sequence[int]) -> int:
     return sum(nibble << NIBBLE_BITS * i for i, nibble in enumerate(nibbles))
 
 
-@kernel
+@kernel(inline="always")
 def size_of(state):
     """(cols, rows) of the field."""
     rules = np.int64(state[RULES])
     return rules >> COLS_SHIFT & BYTE, rules >> ROWS_SHIFT & BYTE
 
 
-@kernel
+@kernel(inline="always")
 def piece_set(state):
     """The row of the state's piece set in `FIRST`, `DRAWN`, `COUNTS` and `IDS`."""
     return np.int64(state[RULES]) >> SET_SHIFT & NIBBLE
 
 
-@kernel
+@kernel(inline="always")
 def randomizer_of(state):
     """The state's randomizer: UNIFORM, BAG7 or HIDDEN."""
     return np.int64(state[RULES]) >> RANDOMIZER_SHIFT & NIBBLE
 
 
-@kernel
+@kernel(inline="always")
 def preview_of(state):
     """The number of previewed pieces."""
     return np.int64(state[RULES]) >> PREVIEW_SHIFT & NIBBLE
 
 
-@kernel
+@kernel(inline="always")
 def has_slides(state):
     """Whether actions may slide."""
     return np.int64(state[RULES]) >> SLIDES_BIT & 1 == 1
 
 
-@kernel
+@kernel(inline="always")
 def clears_first(state):
     """Whether full rows are cleared before the game may end (overflow "clear_first")."""
     return np.int64(state[RULES]) >> CLEAR_FIRST_BIT & 1 == 1
 
 
-@kernel
+@kernel(inline="always")
 def nibble(word, index):
     """The group of four bits number `index` of a word, 0 the lowest."""
     return np.int64(word >> U(NIBBLE_BITS * index)) & NIBBLE
 
 
-@kernel
+@kernel(inline="always")
 def queued(state, index):
     """The id of the piece that comes after `index` others; 0 is the current one."""
     return nibble(state[QUEUE], index)
 
 
-@kernel
+@kernel(inline="always")
 def copies_of(state, piece):
     """The copies of a piece id in a hidden multiset."""
     return nibble(state[BAG], piece)
 
 
-@kernel
+@kernel(inline="always")
 def table_row(state, piece):
     """The row of a piece id in the tables of `pieces.py`."""
     return FIRST[piece_set(state)] + piece
 
 
-@kernel
+@kernel(inline="always")
 def columns_in(state):
     """The state's columns, a view uint64[cols]."""
     return state[COLUMNS:]
@@ -373,19 +373,19 @@ def take(state, placement):
     return 1 << LEGAL_BIT | over << OVER_BIT | lines << LINES_SHIFT
 
 
-@kernel
+@kernel(inline="always")
 def is_legal(result):
     """Whether the action of a step was legal."""
     return result >> LEGAL_BIT & 1 == 1
 
 
-@kernel
+@kernel(inline="always")
 def ends(result):
     """Whether the game is over after a step."""
     return result >> OVER_BIT & 1 == 1
 
 
-@kernel
+@kernel(inline="always")
 def lines_of(result):
     """The lines that a step cleared."""
     return result >> LINES_SHIFT
