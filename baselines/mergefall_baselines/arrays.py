@@ -12,12 +12,11 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from mergefall.typing import Array, Arrays, Options
 
 from mergefall_baselines.player import NotFiniteError
 
@@ -28,8 +27,8 @@ def write_arrays(
     path: str | os.PathLike[str],
     form: str,
     version: int,
-    spec: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    spec: Options,
+    arrays: Arrays,
     compressed: bool = False,
 ) -> str:
     """Write arrays of numbers and a `spec` of JSON types to a file of the format `form`; returns the checksum.
@@ -59,9 +58,7 @@ def write_arrays(
     return checksum
 
 
-def read_arrays(
-    path: str | os.PathLike[str], form: str, version: int
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+def read_arrays(path: str | os.PathLike[str], form: str, version: int) -> tuple[dict[str, Any], dict[str, Array], str]:
     """(spec, arrays, checksum) of a file that `write_arrays` wrote; raises ValueError for any other file."""
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected a {form}")
@@ -81,7 +78,7 @@ def read_arrays(
     return description["spec"], arrays, checksum
 
 
-def check_finite(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
+def check_finite(path: str | os.PathLike[str], arrays: Arrays) -> None:
     """Raises NotFiniteError if one of a file's arrays holds NaN or infinity."""
     for name, array in arrays.items():
         if array.dtype.kind == "f" and array.size:
@@ -90,7 +87,7 @@ def check_finite(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]
                     raise NotFiniteError(f"{path}: the array {name!r} holds {extreme}; expected finite numbers")
 
 
-def _entries(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def _entries(path: str | os.PathLike[str]) -> dict[str, Array]:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no .npz file")
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as entries:  # by name, it leaks damaged files
@@ -101,7 +98,7 @@ def _entries(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _checksum(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+def _checksum(description: Options, arrays: Arrays) -> str:
     """SHA-256 of the description and of all arrays' names, types, shapes and bytes, in hexadecimal."""
     digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name in sorted(arrays):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from time import perf_counter
@@ -20,6 +20,7 @@ import numpy as np
 from mergefall.chance import STREAM
 from mergefall.games import Game
 from mergefall.kernels import kernel
+from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
@@ -60,7 +61,7 @@ class Positions(NamedTuple):
     single: bool  # whether there was one observation, not a batch
 
 
-def json_of(env_kwargs: Mapping[str, Any] | None) -> str:
+def json_of(env_kwargs: Options | None) -> str:
     """An environment's arguments as JSON, without `shaping` and `render_mode`, which do not change the game.
 
     NumPy's numbers become Python's. Raises ValueError for an argument that is no JSON type.
@@ -99,7 +100,7 @@ class KernelPlayer(Player):
     two_kernels: ClassVar[bool] = True  # whether `_make_decider` uses `exact`
     time_limit: float | None = None  # seconds for a decision; the compiled loop knows no time limit
 
-    def __init__(self, rules: Mapping[str, Any]) -> None:
+    def __init__(self, rules: Options) -> None:
         self._rules = {name: value for name, value in rules.items() if value is not None}
         self._renew()
 
@@ -107,7 +108,7 @@ class KernelPlayer(Player):
         """Set the attributes that copies and pickles do not take over."""
         self._lock = threading.RLock()
         self._made: dict[Hashable, Any] = {}
-        self._held: list[NDArray[Any]] = []  # arrays that kernels know by address
+        self._held: list[Array] = []  # arrays that kernels know by address
         self._records: dict[int, NDArray[np.void]] = {}  # search contexts by address
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,14 +122,14 @@ class KernelPlayer(Player):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 
-    def _make_decider(self, rules: Any, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Any, exact: bool) -> tuple[Kernel, Any]:
         """A decision kernel for these rules and its settings; see the game's shell for the kernel's signature.
 
         If not `exact`, only the chosen action's value must be exact; other values may be lower bounds.
         """
         raise NotImplementedError
 
-    def decider(self, rules: Any, exact: bool) -> tuple[Any, Any]:
+    def decider(self, rules: Any, exact: bool) -> tuple[Kernel, Any]:
         """The decision kernel and its settings that `_make_decider` made for these rules."""
         exact = exact or not self.two_kernels
         return self._once((rules, exact), lambda: self._make_decider(rules, exact))
@@ -139,14 +140,14 @@ class KernelPlayer(Player):
             self._made[key] = make()
         return self._made[key]
 
-    def _address(self, array: NDArray[Any]) -> int:
+    def _address(self, array: Array) -> int:
         """The address of an array, which the player keeps alive."""
         self._held.append(array)
         return array.ctypes.data
 
     # -- a game's shell -----------------------------------------------------------------------------------------------
 
-    def _positions(self, observation: Any) -> Positions:
+    def _positions(self, observation: Observation) -> Positions:
         """The positions of one observation or of a batch; raises ValueError for anything else."""
         raise NotImplementedError
 
@@ -154,7 +155,7 @@ class KernelPlayer(Player):
         """The action chosen in a position; fills `values` and updates `memory`."""
         raise NotImplementedError
 
-    def _loop(self, rules: Any) -> tuple[Any, Any]:
+    def _loop(self, rules: Any) -> tuple[Kernel, Any]:
         """A compiled loop ``(state, actions, memory, values, settings) -> loop_result`` and its settings."""
         raise NotImplementedError
 
@@ -189,29 +190,29 @@ class KernelPlayer(Player):
         memory[0] = np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0]  # not the environment's stream
         return memory
 
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+    def with_rules(self, rules: Options) -> Player:
         """This player under an environment's rules; raises ValueError if it was made for other rules."""
         self._check_rules(self.game.rules_of(rules), "the environment has")
         return self
 
-    def _check_rules(self, found: Mapping[str, Any], where: str) -> None:
+    def _check_rules(self, found: Options, where: str) -> None:
         for name, ours in self._rules.items():
             if name in found and found[name] != ours:
                 raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={found[name]!r}")
 
-    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
         """Value of each action, float64[n_actions] (batch: [n, n_actions]); -inf where illegal or fatal."""
         return self._decide_all(observation, state, None, exact=True)[1]
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self, observation: Observation, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], Any]:
         """The chosen action and the next state; see `Player.predict`."""
         actions, _, memory = self._decide_all(observation, state, episode_start, exact=False)
         return actions, memory if self.remembers else None
 
     def play(
-        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
     ) -> Trajectory:
         """One whole episode from ``reset(seed=seed)``: the gym loop's trajectory, played in a compiled loop.
 
@@ -229,7 +230,7 @@ class KernelPlayer(Player):
         return Trajectory(seed, actions, terminated, self._figures(state), length)
 
     @classmethod
-    def rules_of(cls, env_id: str, env_kwargs: Mapping[str, Any] | None) -> Any:
+    def rules_of(cls, env_id: str, env_kwargs: Options | None) -> Any:
         """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
         rules = _rules_of(env_id, json_of(env_kwargs))
         if not isinstance(rules, cls.rules_type):
@@ -239,7 +240,7 @@ class KernelPlayer(Player):
     # -- decisions and episodes ---------------------------------------------------------------------------------------
 
     def _decide_all(
-        self, observation: Any, state: Any, episode_start: Any, exact: bool
+        self, observation: Observation, state: Any, episode_start: Any, exact: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
         """(actions, values, next memory) of one observation or a batch."""
         n_actions, positions, single = self._positions(observation)

@@ -15,6 +15,7 @@ import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 from mergefall.games import GAMES
+from mergefall.typing import Array
 from numpy.typing import NDArray
 
 
@@ -53,7 +54,7 @@ class Trajectory:
     """
 
     seed: int
-    actions: NDArray[Any]
+    actions: Array
     terminated: bool
     figures: dict[str, int] = field(hash=False)
     length: int | None = None

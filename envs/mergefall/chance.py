@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.typing import Observation
 from mergefall.words import next_bits, stream_before
 
 U = np.uint64
@@ -25,7 +25,7 @@ class Outcomes:
       `upper[k, 0]` … `upper[k, 1] - 1`, and the lower half in `lower[k, 0]` … `lower[k, 1] - 1`.
     """
 
-    observations: Any
+    observations: Observation
     upper: NDArray[np.int64]
     lower: NDArray[np.int64]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mergefall.typing import Array, Options
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -23,7 +25,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     return number
 
 
-def array(name: str, value: Any, expected: str) -> NDArray[Any]:
+def array(name: str, value: Any, expected: str) -> Array:
     """`value` as an array of any dtype; raises ValueError if its rows differ in length."""
     try:
         return np.asarray(value)
@@ -38,7 +40,7 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
-def typed(name: str, value: Any, dtype: Any, *shape: int | None) -> NDArray[Any]:
+def typed(name: str, value: Any, dtype: Any, *shape: int | None) -> Array:
     """`value`, which must be an array of a dtype and shape, None being any length; a ValueError names it otherwise."""
     fits = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
     if not fits or any(size not in (None, found) for size, found in zip(shape, value.shape, strict=True)):
@@ -48,7 +50,7 @@ def typed(name: str, value: Any, dtype: Any, *shape: int | None) -> NDArray[Any]
     return value
 
 
-def within(name: str, values: NDArray[Any], low: int, high: int) -> None:
+def within(name: str, values: Array, low: int, high: int) -> None:
     """A ValueError for the first number of an array that is below `low` or above `high`."""
     if values.size and not low <= values.min() <= values.max() <= high:
         raise ValueError(f"{name} holds {values[(values < low) | (values > high)][0]}; expected {low} to {high}")
@@ -62,7 +64,7 @@ def states_like(state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.array(state, order="C")
 
 
-def known(owner: str, given: Mapping[str, Any], names: Iterable[str]) -> None:
+def known(owner: str, given: Options, names: Iterable[str]) -> None:
     """Raises ValueError for the first of the given options that is not among `names`, the options of `owner`."""
     names = list(names)
     if unknown := sorted(set(map(str, given)) - set(names)):

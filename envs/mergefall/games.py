@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.registration import ENVIRONMENTS
+from mergefall.typing import Array, Observation, Options
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class Game:
         return [env_id for env_id, entry in ENVIRONMENTS.items() if entry.game == self.name]
 
     @property
-    def heuristics(self) -> Mapping[str, Any]:
+    def heuristics(self) -> Options:
         """Its heuristics by name: `HEURISTICS` of `mergefall.game2048` or `mergefall.tetris`."""
         return self._package.HEURISTICS
 
-    def rules_of(self, env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def rules_of(self, env_kwargs: Options) -> dict[str, Any]:
         """Those of an environment's arguments that are rules.
 
         >>> GAMES["2048"].rules_of({"rows": 3, "reward": "log2"})
@@ -67,7 +68,7 @@ class Game:
         """
         return {name: env_kwargs[name] for name in self.rules if name in env_kwargs}
 
-    def start_of(self, observation: Any) -> dict[str, Any]:
+    def start_of(self, observation: Observation) -> dict[str, Any]:
         """The options of `reset` that begin an episode at an observation.
 
         >>> GAMES["2048"].start_of([[1, 0], [0, 1]])
@@ -140,7 +141,7 @@ def home_of(player: str) -> str | None:
 # -- observations, single and batched ---------------------------------------------------------------------------------
 
 
-def map_parts(function: Callable[..., Any], *observations: Any) -> Any:
+def map_parts(function: Callable[..., Any], *observations: Observation) -> Any:
     """Apply a function to observations part by part; it receives the same part of each.
 
     >>> map_parts(np.add, {"piece": 1, "next": 2}, {"piece": 10, "next": 20})
@@ -161,7 +162,7 @@ def concatenate(batches: Sequence[Any]) -> Any:
     return map_parts(lambda *parts: np.concatenate(parts), *batches)
 
 
-def take(batch: Any, index: int | slice | NDArray[Any] | Iterable[int]) -> Any:
+def take(batch: Any, index: int | slice | Array | Iterable[int]) -> Any:
     """The observations of a batch at a slice, indices or a mask; a single observation for an integer."""
     return map_parts(lambda part: part[index], batch)
 
@@ -175,11 +176,11 @@ def each(batch: Any) -> Iterator[Any]:
         yield from batch
 
 
-def batch_of_one(observation: Any) -> Any:
+def batch_of_one(observation: Observation) -> Any:
     """A batch from one observation."""
     return map_parts(lambda part: np.asarray(part)[None], observation)
 
 
-def board_of(observation: Any) -> NDArray[np.uint8]:
+def board_of(observation: Observation) -> NDArray[np.uint8]:
     """The board in an observation, single or batched."""
     return observation["board"] if isinstance(observation, Mapping) else observation

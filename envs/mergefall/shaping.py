@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from mergefall.checks import choice, number
 from mergefall.games import board_of
 from mergefall.kernels import kernel
+from mergefall.typing import Info, Observation, Options
 from mergefall.vector import GameVectorEnv
 from mergefall.weighted import WeightedSum
 
@@ -140,7 +141,7 @@ class Shaping:
         )
 
     @staticmethod
-    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Any:
+    def choose(spec: str | Options, rows: int, cols: int) -> Any:
         """The heuristic of a name, or of a mapping of `name` and weights; raises ValueError if it has no such size."""
         raise NotImplementedError
 
@@ -216,7 +217,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def __init__(
         self,
         env: gym.Env[Any, Any],
-        potential: str | Mapping[str, Any],
+        potential: str | Options,
         gamma: float = GAMMA,
         scale: float | None = None,
         squash: str | None = None,
@@ -228,11 +229,11 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self._game: Any = env.unwrapped
         self.shaping = _read(self._game, options)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         return observation, info | {"shaping": 0.0}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         return self.shaping.step(self._state, self.env.step, action)
 
     def _state(self) -> NDArray[np.uint64]:
@@ -257,7 +258,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
     def __init__(
         self,
         env: gym.vector.VectorEnv[Any, Any, Any],
-        potential: str | Mapping[str, Any],
+        potential: str | Options,
         gamma: float = GAMMA,
         scale: float | None = None,
         squash: str | None = None,
@@ -274,14 +275,14 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
             raise ValueError("autoreset_mode is 'SameStep'; apply shaping before wrappers that change observations")
         self._ended = np.zeros(self.num_envs, np.bool_)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         mask = (options or {}).get("reset_mask")
         mask = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask)
         observations, infos = self.env.reset(seed=seed, options=options)
         self._ended[mask] = False
         return observations, infos | {"shaping": np.zeros(self.num_envs), "_shaping": mask}
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         before, begins = self._potentials(), self._games.beginning() if self._native else self._ended
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         after, ended = self._potentials(), terminated | truncated
@@ -306,7 +307,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         return self.shaping.of_states(states)
 
 
-def _read(game: Any, options: Mapping[str, Any]) -> Any:
+def _read(game: Any, options: Options) -> Any:
     """The shaping of an environment's game that options describe."""
     if not hasattr(game, "shaping_type"):
         raise ValueError(f"environment is {game!r}; expected one of mergefall, or a native or Sync batch of them")

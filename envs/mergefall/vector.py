@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,10 +16,11 @@ from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.games import each
 from mergefall.threads import cores, share
+from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 
-class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
+class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
@@ -31,7 +32,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
     shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
     shaping: Any  # `mergefall.shaping.Shaping`, or None
     _states: NDArray[np.uint64]
-    _pool: NDArray[Any]  # starts to draw from
+    _pool: Array  # starts to draw from
 
     def _empty(self) -> Any:
         """A new `seen`, uninitialised."""
@@ -55,14 +56,14 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         """The batched observation in `seen`."""
         raise NotImplementedError
 
-    def _columns(self, seen: Any) -> dict[str, NDArray[Any]]:
+    def _columns(self, seen: Any) -> dict[str, Array]:
         """The infos in `seen`, by key."""
         raise NotImplementedError
 
     def _set_up(
         self,
         rules: Any,
-        shaping: Mapping[str, Any] | None,
+        shaping: Options | None,
         metadata: dict[str, Any],
         num_envs: int,
         render_mode: str | None,
@@ -107,8 +108,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, *, seed: int | Sequence[int | None] | None = None, options: Options | None = None
+    ) -> tuple[Observation, Info]:
         """Begin an episode in every game, or in those marked by `options["reset_mask"]`: (observations, infos).
 
         - `seed`: s seeds game i with s + i; a list holds a seed for each game. A game whose seed is None continues its
@@ -136,7 +137,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
 
     def step(
         self, actions: NDArray[np.int64]
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Play one action in each game: (observations, rewards, terminated, truncated, infos).
 
         Raises ValueError for an action outside the space, and Gymnasium's ResetNeeded before the first reset or, with
@@ -235,7 +236,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], NDArray[Any]]):
             raise ValueError(f"seed is a list of {len(seed)}; expected one for each of {self.num_envs} games")
         return [None if one is None else integer("seed", one, 0) for one in seed]
 
-    def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
+    def set_starts(self, pool: Sequence[Options] | None) -> None:
         """Draw the start of each new episode, autoresets included, from a list of `reset` options.
 
         Each game draws from its own random stream. An entry `{}` is an ordinary start. None or an empty list restores

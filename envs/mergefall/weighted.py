@@ -11,6 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.typing import Options
+
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
 LARGEST = {np.float32: 1e20, np.float64: 1e100}
@@ -60,7 +62,7 @@ def check_weight(owner: str, name: str, value: object, real: type[np.floating] =
         raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected {expected}")
 
 
-def read_options(cls: type[W], options: Mapping[str, Any]) -> W:
+def read_options(cls: type[W], options: Options) -> W:
     """An instance of a subclass from its options; raises ValueError for an unknown one.
 
     The option `weights` names one of the class's `vectors`; single weights override those in it.

@@ -20,7 +20,7 @@ from mergefall_training.tune.climbing import Climb
 if TYPE_CHECKING:
     from mergefall_baselines import Player
 
-Options = tyro.conf.UseAppendAction[list[str]]
+Pairs = tyro.conf.UseAppendAction[list[str]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
 Algorithm = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
 
@@ -33,7 +33,7 @@ class InEnvironment:
 
     env: str | None = None
     """Id of the environment; default: the player's, or mergefall/Game2048-v0."""
-    env_option: Options = field(default_factory=list)
+    env_option: Pairs = field(default_factory=list)
     """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
     max_episode_steps: int | None = None
     """Moves (Tetris: pieces) after which a game is cut off; default: no cap."""
@@ -45,7 +45,7 @@ class WithPlayer(InEnvironment):
 
     player: PlayerName
     """Name of a player, as `mergefall players` lists them, or path of a trained agent (run folder or model file)."""
-    option: Options = field(default_factory=list)
+    option: Pairs = field(default_factory=list)
     """Option of the player, NAME=VALUE in YAML; may be repeated."""
 
     def make_player(self) -> Player:
@@ -127,7 +127,7 @@ class TuneWeights(WithPlayer):
 
     heuristic: str = "heuristic"
     """Name of the player's option that holds the heuristic to tune; its value there is the start."""
-    weight: Options = field(default_factory=list)
+    weight: Pairs = field(default_factory=list)
     """Weight to change, such as `penalty`, or `stages.0.1.penalty` for a nested one; may be repeated; default: all."""
     climb: Annotated[Climb, tyro.conf.arg(name="")] = field(default_factory=Climb)
     workers: int = 1
@@ -161,11 +161,11 @@ class TuneHyperparameters(InEnvironment):
     algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
     `cross-entropy`, `cma-es`."""
-    space: Options = field(default_factory=list)
+    space: Pairs = field(default_factory=list)
     """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
     `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
     Other hyper-parameters have the algorithm's usual range."""
-    set: Options = field(default_factory=list)
+    set: Pairs = field(default_factory=list)
     """Hyper-parameter to hold fixed, NAME=VALUE in YAML; may be repeated."""
     timesteps: int | None = None
     """Steps of each training run, of all its environments together; default: the preset's."""
@@ -227,7 +227,7 @@ class Train(InEnvironment):
     `cross-entropy`, `cma-es`."""
     preset: str | None = None
     """Preset other than the usual one: `2min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""
-    set: Options = field(default_factory=list)
+    set: Pairs = field(default_factory=list)
     """Hyper-parameter to change, NAME=VALUE in YAML; may be repeated."""
     timesteps: int | None = None
     """Steps of all environments together; default: the preset's."""
@@ -365,7 +365,7 @@ class Play:
 
     env: Annotated[str, tyro.conf.Positional] = GAME2048
     """Id of the environment."""
-    env_option: Options = field(default_factory=list)
+    env_option: Pairs = field(default_factory=list)
     """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
     seed: int | None = None
     """Seed of the game; default: a new game each time."""

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mergefall.typing import Options
+
 
 def open_alone(path: Path, what: str) -> BinaryIO:
     """Open a file for appending, make it if needed, and lock it.
@@ -81,7 +83,7 @@ def on_line(path: Path, number: int) -> Iterator[None]:
         raise ValueError(f"{path}, line {number}: {error}") from error
 
 
-def differences(found: Mapping[str, Any], asked: Mapping[str, Any], parent: str = "") -> list[str]:
+def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
     """The differences between the description in a file and the expected one, key by key; `parent` is a prefix.
 
     >>> differences({"seed": 0, "options": {"depth": 2}}, {"seed": 0, "options": {"depth": 3, "table": True}})

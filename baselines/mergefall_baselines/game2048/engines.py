@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048 import packed
 from mergefall.kernels import borrow, kernel
+from mergefall.typing import Array, Kernel
 from mergefall.words import trailing_zeros
-from numpy.typing import NDArray
 
 from mergefall_baselines.game2048 import wide
 
@@ -156,12 +156,12 @@ class Engine(NamedTuple):
     """The kernels that a search is built from; see above."""
 
     name: str  # the variant of the kernels that are compiled from these
-    from_cells: Any
-    key: Any
-    moves: Any
-    open_cells: Any
-    with_tile: Any
-    evaluate: Any
+    from_cells: Kernel
+    key: Kernel
+    moves: Kernel
+    open_cells: Kernel
+    with_tile: Kernel
+    evaluate: Kernel
 
 
 def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
@@ -179,7 +179,7 @@ def engine(kind: str, heuristic: Any, scored: bool) -> Engine:
     return Engine(name, *shared, evaluate)
 
 
-def _evaluator(kind: str, heuristic: Any, name: str) -> Any:
+def _evaluator(kind: str, heuristic: Any, name: str) -> Kernel:
     if heuristic is None:
 
         @kernel(variant=name)
@@ -218,13 +218,13 @@ def _evaluator(kind: str, heuristic: Any, name: str) -> Any:
     return of_wide
 
 
-def tables_of(heuristic: Any) -> tuple[NDArray[Any], ...]:
+def tables_of(heuristic: Any) -> tuple[Array, ...]:
     """A heuristic's one or two tables as a tuple."""
     tables = heuristic.tables()
     return tables if isinstance(tables, tuple) else (tables,)
 
 
-def _table_borrower(heuristic: Any, name: str) -> Any:
+def _table_borrower(heuristic: Any, name: str) -> Kernel:
     """A kernel that makes the tables of a heuristic's packed kernel from their addresses."""
     shared = heuristic().tables()  # types and sizes are the same whatever the weights
     if not isinstance(shared, tuple):

@@ -13,12 +13,14 @@ The kernels of a search call each other from the root down:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
 from mergefall.threads import share
+from mergefall.typing import Array, Kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -32,7 +34,7 @@ U = np.uint64
 
 
 @cache
-def expectimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
+def expectimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
     """``root_move(cells, action, settings) -> value`` of one move, and the decision kernel (see `player.py`)."""
     boards = engine(shape.kind, shape.heuristic, shape.scored)
     best_leaf, entry = _best_leaf(shape, boards), entry_type(shape.real)
@@ -50,7 +52,7 @@ def expectimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
     return root_move, decide
 
 
-def _best_leaf(shape: SearchShape, boards: Engine) -> Any:
+def _best_leaf(shape: SearchShape, boards: Engine) -> Kernel:
     moves, evaluate, scored = boards.moves, boards.evaluate, shape.scored
     real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
 
@@ -72,7 +74,7 @@ def _best_leaf(shape: SearchShape, boards: Engine) -> Any:
     return best_leaf
 
 
-def _last_chance(shape: SearchShape, boards: Engine, best_leaf: Any) -> Any:
+def _last_chance(shape: SearchShape, boards: Engine, best_leaf: Kernel) -> Kernel:
     open_cells, with_tile, by_lines = boards.open_cells, boards.with_tile, shape.by_lines
     real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
     two, four = real(0.9), real(0.1)
@@ -96,7 +98,7 @@ def _last_chance(shape: SearchShape, boards: Engine, best_leaf: Any) -> Any:
     return last_chance
 
 
-def _leaf(shape: SearchShape, boards: Engine) -> Any:
+def _leaf(shape: SearchShape, boards: Engine) -> Kernel:
     moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
     real, dead = shape.real, shape.real(shape.dead)
     two, four = real(0.9), real(0.1)
@@ -121,7 +123,7 @@ def _leaf(shape: SearchShape, boards: Engine) -> Any:
     return leaf
 
 
-def _at_once(shape: SearchShape, boards: Engine, leaf: Any, last_chance: Any) -> Any:
+def _at_once(shape: SearchShape, boards: Engine, leaf: Kernel, last_chance: Kernel) -> Kernel:
     open_cells, key_of, evaluate = boards.open_cells, boards.key, boards.evaluate
     real, dead, entry = shape.real, shape.real(shape.dead), entry_type(shape.real)
     two = real(0.9)
@@ -156,7 +158,7 @@ def _at_once(shape: SearchShape, boards: Engine, leaf: Any, last_chance: Any) ->
     return at_once
 
 
-def _chance(shape: SearchShape, boards: Engine, at_once: Any, best_leaf: Any) -> Any:
+def _chance(shape: SearchShape, boards: Engine, at_once: Kernel, best_leaf: Kernel) -> Kernel:
     key_of, moves, open_cells, with_tile = boards.key, boards.moves, boards.open_cells, boards.with_tile
     real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
     two, four, scored, entry = real(0.9), real(0.1), shape.scored, entry_type(shape.real)
@@ -202,7 +204,7 @@ def _chance(shape: SearchShape, boards: Engine, at_once: Any, best_leaf: Any) ->
     return chance
 
 
-def _root_move(shape: SearchShape, boards: Engine, at_once: Any, chance: Any) -> Any:
+def _root_move(shape: SearchShape, boards: Engine, at_once: Kernel, chance: Kernel) -> Kernel:
     from_cells, moves, scored = boards.from_cells, boards.moves, shape.scored
     real, entry = shape.real, entry_type(shape.real)
 
@@ -276,7 +278,7 @@ class Expectimax(Search2048):
         depth: Any = 3,
         cutoff: float | None = None,
         table: bool | str = True,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         threads: int = 1,
         time_limit: float | None = None,
         leaf: str = "afterstate",
@@ -296,11 +298,11 @@ class Expectimax(Search2048):
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
         self.table, self.threads = table, threads
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         _, decide = expectimax_kernels(self._shape(rules))
         return decide, self._settings(rules)
 
-    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         if self.threads == 1:
             return super()._decide(boards, exact, cells, memory, values)
         root_move, _ = expectimax_kernels(self._shape(boards))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mergefall_baselines.game2048.expectimax import Expectimax
@@ -19,6 +20,10 @@ class Greedy(Expectimax):
     """
 
     def __init__(
-        self, heuristic: Any = None, order: Any = None, rows: int | None = None, cols: int | None = None
+        self,
+        heuristic: Any = None,
+        order: Sequence[int] | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
     ) -> None:
         super().__init__(heuristic, depth=1, order=order, rows=rows, cols=cols, table=False)

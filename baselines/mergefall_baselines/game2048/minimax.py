@@ -5,11 +5,13 @@ Both prune on bounds that change no value that decides, so the chosen move is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from mergefall.kernels import kernel
+from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
 from mergefall_baselines.game2048.player import Boards
@@ -19,7 +21,7 @@ U = np.uint64
 
 
 @cache
-def minimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
+def minimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
     """``decide`` and ``choose`` of minimax, see `_root`."""
     boards, scored, dead = engine(shape.kind, shape.heuristic, shape.scored), shape.scored, float(shape.dead)
     moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
@@ -69,7 +71,7 @@ def minimax_kernels(shape: SearchShape) -> tuple[Any, Any]:
     return _root(boards, scored, worst_reply)
 
 
-def _worst_leaf(boards: Engine, dead: float) -> Any:
+def _worst_leaf(boards: Engine, dead: float) -> Kernel:
     moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
 
     @kernel(variant=boards.name)
@@ -92,7 +94,7 @@ def _worst_leaf(boards: Engine, dead: float) -> Any:
 
 
 @cache
-def mixed_kernels(shape: SearchShape) -> tuple[Any, Any]:
+def mixed_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
     """``decide`` and ``choose`` of the mixed search, see `_root`."""
     boards, dead = engine(shape.kind, shape.heuristic, shape.scored), float(shape.dead)
     moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
@@ -137,7 +139,7 @@ def mixed_kernels(shape: SearchShape) -> tuple[Any, Any]:
     return _root(boards._replace(name=f"{boards.name}-mixed"), False, from_root)
 
 
-def _root(boards: Engine, scored: bool, reply: Any) -> tuple[Any, Any]:
+def _root(boards: Engine, scored: bool, reply: Kernel) -> tuple[Kernel, Kernel]:
     """The root of a search whose opponent is ``reply(board, left, alpha, beta, ctx)``.
 
     ``decide`` gives each move its exact value; ``choose`` only the first best one, the others bounds below it.
@@ -207,14 +209,14 @@ class Minimax(Search2048):
         depth: Any = "empties",
         leaf: str = "afterstate",
         rewards: bool | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         time_limit: float | None = None,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
         super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         decide, choose = self._kernels(self._shape(rules))
         return decide if exact else choose, self._settings(rules)
 
@@ -244,7 +246,7 @@ class Mixed(Minimax):
         heuristic: Any = "tile-order",
         depth: Any = 3,
         leaf: str = "afterstate",
-        order: Any = None,
+        order: Sequence[int] | None = None,
         time_limit: float | None = None,
         rows: int | None = None,
         cols: int | None = None,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from mergefall.checks import known, number, typed
 from mergefall.game2048.packed import pack
+from mergefall.typing import Array, Arrays, Options
 from mergefall.weighted import LARGEST
 from numpy.typing import ArrayLike, NDArray
 
@@ -42,7 +43,7 @@ class TupleNetwork:
         rows: int = 4,
         cols: int = 4,
         untouched: float = 0.0,
-        record: Mapping[str, Any] | None = None,
+        record: Options | None = None,
     ) -> None:
         """A network whose entries are all `untouched`."""
         self.shape: Shape = network_shape(patterns, rows, cols)
@@ -85,7 +86,7 @@ class TupleNetwork:
         size = {"rows": self.shape.rows, "cols": self.shape.cols}
         return {"patterns": self.patterns, **size, "untouched": self.untouched}
 
-    def packed(self, bits: int = 32) -> dict[str, NDArray[Any]]:
+    def packed(self, bits: int = 32) -> dict[str, Array]:
         """The touched entries as arrays, as in a file; `bits` as for `save`."""
         if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
             raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
@@ -102,7 +103,7 @@ class TupleNetwork:
         return arrays | {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
 
     @classmethod
-    def unpacked(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TupleNetwork:
+    def unpacked(cls, spec: Options, arrays: Arrays) -> TupleNetwork:
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
         if spec.get("stages"):
             found = f"the network has the stages {spec['stages']}, which this release does not know"
@@ -134,7 +135,7 @@ class TupleNetwork:
         network.record = dict(spec.get("record") or {})
         return network, checksum
 
-    def _fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def _fill(self, arrays: Arrays) -> None:
         """Take over the entries in arrays from `packed`."""
         known("a network", arrays, ("touched", "entries", "steps"))
         touched = touched_entries(arrays["touched"], self.weights.size)
@@ -170,12 +171,12 @@ def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
     return found[:count]
 
 
-def _planes(values: NDArray[Any]) -> NDArray[np.uint8]:
+def _planes(values: Array) -> NDArray[np.uint8]:
     """The first bytes of all numbers, then the second …, uint8[bytes, n]: they compress far better than mixed."""
     little = values.astype(values.dtype.newbyteorder("<"))
     return np.ascontiguousarray(little.view(np.uint8).reshape(values.size, values.itemsize).T)
 
 
-def _joined(planes: NDArray[np.uint8], dtype: Any) -> NDArray[Any]:
+def _joined(planes: NDArray[np.uint8], dtype: Any) -> Array:
     """The inverse of `_planes`."""
     return np.ascontiguousarray(planes.T).reshape(-1).view(np.dtype(dtype).newbyteorder("<")).astype(dtype)

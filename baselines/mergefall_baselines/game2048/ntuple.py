@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from mergefall.game2048.heuristics import Heuristic
 from mergefall.game2048.packed import U, fits
 from mergefall.kernels import kernel
+from mergefall.typing import Kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -119,7 +121,7 @@ def _network_heuristic_of(shape: Shape, limit: int, weights: NDArray[np.float32]
 
 
 @cache
-def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Any:
+def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Kernel:
     """The decision kernel without search: each move is worth its score and its afterstate's value."""
     boards = engine("packed", heuristic, True)
     from_cells, moves, evaluate = boards.from_cells, boards.moves, boards.evaluate
@@ -196,7 +198,7 @@ class NTuple(Expectimax):
         downgrade: int | None = None,
         cutoff: float | None = None,
         table: bool | str | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         threads: int = 1,
         time_limit: float | None = None,
         checksum: str | None = None,
@@ -218,7 +220,7 @@ class NTuple(Expectimax):
         )
         self.options = {"checksum": found[:16]} if found else {}
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         if self.rule != 1:
             return super()._make_decider(rules, exact)
         return greedy_kernel(type(self.heuristic)), self._settings(rules)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mergefall.game2048.packed import pack
 from mergefall.kernels import kernel
+from mergefall.typing import Array, Kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import Boards, Player2048
@@ -62,10 +63,10 @@ class Optimal(Player2048):
         check_size(rows, cols)
         return _solution(rows, cols, self.objective, self.path)
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(rules.rows, rules.cols).table
 
-    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         ranks = cells.reshape(boards.rows, boards.cols)
         values[:] = self.solution(boards.rows, boards.cols).action_values(ranks)  # checks the board
 

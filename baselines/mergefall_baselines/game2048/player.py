@@ -25,6 +25,7 @@ from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import LARGEST, SMALLEST, Rules
 from mergefall.games import GAMES
 from mergefall.kernels import kernel
+from mergefall.typing import Array, Kernel, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import (
@@ -82,7 +83,7 @@ def pick(values, order):
 
 
 @cache
-def _loop_kernel(decide: Any, bounded: bool) -> Any:
+def _loop_kernel(decide: Kernel, bounded: bool) -> Kernel:
     """The compiled episode loop of one decision kernel."""
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}-{'bounded' if bounded else 'any'}")
@@ -126,7 +127,7 @@ class Player2048(KernelPlayer):
     start_game = staticmethod(board.start)
     two_kernels = False
 
-    def __init__(self, rows: int | None = None, cols: int | None = None, order: Any = None) -> None:
+    def __init__(self, rows: int | None = None, cols: int | None = None, order: Sequence[int] | None = None) -> None:
         for name, size in (("rows", rows), ("cols", cols)):
             if size is not None and not (is_count(size) and SMALLEST <= size <= LARGEST):
                 raise ValueError(f"{name}={size!r} is no board size; expected an integer from {SMALLEST} to {LARGEST}")
@@ -136,10 +137,10 @@ class Player2048(KernelPlayer):
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
         self._order = actions.astype(np.int64)
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         raise NotImplementedError
 
-    def _positions(self, observation: Any) -> Positions:
+    def _positions(self, observation: Observation) -> Positions:
         ranks = array(f"{self.name}: observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
         if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
             raise ValueError(
@@ -161,12 +162,12 @@ class Player2048(KernelPlayer):
         self._decide(position.boards, exact, position.cells, memory, values)
         return pick(values, self._order)
 
-    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         """Fill the values of one board."""
         decide, settings = self.decider(boards, exact)
         decide(cells, memory, values, settings)
 
-    def _loop(self, rules: Boards) -> tuple[Any, Any]:
+    def _loop(self, rules: Boards) -> tuple[Kernel, Any]:
         decide, settings = self.decider(rules, exact=False)
         return _loop_kernel(decide, rules.bounded), (self._order, settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from mergefall.game2048.heuristics import Heuristic
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.packed import area, line_table
 from mergefall.kernels import kernel
+from mergefall.typing import Array
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -122,7 +124,7 @@ class Search2048(Player2048):
         depth: Any,
         leaf: str = "afterstate",
         rewards: bool | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         time_limit: float | None = None,
         rows: int | None = None,
         cols: int | None = None,
@@ -141,7 +143,7 @@ class Search2048(Player2048):
     def _shape(self, boards: Boards) -> SearchShape:
         return SearchShape(boards.kind, type(self.heuristic) if self.heuristic else None, self.rewards)
 
-    def _decide(self, boards: Boards, exact: bool, cells: Any, memory: Any, values: NDArray[np.float64]) -> None:
+    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         if self.time_limit is None:
             return super()._decide(boards, exact, cells, memory, values)
         decide, settings = self.decider(boards, exact)

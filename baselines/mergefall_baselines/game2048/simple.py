@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from mergefall.game2048 import board
 from mergefall.kernels import kernel
+from mergefall.typing import Kernel
 from mergefall.words import below, popcount
 
 from mergefall_baselines.game2048.player import Boards, Player2048, is_count
@@ -88,7 +89,7 @@ class Random(Player2048):
     def __init__(self, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         return value_equally if exact else choose_any, (rules.rows, rules.cols)
 
 
@@ -114,5 +115,5 @@ class Rollout(Player2048):
             raise ValueError(f"games={games!r}; expected an integer from 1 up")
         self.games = games
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         return value_by_games, (rules.rows, rules.cols, self.games)

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048.packed import U, flip, mirror, transpose
 from mergefall.kernels import kernel, prefetch
+from mergefall.typing import Kernel
 
 F = np.float32
 EVEN = U(0x0101010101010101)  # the lowest bit of every other cell of a packed board
@@ -112,10 +113,10 @@ class TupleKernels(NamedTuple):
     - `adjust(weights, places, first, step)`: add `step` to each located entry.
     """
 
-    value: Any
-    locate: Any
-    total: Any
-    adjust: Any
+    value: Kernel
+    locate: Kernel
+    total: Kernel
+    adjust: Kernel
 
 
 @cache
@@ -169,7 +170,7 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
 # -- images of a board ------------------------------------------------------------------------------------------------
 
 
-def _capped(shape: Shape) -> Any:
+def _capped(shape: Shape) -> Kernel:
     """A kernel: the board with ranks from the radix on lowered to radix − 1."""
     above, largest = U(16 - shape.radix) * EVEN, U(shape.radix - 1) * EVEN  # in every other cell
 
@@ -187,7 +188,7 @@ def _capped(shape: Shape) -> Any:
     return capped
 
 
-def _four_images(shape: Shape) -> Any:
+def _four_images(shape: Shape) -> Kernel:
     """A kernel: the board, mirrored, flipped, and both; smaller boards stay in their corner of 4×4."""
     across, down = U(4 * (4 - shape.cols)), U(16 * (4 - shape.rows))
 
@@ -217,7 +218,7 @@ def _runs(pattern: tuple[int, ...], rows: int, cols: int) -> list[tuple[int, int
     return list(masks.items())
 
 
-def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> Any:
+def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
     """A kernel: the place of a pattern's entry for one image of a board; its table begins at `offset`."""
     if shape.radix == 16:
         return _gather_runs(name, _runs(pattern, shape.rows, shape.cols), offset)
@@ -234,7 +235,7 @@ def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> A
     return gather
 
 
-def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
+def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Kernel:
     """The same for radix 16, where a digit is four bits and a run of cells moves at once."""
     taken = runs[:RUNS] + [(0, 0)] * (RUNS - len(runs))
     (t0, m0), (t1, m1), (t2, m2), (t3, m3) = [(U(turn), U(mask)) for turn, mask in taken]
@@ -258,7 +259,7 @@ def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Any:
     return gather_long
 
 
-def _over_patterns(shape: Shape) -> tuple[Any, Any]:
+def _over_patterns(shape: Shape) -> tuple[Kernel, Kernel]:
     """Two kernels: the sum of all patterns' entries on one image, and the places of all their entries on four."""
     sums: list[Any] = []
     places: list[Any] = []
@@ -277,7 +278,7 @@ def _over_patterns(shape: Shape) -> tuple[Any, Any]:
     return sums[0], places[0]
 
 
-def _entry(name: str, gather: Any) -> Any:
+def _entry(name: str, gather: Kernel) -> Kernel:
     @kernel(variant=name, forceinline=True)
     def entry(image, weights):
         return weights[gather(image)]
@@ -285,7 +286,7 @@ def _entry(name: str, gather: Any) -> Any:
     return entry
 
 
-def _plus(name: str, one: Any, other: Any) -> Any:
+def _plus(name: str, one: Kernel, other: Kernel) -> Kernel:
     @kernel(variant=name, forceinline=True)
     def plus(image, weights):
         return one(image, weights) + other(image, weights)
@@ -293,7 +294,7 @@ def _plus(name: str, one: Any, other: Any) -> Any:
     return plus
 
 
-def _four_places(name: str, gather: Any, begin: int) -> Any:
+def _four_places(name: str, gather: Kernel, begin: int) -> Kernel:
     ahead = U(begin)
 
     @kernel(variant=name, forceinline=True)
@@ -308,7 +309,7 @@ def _four_places(name: str, gather: Any, begin: int) -> Any:
     return four_places
 
 
-def _both(name: str, one: Any, other: Any) -> Any:
+def _both(name: str, one: Kernel, other: Kernel) -> Kernel:
     @kernel(variant=name, forceinline=True)
     def both(images, places, first):
         one(images, places, first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mergefall_baselines.tetris.search import TetrisSearch
@@ -65,7 +66,7 @@ class Expectimax(TetrisSearch):
         table: bool = True,
         lost: float | None = None,
         rewards: bool | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         threads: int = 1,
         time_limit: float | None = None,
         leaf: str = "afterstate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from mergefall.tetris.placements import (
     row_at_rest,
 )
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
@@ -51,7 +52,7 @@ class GreedySettings(NamedTuple):
     ranks: NDArray[np.int64]
 
 
-def greedy_settings(heuristic: Heuristic, rules: Rules, order: Any = None) -> GreedySettings:
+def greedy_settings(heuristic: Heuristic, rules: Rules, order: Sequence[int] | None = None) -> GreedySettings:
     """The settings for a heuristic and rules; `order` lists all actions, the preferred ones in ties first."""
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
     clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
@@ -59,7 +60,7 @@ def greedy_settings(heuristic: Heuristic, rules: Rules, order: Any = None) -> Gr
     return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, ranks)
 
 
-def best_kernel(leaf: Any, slides: bool, ties: str, writes: bool, name: str) -> Any:
+def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool, name: str) -> Kernel:
     """A kernel that finds the placement of highest value on a board.
 
     Args:
@@ -107,7 +108,7 @@ def best_kernel(leaf: Any, slides: bool, ties: str, writes: bool, name: str) -> 
 
 
 @cache
-def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Any, Any]:
+def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Kernel, Kernel]:
     """(choose, decide) for a heuristic class: the best placement of a piece, and of the first piece in a queue."""
     _, _, _, prepare, leaf = cls.kernels()
     best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
@@ -147,7 +148,7 @@ class Greedy(TetrisPlayer):
 
     ties = "lowest"  # without an order; see `best_kernel`
 
-    def __init__(self, heuristic: Any = "bcts", order: Any = None, **rules: Any) -> None:
+    def __init__(self, heuristic: Any = "bcts", order: Sequence[int] | None = None, **rules: Any) -> None:
         super().__init__(**rules)
         self.heuristic, self.order = make_heuristic(heuristic), order
 
@@ -174,14 +175,14 @@ class Dellacherie(Greedy):
 
     ties = "priority"
 
-    def __init__(self, order: Any = None, **rules: Any) -> None:
+    def __init__(self, order: Sequence[int] | None = None, **rules: Any) -> None:
         super().__init__("dellacherie", order, **rules)
 
 
 def preset(name: str, about: str) -> Callable[..., Greedy]:
     """The factory of greedy players with the heuristic `name`; its options are `Dellacherie`'s."""
 
-    def make_greedy(order: Any = None, **rules: Any) -> Greedy:
+    def make_greedy(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
         return Greedy(name, order, **rules)
 
     make_greedy.__signature__ = inspect.signature(Dellacherie)  # pyright: ignore[reportFunctionMemberAccess]

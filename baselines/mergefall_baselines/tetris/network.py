@@ -27,6 +27,7 @@ from mergefall.tetris.field import clear, full_rows, height_of, is_above, own_ce
 from mergefall.tetris.heuristics.base import Heuristic, Kernels
 from mergefall.tetris.heuristics.linear import FEATURES, Linear, linear
 from mergefall.tetris.pieces import HEIGHTS
+from mergefall.typing import Array, Kernel
 from mergefall.words import popcount, trailing_zeros
 from numpy.typing import NDArray
 
@@ -117,8 +118,8 @@ class _Blocks(NamedTuple):
             each block that is not empty and whose lowest row is below `end`.
     """
 
-    of_rows: Any
-    locate: Any
+    of_rows: Kernel
+    locate: Kernel
 
 
 @kernel
@@ -282,7 +283,7 @@ class BlockNetwork(Heuristic):
     slots: ClassVar[tuple[str, ...]] = (*FEATURES, "bias", "blocks")
     board_slots: ClassVar[tuple[str, ...]] = (*Linear.board_slots, "bias", "blocks")
 
-    weights: NDArray[Any]
+    weights: Array
 
     def __post_init__(self) -> None:
         most = weighted.LARGEST[self.real]
@@ -307,7 +308,7 @@ class BlockNetwork(Heuristic):
         return _kernels(cls, clears)
 
     @classmethod
-    def term_kernels(cls) -> tuple[Any, Any]:
+    def term_kernels(cls) -> tuple[Kernel, Kernel]:
         return _term_kernels(cls)
 
 
@@ -322,7 +323,7 @@ def network_class(shape: Shape) -> type[BlockNetwork]:
 
 
 @cache
-def _term_kernels(cls: type[BlockNetwork]) -> tuple[Any, Any]:
+def _term_kernels(cls: type[BlockNetwork]) -> tuple[Kernel, Kernel]:
     of_move, of_board = Linear.term_kernels()
     of_rows = _block_kernels(cls.shape).of_rows
 
@@ -336,7 +337,7 @@ def _term_kernels(cls: type[BlockNetwork]) -> tuple[Any, Any]:
 
 
 @cache
-def locating_kernel(shape: Shape) -> Any:
+def locating_kernel(shape: Shape) -> Kernel:
     """A kernel that lists the weights whose sum is a placement's value, for learning.
 
     It takes (columns after clearing, piece, rotation, column, y, lines, own, places, factors) and returns a count.

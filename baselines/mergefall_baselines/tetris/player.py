@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -29,6 +29,7 @@ from mergefall.tetris import game as states
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Array
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import (
@@ -69,7 +70,7 @@ def _loop_kernel(decide: Any) -> Any:
     return play_on
 
 
-def ranks_of(order: Any, n_actions: int) -> NDArray[np.int64]:
+def ranks_of(order: Sequence[int] | None, n_actions: int) -> NDArray[np.int64]:
     """The place of each action in an order of ties, int64[n_actions]; None is the order of the actions."""
     if order is None:
         return np.arange(n_actions)
@@ -174,7 +175,7 @@ class TetrisPlayer(KernelPlayer):
         observe(memory, queue, 1 + rules.preview)
         return action_of.py_func(self._decide(rules, exact, columns, queue, memory, values))
 
-    def _decide(self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+    def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         """The placement chosen in one position; fills `values`."""
         decide, settings = self.decider(rules, exact)
         return decide(columns, queue, memory, values, settings)

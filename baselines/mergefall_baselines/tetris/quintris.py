@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,6 +13,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import height_of
 from mergefall.tetris.heuristics import OpenEnclosed
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.tetris.search import MOST_MOVES, TetrisSearch
@@ -53,7 +55,7 @@ def completable(columns, rows, cells):
 
 
 @cache
-def bound_kernel() -> Any:
+def bound_kernel() -> Kernel:
     """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchShape` for `open-enclosed`.
 
     It bounds the value of the board after `moves` more placements, if nothing is cleared:
@@ -126,7 +128,7 @@ class Quintris(TetrisSearch):
         cutoff: float | None = None,
         table: bool = True,
         lost: float | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         threads: int = 1,
         time_limit: float | None = None,
         **rules: Any,
@@ -153,5 +155,5 @@ class Quintris(TetrisSearch):
         if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
             self.bound = bound_kernel
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
         return super()._make_decider(replace(rules, placements="drop", overflow="strict"), exact)

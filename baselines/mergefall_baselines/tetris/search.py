@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
 from mergefall.threads import share
+from mergefall.typing import Array
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen, seconds_option
@@ -47,7 +48,7 @@ class TetrisSearch(TetrisPlayer):
         table: bool = True,
         lost: float | None = None,
         rewards: bool | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         near_top: int | None = None,
         time_limit: float | None = None,
         threads: int = 1,
@@ -76,7 +77,7 @@ class TetrisSearch(TetrisPlayer):
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
 
-    def _decide(self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: Any) -> int:
+    def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         if self.threads > 1:
             return self._decide_together(rules, exact, columns, queue, memory, values)
         if self.time_limit is None:
@@ -89,7 +90,7 @@ class TetrisSearch(TetrisPlayer):
         return deepen(search, settings.depth, self.time_limit, self._records[int(settings.ctx)], values)
 
     def _decide_together(
-        self, rules: Rules, exact: bool, columns: Any, queue: Any, memory: Any, values: NDArray[np.float64]
+        self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: NDArray[np.float64]
     ) -> int:
         """The decision of one thread, made by several: each searches some of the root's placements."""
         decide, settings = self.decider(rules, exact)

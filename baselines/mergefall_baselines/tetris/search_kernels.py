@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from mergefall.kernels import borrow, kernel
@@ -31,6 +31,7 @@ from mergefall.tetris.heuristics import Heuristic, Kernels
 from mergefall.tetris.heuristics.base import plain_leaf
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
+from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.tetris.context import (
@@ -108,7 +109,7 @@ class SearchShape:
     clears: bool = True
     rewards: bool = False
     state_leaves: bool = False
-    bound: Any = None
+    bound: Kernel = None
 
     @property
     def name(self) -> str:
@@ -171,9 +172,9 @@ def _heuristic_kernels(shape: SearchShape) -> Kernels:
 class _Moves(NamedTuple):
     """Kernels for one placement that `list_placements` listed; see `_move_kernels`."""
 
-    play: Any
-    last_terms: Any
-    state_value: Any
+    play: Kernel
+    last_terms: Kernel
+    state_value: Kernel
 
 
 def _move_kernels(shape: SearchShape, heuristic: Kernels) -> _Moves:
@@ -237,8 +238,8 @@ def _move_kernels(shape: SearchShape, heuristic: Kernels) -> _Moves:
 class _Leaves(NamedTuple):
     """Kernels for leaves on one board; see `_leaf_kernels`."""
 
-    value: Any
-    best: Any
+    value: Kernel
+    best: Kernel
 
 
 def _leaf_kernels(shape: SearchShape, heuristic: Kernels) -> _Leaves:
@@ -263,7 +264,7 @@ def _leaf_kernels(shape: SearchShape, heuristic: Kernels) -> _Leaves:
     return _Leaves(leaf_value, best_leaf)
 
 
-def _listing_kernels(shape: SearchShape, moves: _Moves, leaves: _Leaves) -> tuple[Any, Any]:
+def _listing_kernels(shape: SearchShape, moves: _Moves, leaves: _Leaves) -> tuple[Kernel, Kernel]:
     """(select, listed): which placements a node searches, and in which order."""
     slides, bound, bounded = shape.slides, shape.bound, shape.bound is not None
     play, leaf_value = moves.play, leaves.value
@@ -299,7 +300,7 @@ def _listing_kernels(shape: SearchShape, moves: _Moves, leaves: _Leaves) -> tupl
     return select, listed
 
 
-def _end_kernel(shape: SearchShape, moves: _Moves, leaves: _Leaves, listed: Any) -> Any:
+def _end_kernel(shape: SearchShape, moves: _Moves, leaves: _Leaves, listed: Kernel) -> Kernel:
     state_leaves, bounded, best_leaf = shape.state_leaves, shape.bound is not None, leaves.best
     play, last_terms, state_value = moves
 
@@ -331,7 +332,7 @@ def _end_kernel(shape: SearchShape, moves: _Moves, leaves: _Leaves, listed: Any)
     return best_end
 
 
-def _node_kernel(shape: SearchShape, prepare: Any, play: Any, listed: Any, best_end: Any) -> Any:
+def _node_kernel(shape: SearchShape, prepare: Kernel, play: Kernel, listed: Kernel, best_end: Kernel) -> Kernel:
     bounded = shape.bound is not None
 
     @kernel(variant=shape.name)
@@ -382,7 +383,9 @@ def _node_kernel(shape: SearchShape, prepare: Any, play: Any, listed: Any, best_
     return node
 
 
-def _root_kernels(shape: SearchShape, prepare: Any, moves: _Moves, leaf_value: Any, node: Any) -> tuple[Any, Any]:
+def _root_kernels(
+    shape: SearchShape, prepare: Kernel, moves: _Moves, leaf_value: Kernel, node: Kernel
+) -> tuple[Kernel, Kernel]:
     """(root_node, root_value)."""
     state_leaves, bounded = shape.state_leaves, shape.bound is not None
     play, _, state_value = moves
@@ -418,7 +421,7 @@ def _root_kernels(shape: SearchShape, prepare: Any, moves: _Moves, leaf_value: A
 
 
 @cache
-def search_kernel(shape: SearchShape) -> Any:
+def search_kernel(shape: SearchShape) -> Kernel:
     """The kernel ``decide`` of a search: ``decide(columns, queue, memory, values, SearchSettings)``, see `player.py`.
 
     The module's docstring defines the value of a root placement. Ties go to the lowest rank. If all values are -inf,

@@ -13,6 +13,7 @@ from mergefall.tetris.heuristics import Heuristic
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
 from numpy.typing import NDArray
 
@@ -120,7 +121,7 @@ class RolloutSettings(NamedTuple):
 
 
 @cache
-def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Any:
+def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
     """The kernel ``decide`` of a rollout: games are greedy by a heuristic class, or random if it is None."""
     best, name = greedy_kernels(cls, slides)[0] if cls else None, f"{cls.name if cls else 'random'}-{slides}"
 

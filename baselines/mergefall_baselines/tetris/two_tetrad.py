@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mergefall_baselines.tetris.search import TetrisSearch
@@ -51,7 +52,7 @@ class TwoTetrad(TetrisSearch):
         heuristic: Any = TUNED,
         depth: int = 2,
         near_top: int | None = None,
-        order: Any = None,
+        order: Sequence[int] | None = None,
         threads: int = 1,
         time_limit: float | None = None,
         **rules: Any,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import log2
 from operator import index
@@ -21,6 +21,7 @@ from mergefall.game2048.render import board_surface, frame
 from mergefall.game2048.rules import ACTION_MASKS, Rules, action_index
 from mergefall.game2048.shaping import Shaping2048
 from mergefall.kernels import direct
+from mergefall.typing import Info, Options
 from mergefall.words import stream_from_seed
 
 _mask_of, _top_of = core.mask_of.py_func, core.top_of.py_func  # Python's own arithmetic needs no compiling
@@ -135,7 +136,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         goal: int | None = None,
         reward: Literal["score", "log2"] = "score",
         illegal_limit: int = 100,
-        shaping: Mapping[str, Any] | None = None,
+        shaping: Options | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.rules = Rules(rows, cols, goal, reward, illegal_limit)
@@ -162,9 +163,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         if self.shaping is not None:  # so that `step` itself need not ask
             self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[NDArray[np.uint8], Info]:
         """Begin an episode: (ranks uint8[rows, cols], info).
 
         - `seed`: fixes every random draw from here on; default: the random stream continues.
@@ -188,7 +187,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             info["shaping"] = 0.0
         return self._cells.copy(), info
 
-    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
         """Play one action: (ranks uint8[rows, cols], reward, terminated, truncated, info)."""
         try:
             action = index(action)
@@ -210,7 +209,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
         return self._cells.copy(), log2(1 + gain) if self._log2 else float(gain), over, truncated, info
 
-    def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
+    def set_starts(self, pool: Sequence[Options] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
 
         An entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options passed to `reset`

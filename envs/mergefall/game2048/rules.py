@@ -6,7 +6,7 @@ A board is an integer array or nested lists of ranks (log2 of the tile, 0 for em
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from mergefall.checks import choice, integer
 from mergefall.game2048 import board as core
 from mergefall.game2048 import chance, reference
 from mergefall.game2048.reference import ACTIONS
+from mergefall.typing import Options
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
@@ -119,7 +120,7 @@ class Rules:
         scores = np.maximum(gains, 0)
         return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
 
-    def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint8] | None:
+    def start(self, options: Options | None) -> NDArray[np.uint8] | None:
         """The cells uint8[rows·cols] in `reset` options; None if they ask for two random tiles.
 
         Raises ValueError for an unknown option, and for a board that is invalid or terminal.
@@ -137,7 +138,7 @@ class Rules:
             raise ValueError(f"board {board} is terminal ({why}); expected a board that is not")
         return cells
 
-    def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint8]:
+    def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint8]:
         """A list of `reset` options as uint8[n, rows·cols] for `board.begin`; an empty board is an ordinary start."""
         pool = np.zeros((len(starts or ()), self.rows * self.cols), dtype=np.uint8)
         for cells, options in zip(pool, starts or (), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,12 +14,13 @@ from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import Heuristic, Nneonneo, heuristic
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
+from mergefall.typing import Kernel, Options
 
 U = np.uint64
 
 
 @cache
-def _kernel(cls: type[Heuristic]) -> Any:
+def _kernel(cls: type[Heuristic]) -> Kernel:
     of_packed, of_cells = cls.packed_kernel, cls.cells_kernel
 
     @kernel(variant=cls.name)
@@ -48,7 +48,7 @@ class Shaping2048(Shaping):
     """Shaping by a heuristic of 2048. On 4×4 it is valued as in a search, so nneonneo in single precision."""
 
     @staticmethod
-    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:
+    def choose(spec: str | Options, rows: int, cols: int) -> Heuristic:
         options = {"name": spec} if isinstance(spec, str) else dict(spec)
         if options.get("name") == Nneonneo.name:
             options = {"base": 0.0} | options  # the same for all boards

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -16,6 +15,7 @@ from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
 from mergefall.game2048.rules import Rules
 from mergefall.game2048.shaping import Shaping2048
+from mergefall.typing import Array, Options
 from mergefall.vector import GameVectorEnv
 
 FEWEST = 2048  # games of a thread: with fewer, waking the thread takes longer than the work
@@ -56,7 +56,7 @@ class Game2048VectorEnv(GameVectorEnv):
         goal: int | None = None,
         reward: Literal["score", "log2"] = "score",
         illegal_limit: int = 100,
-        shaping: Mapping[str, Any] | None = None,
+        shaping: Options | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
@@ -101,7 +101,7 @@ class Game2048VectorEnv(GameVectorEnv):
     def _observations(self, seen: batch.Seen) -> NDArray[np.uint8]:
         return self._ranks(seen.cells)
 
-    def _columns(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
+    def _columns(self, seen: batch.Seen) -> dict[str, Array]:
         return {
             "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
             "score": seen.scores,

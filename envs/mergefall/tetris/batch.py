@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import ROTATIONS, column_of, drop_of, rest_of, rotation_of, row_at_rest, row_of
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel
 
 U = np.uint64
 
@@ -69,10 +70,10 @@ class EpisodeRules(NamedTuple):
 class Kernels(NamedTuple):
     """The kernels for one kind of placements; those for drops do not compile what only slides need."""
 
-    step_one: Any  # (states, action, boards, nexts, masks) -> the result of `game.take`, for a batch of one
-    step: Any  # (first, end, states, actions, fresh, pool, rules: EpisodeRules, seen: Seen)
-    look: Any  # (states, which, seen: Seen)
-    afterstates: Any  # (states, boards, lines)
+    step_one: Kernel  # (states, action, boards, nexts, masks) -> the result of `game.take`, for a batch of one
+    step: Kernel  # (first, end, states, actions, fresh, pool, rules: EpisodeRules, seen: Seen)
+    look: Kernel  # (states, which, seen: Seen)
+    afterstates: Kernel  # (states, boards, lines)
 
 
 @kernel
@@ -203,7 +204,7 @@ def kernels_for(slides: bool) -> Kernels:
     return Kernels(step_one, step, look, _afterstates(rest, variant))
 
 
-def _afterstates(rest: Any, variant: str) -> Any:
+def _afterstates(rest: Kernel, variant: str) -> Kernel:
     @kernel(variant=variant)
     def afterstates(states, boards, lines):
         """Write what every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import index
 from typing import Any, ClassVar, Literal
@@ -20,6 +20,7 @@ from mergefall.tetris.render import Canvas, draw, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
+from mergefall.typing import Info, Options
 from mergefall.words import stream_from_seed
 
 _GAME_0 = np.zeros(1, dtype=np.int64)
@@ -163,7 +164,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         overflow: Literal["strict", "clear_first"] = "strict",
         reward: Literal["lines", "score"] = "lines",
         illegal_limit: int = 100,
-        shaping: Mapping[str, Any] | None = None,
+        shaping: Options | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.rules = Rules(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
@@ -196,9 +197,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         if self.shaping is not None:  # wrapped here, so that `step` stays fast without shaping
             self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[dict[str, Any], Info]:
         """Begin an episode. A seed fixes all later draws; without a seed the random stream continues."""
         start = self.rules.start(options)
         seed = None if seed is None else integer("seed", seed, 0)
@@ -219,7 +218,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             info["shaping"] = 0.0
         return self._observation(), info
 
-    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Play one action: (observation, reward, terminated, truncated, info)."""
         try:
             action = index(action)
@@ -259,7 +258,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             info["multiset"] = self.rules.multiset(self._states[0])
         return info
 
-    def set_starts(self, pool: Sequence[Mapping[str, Any]] | None) -> None:
+    def set_starts(self, pool: Sequence[Options] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, with the environment's random stream.
 
         The entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options that are passed to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from mergefall.tetris import chance, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
 from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, rest_of, row_of
+from mergefall.typing import Options
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
@@ -140,7 +141,7 @@ class Rules:
         """The rewards of placements that clear so many lines each; -1 stands for an illegal action, which pays 0."""
         return self.payments()[np.maximum(lines, 0)]
 
-    def start(self, options: Mapping[str, Any] | None) -> NDArray[np.uint64] | None:
+    def start(self, options: Options | None) -> NDArray[np.uint64] | None:
         """The start that `reset` options ask for, uint64[1 + cols] for `game.start_from`; None if they ask for nothing.
 
         - `board`: a field as `board_array` takes it, without full rows; default: empty.
@@ -190,7 +191,7 @@ class Rules:
         """The hidden copies of each piece in a state, int64[n]."""
         return game.nibbles(state[game.BAG], self.n_pieces)
 
-    def pool(self, starts: Sequence[Mapping[str, Any]] | None) -> NDArray[np.uint64]:
+    def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint64]:
         """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; the entry `{}` is an ordinary start."""
         pool = np.zeros((len(starts or ()), 1 + self.cols), dtype=np.uint64)
         for row, options in zip(pool, starts or (), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,10 +15,11 @@ from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel, Options
 
 
 @cache
-def _kernel(cls: type[Heuristic]) -> Any:
+def _kernel(cls: type[Heuristic]) -> Kernel:
     of_board = cls.kernels().board
 
     @kernel(variant=cls.name)
@@ -41,7 +41,7 @@ class ShapingTetris(Shaping):
     """Shaping by the board terms of a heuristic."""
 
     @staticmethod
-    def choose(spec: str | Mapping[str, Any], rows: int, cols: int) -> Heuristic:
+    def choose(spec: str | Options, rows: int, cols: int) -> Heuristic:
         return heuristic(spec)
 
     @staticmethod

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +13,11 @@ from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel, Options
 
 
 @cache
-def _kernel(cls: type[Heuristic]) -> Any:
+def _kernel(cls: type[Heuristic]) -> Kernel:
     of_move, of_board = cls.term_kernels()
     of_locked = cls.of_locked
 
@@ -53,7 +52,7 @@ def _kernel(cls: type[Heuristic]) -> Any:
 
 
 def afterstate_terms(
-    states: NDArray[np.uint64], rules: Rules, spec: str | Mapping[str, Any] | Heuristic
+    states: NDArray[np.uint64], rules: Rules, spec: str | Options | Heuristic
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
     """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
     chosen = heuristic(spec)

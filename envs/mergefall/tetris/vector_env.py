@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -16,6 +15,7 @@ from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
+from mergefall.typing import Array, Options
 from mergefall.vector import GameVectorEnv
 
 FEWEST = 1024  # games for a thread: with fewer, waking it takes longer than the work
@@ -61,7 +61,7 @@ class TetrisVectorEnv(GameVectorEnv):
         overflow: Literal["strict", "clear_first"] = "strict",
         reward: Literal["lines", "score"] = "lines",
         illegal_limit: int = 100,
-        shaping: Mapping[str, Any] | None = None,
+        shaping: Options | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
@@ -112,12 +112,12 @@ class TetrisVectorEnv(GameVectorEnv):
         step = batch.compiled_step(self._slides)
         step(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
 
-    def _observations(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
+    def _observations(self, seen: batch.Seen) -> dict[str, Array]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
-        observations: dict[str, NDArray[Any]] = {"board": board, "piece": seen.pieces}
+        observations: dict[str, Array] = {"board": board, "piece": seen.pieces}
         return observations | {"next": seen.nexts} if self.rules.preview else observations
 
-    def _columns(self, seen: batch.Seen) -> dict[str, NDArray[Any]]:
+    def _columns(self, seen: batch.Seen) -> dict[str, Array]:
         columns = {
             "action_mask": seen.masks,
             "lines": seen.lines,

@@ -12,7 +12,6 @@ For agents that choose among boards instead, `env.unwrapped.afterstates()` has t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +25,12 @@ from mergefall.games import batch_of_one
 from mergefall.tetris.heuristics import Heuristic
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Environment, Info, Observation, Options
 
-Spec = str | Mapping[str, Any] | Heuristic  # of a heuristic
+Spec = str | Options | Heuristic  # of a heuristic
 
 
-def planes(env: Any) -> Any:
+def planes(env: Environment) -> Any:
     """Observe planes float32[1 + n · (1 + preview), rows, cols]: the board, then n one-hot planes per shown piece.
 
     >>> import mergefall
@@ -40,7 +40,7 @@ def planes(env: Any) -> Any:
     return _wrapped(env, "planes")
 
 
-def flat(env: Any) -> Any:
+def flat(env: Environment) -> Any:
     """Observe vectors float32[rows · cols + n · (1 + preview)]: the board by rows from the top, then one-hot pieces.
 
     >>> import mergefall
@@ -50,7 +50,7 @@ def flat(env: Any) -> Any:
     return _wrapped(env, "flat")
 
 
-def features(env: Any, heuristic: Spec) -> Any:
+def features(env: Environment, heuristic: Spec) -> Any:
     """Observe vectors float32[k + n · (1 + preview)]: a heuristic's board terms, unscaled, then one-hot pieces.
 
     The terms are those of `board_terms`, in that order. For the terms of placements, see the environment's
@@ -110,7 +110,7 @@ class View:
 class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """One environment through a `View`."""
 
-    def __init__(self, env: Any, kind: str, heuristic: Spec | None = None) -> None:
+    def __init__(self, env: Environment, kind: str, heuristic: Spec | None = None) -> None:
         RecordConstructorArgs.__init__(self, kind=kind, heuristic=heuristic)
         gym.ObservationWrapper.__init__(self, env)
         self._view = _view_of(env, kind, heuristic)
@@ -123,17 +123,17 @@ class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorAr
 class VectorViewObservation(gym.vector.VectorWrapper):
     """A batched environment through a `View`, final observations included."""
 
-    def __init__(self, env: Any, kind: str, heuristic: Spec | None = None) -> None:
+    def __init__(self, env: Environment, kind: str, heuristic: Spec | None = None) -> None:
         super().__init__(env)
         self._view = _view_of(env, kind, heuristic)
         self.single_observation_space = self._view.space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         observations, infos = self.env.reset(seed=seed, options=options)
         return self._view(observations), infos
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         if "final_obs" in infos:
             final = infos["final_obs"]
@@ -142,13 +142,13 @@ class VectorViewObservation(gym.vector.VectorWrapper):
         return self._view(observations), rewards, terminated, truncated, infos
 
 
-def _view_of(env: Any, kind: str, heuristic: Spec | None) -> View:
+def _view_of(env: Environment, kind: str, heuristic: Spec | None) -> View:
     rules = getattr(env.unwrapped, "rules", None)
     if not isinstance(rules, Rules):
         raise ValueError(f"env is {env}; expected a Tetris environment, single or natively batched")
     return View(rules, kind, None if heuristic is None else make_heuristic(heuristic))
 
 
-def _wrapped(env: Any, kind: str, heuristic: Spec | None = None) -> Any:
+def _wrapped(env: Environment, kind: str, heuristic: Spec | None = None) -> Any:
     batched = isinstance(env.unwrapped, gym.vector.VectorEnv)
     return (VectorViewObservation if batched else ViewObservation)(env, kind, heuristic)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mergefall.games import batch_of_one, game_of
+from mergefall.typing import Observation, Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values
 from mergefall_baselines.tetris.expectimax import Expectimax
@@ -89,19 +90,19 @@ class Agent(Player):
 
     batched = True
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Options) -> None:
         self.spec = spec
-        kwargs: Mapping[str, Any] = spec["env_kwargs"]
+        kwargs: Options = spec["env_kwargs"]
         game = game_of(spec["env_id"])
         self._rules = {name: kwargs[name] for name in game.spaces if name in kwargs}
         # The random player knows which actions are legal: it values them 0 and the others −∞.
         self._any = make(f"{game.name}/random").with_rules(self._rules)
 
-    def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:
+    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         """Preferences float[n, actions] of all actions, legal or not, for a batch of observations."""
         raise NotImplementedError
 
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+    def with_rules(self, rules: Options) -> Player:
         for name, ours in self._rules.items():
             if name in rules and rules[name] != ours:
                 raise ValueError(
@@ -109,7 +110,7 @@ class Agent(Player):
                 )
         return self
 
-    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
         """The preferences float64[n_actions], −∞ if illegal; float64[n, n_actions] for a batch."""
         legal = self._any.values(observation)
         single = legal.ndim == 1
@@ -119,7 +120,7 @@ class Agent(Player):
         return values
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self, observation: Observation, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], Any]:
         """The chosen action and None, because an agent has no state; see `Player.predict`."""
         return np.asarray(self.values(observation).argmax(axis=-1)), None
@@ -132,12 +133,12 @@ class FromFile:
     with. Its only option is the file's checksum: rules and arrays are no options.
     """
 
-    def __init__(self, spec: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
+    def __init__(self, spec: Options, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         game = game_of(spec["env_id"])
         self.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
 
-    def with_rules(self: Any, rules: Mapping[str, Any]) -> Player:
+    def with_rules(self: Any, rules: Options) -> Player:
         player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
         player.options = self.options
         return player
@@ -151,7 +152,7 @@ class ExpectimaxFromFile(FromFile, Expectimax):
     """`tetris/expectimax` with a learnt heuristic."""
 
 
-def heuristic_player(spec: Mapping[str, Any], heuristic: Any, depth: int, lost: float, **size: int) -> Player:
+def heuristic_player(spec: Options, heuristic: Any, depth: int, lost: float, **size: int) -> Player:
     """A Tetris player of a learnt heuristic that looks `depth` own moves ahead.
 
     `lost` is the value of a lost game to a search. `size` (cols, rows) is given if the heuristic fits only one.

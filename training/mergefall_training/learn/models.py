@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import id_of_file
+from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
-from numpy.typing import NDArray
 
 FORMAT, VERSION = "mergefall model", 1
 
@@ -27,14 +27,14 @@ class Model:
     """
 
     spec: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
     checksum: str
 
 
 _SPEC = {"algorithm": str, "env_id": str, "env_kwargs": dict, "network": dict}
 
 
-def save_model(path: str | os.PathLike[str], spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def save_model(path: str | os.PathLike[str], spec: Options, arrays: Arrays) -> None:
     """Write a model file, whole or not at all."""
     _check_spec(spec)
     write_arrays(path, FORMAT, VERSION, spec, arrays)
@@ -53,7 +53,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     return Model(spec, arrays, checksum)
 
 
-def _check_spec(spec: Mapping[str, Any]) -> None:
+def _check_spec(spec: Options) -> None:
     for name, kind in _SPEC.items():
         if not isinstance(spec.get(name), kind):
             raise ValueError(f"a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
@@ -63,7 +63,7 @@ def _check_spec(spec: Mapping[str, Any]) -> None:
 # -- state of a learner -----------------------------------------------------------------------------------------------
 
 
-def flatten(tree: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+def flatten(tree: Any) -> tuple[Any, dict[str, Array]]:
     """Split nested data into (JSON types, arrays by name); `unflatten` restores it exactly.
 
     The data may hold None, numbers, text, lists, tuples, dictionaries, NumPy arrays and PyTorch tensors: for example
@@ -72,11 +72,11 @@ def flatten(tree: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
     >>> flatten({"step": 3, "moments": [np.zeros(2)], 0: None})
     ({'$items': [['step', 3], ['moments', [{'$array': '0'}]], [0, None]]}, {'0': array([0., 0.])})
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     return _flat(tree, arrays), arrays
 
 
-def _flat(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
     if tree is None or isinstance(tree, bool | int | str):
         return tree
     if isinstance(tree, float):
@@ -100,7 +100,7 @@ def _flat(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     raise TypeError(f"{tree!r} cannot be kept; expected numbers, text, lists, dictionaries, arrays or tensors")
 
 
-def unflatten(flat: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+def unflatten(flat: Any, arrays: Arrays) -> Any:
     """The data that `flatten` was given; tensors are on the CPU.
 
     >>> unflatten(*flatten({0: (1, "a"), 1: [2.5]}))

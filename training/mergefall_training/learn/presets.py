@@ -7,13 +7,13 @@ rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 from mergefall.checks import integer
+from mergefall.typing import Options
 
 from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
@@ -50,9 +50,9 @@ def configure(
     algorithm: str,
     env_id: str = "mergefall/Game2048-v0",
     *,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
-    changed: Mapping[str, Any] | None = None,
+    changed: Options | None = None,
     timesteps: int | None = None,
     interval: int | None = None,
     episodes: int = 30,

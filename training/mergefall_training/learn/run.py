@@ -26,8 +26,8 @@ from typing import Any, BinaryIO, Literal
 
 from mergefall import __version__, checks
 from mergefall.checks import choice, id_of_file, integer
+from mergefall.typing import Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
-from numpy.typing import NDArray
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
@@ -93,7 +93,7 @@ class Config:
         return {name: None if name == "shaping" else value for name, value in self.env_kwargs.items()}
 
 
-def with_gamma(env_kwargs: Mapping[str, Any], hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+def with_gamma(env_kwargs: Options, hyperparameters: Options) -> dict[str, Any]:
     """An environment's arguments with the learner's discount in `shaping`.
 
     Raises ValueError if `shaping` has another discount, or if the learner has none.
@@ -158,8 +158,8 @@ class Run:
     def evaluate(
         self,
         step: int,
-        arrays: Mapping[str, NDArray[Any]],
-        network: Mapping[str, Any],
+        arrays: Arrays,
+        network: Options,
         figures: Mapping[str, float] | None = None,
     ) -> Point:
         """Evaluate a model: write `model.npz`, play, append to the curve; write `best.npz` if it is the best so far.
@@ -186,7 +186,7 @@ class Run:
         self._curve.flush()
         return point
 
-    def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> None:
+    def save_checkpoint(self, step: int, state: Options) -> None:
         """Write everything that resuming from here needs: nested data, as `models.flatten` takes it."""
         tree, arrays = flatten(dict(state))
         spec = {"step": step, "seconds": self.seconds, "state": tree}

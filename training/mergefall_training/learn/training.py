@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
-from numpy.typing import NDArray
+from mergefall.typing import Arrays, Options
 from stable_baselines3.common.logger import configure
 
 from mergefall_training.learn.run import Run
@@ -27,13 +27,13 @@ class Learner(Protocol):
 
     def learn(self) -> dict[str, float]: ...
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]: ...
+    def arrays(self) -> Arrays: ...
 
     def network(self) -> dict[str, Any]: ...
 
     def state(self) -> dict[str, Any]: ...
 
-    def restore(self, step: int, state: Mapping[str, Any]) -> None: ...
+    def restore(self, step: int, state: Options) -> None: ...
 
 
 def train_in_rounds(run: Run, learner: Learner, begin: Callable[[], None] = lambda: None) -> None:

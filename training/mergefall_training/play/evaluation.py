@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import Game
 from mergefall.threads import cores
+from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ def evaluate(
     env_id: str,
     episodes: int,
     seed: int = 0,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     *,

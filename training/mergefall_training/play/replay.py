@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from mergefall.games import stack
 from mergefall.threads import cores
+from mergefall.typing import Observation
 from mergefall_baselines import Trajectory
 from numpy.typing import NDArray
 
@@ -27,7 +28,7 @@ class Replay:
     """
 
     seed: int
-    observations: Any
+    observations: Observation
     masks: NDArray[np.int8]
     actions: NDArray[np.int64]
     rewards: NDArray[np.float64]

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from mergefall.games import GAMES
+from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from rich.console import Console, Group
 from rich.live import Live
@@ -38,9 +39,7 @@ class Show:
     record: Episode | None = None
 
     @classmethod
-    def of(
-        cls, player: str, options: Mapping[str, Any], env: str, kwargs: Mapping[str, Any], cap: int | None, seed: int
-    ) -> Show:
+    def of(cls, player: str, options: Options, env: str, kwargs: Options, cap: int | None, seed: int) -> Show:
         """The game that a player plays from a seed."""
         return cls(task(make(player, **options), env, kwargs, cap), player, seed)
 
@@ -114,10 +113,10 @@ class Show:
         job = self.task
         return gym.make(job.env_id, max_episode_steps=job.max_episode_steps, render_mode=render_mode, **job.env_kwargs)
 
-    def _status(self, info: Mapping[str, Any]) -> str:
+    def _status(self, info: Options) -> str:
         return f"{self.title}, seed {self.seed}: {_figures(info)}"
 
-    def _check(self, info: Mapping[str, Any]) -> None:
+    def _check(self, info: Options) -> None:
         record = self.record
         headline = record.game.headline if record else ""
         if record and (info[headline], info["moves"]) != (record.result, record.length):
@@ -131,7 +130,7 @@ def _frame(env: gym.Env[Any, Any], status: str) -> Group:
     return Group(Text.from_ansi(str(env.render())), Text(status))
 
 
-def _figures(info: Mapping[str, Any]) -> str:
+def _figures(info: Options) -> str:
     names = (*dict.fromkeys(name for game in GAMES.values() for name in game.figures), "moves")
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
 
@@ -139,7 +138,7 @@ def _figures(info: Mapping[str, Any]) -> str:
 # -- play by hand -----------------------------------------------------------------------------------------------------
 
 
-def play_in_window(env_id: str, kwargs: Mapping[str, Any], seed: int | None) -> None:
+def play_in_window(env_id: str, kwargs: Options, seed: int | None) -> None:
     """Play with the keyboard in a window, by `gymnasium.utils.play`."""
     env = _playable(env_id, kwargs, "rgb_array")
     from gymnasium.utils.play import play
@@ -147,14 +146,14 @@ def play_in_window(env_id: str, kwargs: Mapping[str, Any], seed: int | None) -> 
     play(env, seed=seed, wait_on_player=True)
 
 
-def _playable(env_id: str, kwargs: Mapping[str, Any], render_mode: str) -> gym.Env[Any, Any]:
+def _playable(env_id: str, kwargs: Options, render_mode: str) -> gym.Env[Any, Any]:
     env = environment(env_id, kwargs, render_mode=render_mode)
     if not hasattr(env.unwrapped, "get_keys_to_action"):
         raise ValueError(f"{env_id} has no keys to play with")
     return env
 
 
-def play_in_terminal(env_id: str, kwargs: Mapping[str, Any], seed: int | None) -> None:
+def play_in_terminal(env_id: str, kwargs: Options, seed: int | None) -> None:
     """Play with the keyboard in the terminal: the environment's own keys; Q quits."""
     env = _playable(env_id, kwargs, "ansi")
     if not sys.stdin.isatty():

@@ -12,7 +12,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -25,6 +25,7 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
+from mergefall.typing import Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
 
@@ -98,7 +99,7 @@ def _trajectory(packed: bytes, seed: int) -> Trajectory:
     return task.trajectory(seed, task.max_episode_steps)
 
 
-def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, max_episode_steps: int | None) -> Task:
+def task(player: Predictor, env_id: str, env_kwargs: Options | None, max_episode_steps: int | None) -> Task:
     """A task whose parts fit together, with the environment's defaults filled in.
 
     Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player.
@@ -118,7 +119,7 @@ def task(player: Predictor, env_id: str, env_kwargs: Mapping[str, Any] | None, m
     return Task(player, known, kwargs, spec.max_episode_steps)
 
 
-def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.Env[Any, Any]:
+def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:
     """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
     try:
         json.dumps(kwargs)
@@ -129,7 +130,7 @@ def environment(env_id: str, kwargs: Mapping[str, Any], **options: Any) -> gym.E
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
 
 
-def all_kwargs(env: gym.Env[Any, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
     """All arguments of an environment that was made with `kwargs`: with the id's own and the defaults."""
     parameters = inspect.signature(type(env.unwrapped)).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}

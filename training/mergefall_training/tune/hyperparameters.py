@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,6 +29,7 @@ import optuna
 import yaml
 from mergefall import __version__
 from mergefall.checks import choice, integer
+from mergefall.typing import Options
 from mergefall_baselines.player import NotFiniteError
 
 from mergefall_training.learn import ALGORITHMS, trainer
@@ -118,9 +119,9 @@ def search(
     *,
     out: str | os.PathLike[str],
     timesteps: int | None = None,
-    space: Mapping[str, Any] | None = None,
-    changed: Mapping[str, Any] | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    space: Options | None = None,
+    changed: Options | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     device: str = "auto",
     progress: bool = True,
@@ -139,7 +140,7 @@ def search(
     spec = spec_of(choice("algorithm", algorithm, sorted(ALGORITHMS)), changed, space or {})
     dimensions, folder = space_of(spec), Path(out)
 
-    def config(hyperparameters: Mapping[str, Any], seed: int = 0) -> Config:
+    def config(hyperparameters: Options, seed: int = 0) -> Config:
         found = configure(
             algorithm,
             env_id,
@@ -220,7 +221,7 @@ def _train_and_play(folder: Path, config: Config, games: range, device: str) -> 
         raise
 
 
-def _check_space(config: Callable[[Mapping[str, Any]], Config], space: Space, device: str) -> None:
+def _check_space(config: Callable[[Options], Config], space: Space, device: str) -> None:
     """Raises ValueError if the algorithm refuses the preset or a corner of the space."""
     for corner in ({}, *corners(space)):
         asked = config(corner)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import optuna
 from mergefall.checks import number
+from mergefall.typing import Options
 
 from mergefall_training.yaml_numbers import load_yaml
 
@@ -92,7 +93,7 @@ class Choice:
 Space = Mapping[str, Range | Choice]
 
 
-def space_of(spec: Mapping[str, Any]) -> Space:
+def space_of(spec: Options) -> Space:
     """A space from JSON: for each name a list of choices, or a mapping with the fields of `Range`.
 
     >>> space_of({"n_epochs": {"low": 1, "high": 8}, "gamma": [0.9, 0.99]})
@@ -113,7 +114,7 @@ def space_of(spec: Mapping[str, Any]) -> Space:
     return space
 
 
-def spec_of(algorithm: str, changed: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def spec_of(algorithm: str, changed: Options, given: Options) -> dict[str, Any]:
     """The space to search as JSON: the algorithm's in `spaces.yaml`, overridden by `given`, without what is `changed`.
 
     Raises ValueError if a hyper-parameter is both in `given` and in `changed`, or if none is left.

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Self, TypeVar
+
+from mergefall.typing import Options
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines
 from mergefall_training.progress import progress_bar
@@ -30,7 +32,7 @@ class TrialFile(Generic[T]):
     Raises ValueError if the file has another header or is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], kind: type[T]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, header: Options, kind: type[T]) -> None:
         self.passed: list[T] = []
         self._known: list[T] = []
         self._kind: Any = kind
@@ -71,7 +73,7 @@ class TrialFile(Generic[T]):
         self.passed.append(trial)
         return trial
 
-    def _trial_from(self, record: Mapping[str, Any]) -> T:
+    def _trial_from(self, record: Options) -> T:
         expected = {field.name for field in fields(self._kind)}
         if record.keys() != expected:
             raise ValueError(f"a trial has the fields {sorted(expected)}; found {record}")
@@ -92,7 +94,7 @@ class TrialFile(Generic[T]):
             error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call resumes")
 
 
-def _check_header(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def _check_header(found: Options, asked: Options) -> None:
     for name in ("format", "version"):
         if found.get(name) != asked[name]:
             raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
+from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
@@ -66,13 +67,13 @@ class Tuning:
 
 def tune(
     player: str,
-    options: Mapping[str, Any],
+    options: Options,
     env_id: str,
     climb: Climb | None = None,
     *,
     option: str = "heuristic",
     only: Sequence[str] | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     workers: int = 1,
     out: str | os.PathLike[str] | None = None,

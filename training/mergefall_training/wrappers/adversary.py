@@ -16,13 +16,14 @@ from gymnasium.vector import VectorEnv
 from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import number
 from mergefall.games import concatenate
+from mergefall.typing import Environment, Info, Observation
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
 from mergefall_training.wrappers.searcher import Spec, VectorWrapper, searcher
 
 
-def adversary(env: Any, player: Spec, rate: float = 1.0) -> Any:
+def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     """Let a player draw new tiles or pieces against the agent, each with probability `rate`, otherwise chance.
 
     Of all possible draws after a move the adversary picks the one that makes the player's highest value lowest; ties go
@@ -69,11 +70,11 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
 class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
     """The adversary in a single environment."""
 
-    def __init__(self, env: Any, player: Player, rate: float) -> None:
+    def __init__(self, env: Environment, player: Player, rate: float) -> None:
         super().__init__(env)
         self._player, self._rate = player, rate
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
         game: Any = self.unwrapped
         states = game.clone_state()[None]
         if coins(states[:, STREAM])[0] < self._rate and self.action_space.contains(action):
@@ -87,15 +88,15 @@ class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
 class _VectorAdversary(VectorWrapper):
     """The adversary in each game of a native batched environment."""
 
-    def __init__(self, env: Any, player: Player, rate: float) -> None:
+    def __init__(self, env: Environment, player: Player, rate: float) -> None:
         super().__init__(env)
         self._player, self._rate, self._started = player, rate, False
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         self._started = True
         return self.env.reset(seed=seed, options=options)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         if self._started and self.action_space.contains(np.asarray(actions)):
             self._turn(np.asarray(actions))
         return self.env.step(actions)

@@ -9,13 +9,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from mergefall.checks import number
 from mergefall.games import batch_of_one, take
+from mergefall.typing import Environment, Info, Observation
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
 from mergefall_training.wrappers.searcher import Spec, VectorWrapper, searcher
 
 
-def regret(env: Any, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0) -> Any:
+def regret(env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0) -> Any:
     """Reward an action with keep · (the environment's reward) − regret.
 
     regret = scale · (highest value − value of the action), at most `cap`, by the player's values for the observation
@@ -53,7 +54,9 @@ class _Measure:
     def __init__(self, player: Player, scale: float | str, cap: float) -> None:
         self._player, self._scale, self._cap = player, scale, cap
 
-    def __call__(self, observations: Any, legal: NDArray[np.bool_], actions: NDArray[np.int64]) -> NDArray[np.float64]:
+    def __call__(
+        self, observations: Observation, legal: NDArray[np.bool_], actions: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         """float64[n] for actions int64[n]; `observations` and `legal` bool[n, actions] are those before the step."""
         values = self._player.values(observations)
         rows, best = np.arange(len(values)), values.max(axis=1)
@@ -71,18 +74,18 @@ class _Measure:
 class _Regret(gym.Wrapper[Any, Any, Any, Any]):
     """Regret for a single environment, computed as a batch of one."""
 
-    def __init__(self, env: Any, measure: _Measure, keep: float) -> None:
+    def __init__(self, env: Environment, measure: _Measure, keep: float) -> None:
         super().__init__(env)
         self._measure, self._keep = measure, keep
-        self._observation: Any = None
+        self._observation: Observation = None
         self._mask: Any = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._observation, self._mask = observation, info["action_mask"]
         return observation, info | {"regret": 0.0}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         before, mask = self._observation, self._mask
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._observation, self._mask = observation, info["action_mask"]
@@ -93,15 +96,15 @@ class _Regret(gym.Wrapper[Any, Any, Any, Any]):
 class _VectorRegret(VectorWrapper):
     """Regret for a batched environment, in all games that a step does not begin anew."""
 
-    def __init__(self, env: Any, measure: _Measure, keep: float) -> None:
+    def __init__(self, env: Environment, measure: _Measure, keep: float) -> None:
         super().__init__(env)
         self._measure, self._keep = measure, keep
         self._mode = env.metadata["autoreset_mode"]
-        self._observations: Any = None
+        self._observations: Observation = None
         self._masks: Any = None
         self._ended: Any = None
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         mask = (options or {}).get("reset_mask")  # read first: SyncVectorEnv removes it from options
         observations, infos = self.env.reset(seed=seed, options=options)
         self._observations, ended = observations, np.zeros(self.num_envs, np.bool_)
@@ -111,7 +114,7 @@ class _VectorRegret(VectorWrapper):
         self._masks, self._ended = masks, ended
         return observations, _told(infos, np.zeros(self.num_envs))
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         before, masks, ended = self._observations, self._masks, self._ended
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._observations, self._masks, self._ended = observations, infos["action_mask"], terminated | truncated

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
-Spec = str | Mapping[str, Any] | Player  # a name, a mapping of `name` and options, or a player
+Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
 
 
-def searcher(env: Any, spec: Spec) -> Player:
+def searcher(env: Environment, spec: Spec) -> Player:
     """The player of a `Spec` under the environment's rules.
 
     Raises ValueError for an environment that is not mergefall's, for a player of other rules, and for one that
@@ -34,7 +34,7 @@ def searcher(env: Any, spec: Spec) -> Player:
 class VectorWrapper(gym.vector.VectorWrapper):
     """A wrapped batched environment with the methods that learners call on the native one."""
 
-    env: Any
+    env: Environment
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions: bool[n, actions]; all True if a game is over."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from mergefall.checks import integer, number
 from mergefall.games import GAMES, game_of, stack, take
+from mergefall.typing import Array, Environment
 from mergefall_baselines import Player, make
 from mergefall_baselines.arrays import read_arrays, write_arrays
-from numpy.typing import NDArray
 
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.replay import replays
@@ -87,7 +87,7 @@ def load_starts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return [{name: part[i] for name, part in arrays.items()} for i in range(len(arrays["board"]))]
 
 
-def with_starts(env: Any, path: str | os.PathLike[str], ordinary: float = 0.5) -> Any:
+def with_starts(env: Environment, path: str | os.PathLike[str], ordinary: float = 0.5) -> Any:
     """Make a single or batched environment draw the starts of its episodes from a file; returns `env` itself.
 
     `ordinary`: share of episodes with an ordinary start, rounded to a whole number of entries of the pool.
@@ -107,5 +107,5 @@ def with_starts(env: Any, path: str | os.PathLike[str], ordinary: float = 0.5) -
     return env
 
 
-def _arrays(starts: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+def _arrays(starts: list[dict[str, Any]]) -> dict[str, Array]:
     return {name: np.asarray(part) for name, part in stack(starts).items()}

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mergefall.typing import Environment
+
 from mergefall_training.wrappers.adversary import adversary
 from mergefall_training.wrappers.regret import regret
 from mergefall_training.wrappers.starts import with_starts
@@ -20,7 +22,7 @@ from mergefall_training.wrappers.starts import with_starts
 WRAPPERS: dict[str, Callable[..., Any]] = {"regret": regret, "adversary": adversary, "starts": with_starts}
 
 
-def wrapped(env: Any, specs: Any) -> Any:
+def wrapped(env: Environment, specs: Any) -> Any:
     """A single or batched environment in the wrappers that `specs` lists; None: no wrapper.
 
     Raises ValueError for an unknown wrapper or bad arguments.

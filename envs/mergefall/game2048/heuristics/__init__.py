@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth
 from mergefall.game2048.heuristics.nneonneo import Nneonneo
 from mergefall.game2048.heuristics.prairie_fire import PrairieFire
 from mergefall.game2048.heuristics.tile_order import TileOrder
+from mergefall.typing import Options
 from mergefall.weighted import from_spec
 
 HEURISTICS: dict[str, Heuristic] = {h.name: h for h in (TileOrder(), MonotoneSmooth(), PrairieFire(), Nneonneo())}
@@ -25,7 +23,7 @@ __all__ = [
 ]
 
 
-def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
+def heuristic(spec: str | Options | Heuristic) -> Heuristic:
     """A heuristic from its name, or from a mapping of `name` and weights; default weights: the published ones.
 
     Raises ValueError for an unknown name or weight.

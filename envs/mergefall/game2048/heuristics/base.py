@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from mergefall import checks
 from mergefall.game2048.rules import LARGEST, MAX_RANK, SMALLEST
 from mergefall.kernels import kernel
+from mergefall.typing import Kernel
 from mergefall.weighted import WeightedSum
 
 
@@ -98,7 +99,7 @@ def dot(terms, weights, first):
 
 
 @cache
-def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
+def _batch_kernels(cls: type[Heuristic]) -> tuple[Kernel, Kernel]:
     """The kernels that compute the values, and the terms, of many boards."""
     value_of, terms_of = cls.cells_kernel, cls.terms_kernel
 

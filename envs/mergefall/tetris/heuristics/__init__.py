@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels
 from mergefall.tetris.heuristics.controllers import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
 from mergefall.tetris.heuristics.open_enclosed import OpenEnclosed
 from mergefall.tetris.heuristics.two_tetrad import TwoTetrad
+from mergefall.typing import Options
 from mergefall.weighted import from_spec
 
 HEURISTICS: dict[str, Heuristic] = {
@@ -32,7 +30,7 @@ __all__ = [
 ]
 
 
-def heuristic(spec: str | Mapping[str, Any] | Heuristic) -> Heuristic:
+def heuristic(spec: str | Options | Heuristic) -> Heuristic:
     """A heuristic from its name, or from a mapping of `name` and the weights that differ from the published ones.
 
     Raises ValueError for an unknown name or weight.

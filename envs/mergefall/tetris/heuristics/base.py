@@ -24,6 +24,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import clear, copy, full_rows, is_above, own_cells, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, Placement
+from mergefall.typing import Kernel
 from mergefall.weighted import WeightedSum
 from mergefall.words import popcount
 
@@ -54,11 +55,11 @@ class Kernels(NamedTuple):
             placement: move + last + board, or −inf if it ends the game. `columns` is not changed.
     """
 
-    move: Any
-    last: Any
-    board: Any
-    prepare: Any
-    leaf: Any
+    move: Kernel
+    last: Kernel
+    board: Kernel
+    prepare: Kernel
+    leaf: Kernel
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Heuristic(WeightedSum):
         raise NotImplementedError
 
     @classmethod
-    def term_kernels(cls) -> tuple[Any, Any]:
+    def term_kernels(cls) -> tuple[Kernel, Kernel]:
         """(of_move, of_board), two kernels that write their terms before weighting into `terms` float64[len(slots)].
 
         of_move: (piece, rotation, column, y, lines, own, rows, weights, terms); of_board: (columns, rows, weights,
@@ -146,7 +147,7 @@ class Heuristic(WeightedSum):
         return {name: float(part[0]) if single else part.copy() for name, part in found.items()}
 
 
-def plain_leaf(cls: type[Heuristic], clears: bool, move: Any, last: Any, board: Any) -> Any:
+def plain_leaf(cls: type[Heuristic], clears: bool, move: Kernel, last: Kernel, board: Kernel) -> Kernel:
     """A `leaf` for any heuristic: it plays each placement on a copy of the board and uses no memo."""
     of_locked = cls.of_locked
 
@@ -205,7 +206,7 @@ def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
 
 
 @cache
-def _batch_kernels(cls: type[Heuristic]) -> tuple[Any, Any]:
+def _batch_kernels(cls: type[Heuristic]) -> tuple[Kernel, Kernel]:
     """Two kernels over many boards, for the values and for the terms of a heuristic's boards."""
     value_of, terms_of = cls.kernels().board, cls.term_kernels()[1]
 

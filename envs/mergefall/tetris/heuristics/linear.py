@@ -23,6 +23,7 @@ from mergefall.tetris.field import field_mask, height_of, holes_in
 from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
 from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
+from mergefall.typing import Kernel
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
@@ -199,7 +200,7 @@ def counts_after(cols, memo, piece, rotation, column, y, with_rows, with_steps):
     return packed, full, holes, steps
 
 
-def _sums(used: Any, variant: str) -> tuple[Any, Any]:
+def _sums(used: Kernel, variant: str) -> tuple[Kernel, Kernel]:
     """(weighted terms of the move, weighted terms of a board's counts): the features that are `used`."""
 
     @kernel(variant=variant)
@@ -323,7 +324,7 @@ class Linear(Heuristic):
         return _kernels(cls, clears)
 
     @classmethod
-    def term_kernels(cls) -> tuple[Any, Any]:
+    def term_kernels(cls) -> tuple[Kernel, Kernel]:
         return terms_of_move, terms_of_board
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of
 from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
+from mergefall.typing import Kernel
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
@@ -181,5 +182,5 @@ class OpenEnclosed(Heuristic):
         return _kernels(clears)
 
     @classmethod
-    def term_kernels(cls) -> tuple[Any, Any]:
+    def term_kernels(cls) -> tuple[Kernel, Kernel]:
         return terms_of_move, terms_of_board

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from mergefall.tetris.field import field_mask, height_of, holes_in
 from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
 from mergefall.tetris.rules import MOST_COLS
+from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 U = np.uint64
@@ -318,5 +319,5 @@ class TwoTetrad(Heuristic):
         return _kernels(clears)
 
     @classmethod
-    def term_kernels(cls) -> tuple[Any, Any]:
+    def term_kernels(cls) -> tuple[Kernel, Kernel]:
         return terms_of_move, terms_of_board

@@ -13,7 +13,7 @@ learners and players see the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Bcts
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules as TetrisRules
+from mergefall.typing import Arrays
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -197,7 +198,7 @@ def tetris_inputs(cols: int) -> int:
     return _TERMS + 2 * cols + _STEPS * (cols - 1)
 
 
-def tetris_afterstates(observations: Mapping[str, NDArray[Any]], rules: TetrisRules) -> Afterstates:
+def tetris_afterstates(observations: Arrays, rules: TetrisRules) -> Afterstates:
     """The table of a batch of Tetris observations, which are not checked.
 
     >>> import gymnasium as gym, mergefall

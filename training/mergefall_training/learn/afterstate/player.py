@@ -7,7 +7,6 @@ PyTorch; the players here run the same network compiled, in whole episodes too, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from mergefall.game2048 import board
 from mergefall.games import game_of
 from mergefall.kernels import kernel
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Arrays, Kernel, Options
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.player import Boards, Player2048
 from mergefall_baselines.tetris.player import TetrisPlayer
@@ -85,7 +85,7 @@ def network_value(x, layers):
 class ValueNetwork:
     """The network in a model's arrays; raises ValueError for arrays that are no network of so many `inputs`."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], inputs: int) -> None:
+    def __init__(self, arrays: Arrays, inputs: int) -> None:
         layers = len(arrays) // 2
         weights = [arrays.get(f"weight{i}", np.empty(0)) for i in range(layers)]  # [outputs, inputs], as PyTorch's
         biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
@@ -144,14 +144,14 @@ class AgentTetris(FromFile, TetrisPlayer):
     It plays on as many columns as it was trained on, by any other rules.
     """
 
-    def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        trained: Mapping[str, Any] = spec["env_kwargs"]
+    def __init__(self, spec: Options, arrays: Arrays) -> None:
+        trained: Options = spec["env_kwargs"]
         super().__init__(spec, cols=trained["cols"])
         self._network = ValueNetwork(arrays, tetris_inputs(trained["cols"]))
         self._payments = Rules(reward=trained["reward"]).payments()
         self._gamma = F(spec["network"]["gamma"])
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
         return decide_tetris, TetrisSettings(
             first=rules.piece_set.first,
             rows=rules.rows,
@@ -194,13 +194,13 @@ def decide_2048(cells, memory, values, settings):
 class Agent2048(Player2048):
     """Plays the move of the highest r + γV(afterstate), on boards of the size it was trained on."""
 
-    def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        trained: Mapping[str, Any] = spec["env_kwargs"]
+    def __init__(self, spec: Options, arrays: Arrays) -> None:
+        trained: Options = spec["env_kwargs"]
         super().__init__(trained["rows"], trained["cols"])
         self._network = ValueNetwork(arrays, inputs_2048(trained["rows"], trained["cols"]))
         self._log2, self._gamma = trained["reward"] == "log2", F(spec["network"]["gamma"])
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Any, Any]:
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         after = np.empty(rules.rows * rules.cols, np.uint8)
         settings = Settings2048(rules.rows, rules.cols, self._log2, self._gamma, self._network.layers(), after)
         return decide_2048, settings
@@ -209,7 +209,7 @@ class Agent2048(Player2048):
 AGENTS = {"2048": Agent2048, "tetris": AgentTetris}  # by `Game.name`
 
 
-def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Player:
+def player(spec: Options, arrays: Arrays) -> Player:
     """The player of a model.
 
     Args:

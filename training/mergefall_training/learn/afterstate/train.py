@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from mergefall.checks import integer, known, number
 from mergefall.games import game_of
+from mergefall.typing import Options
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -54,7 +55,7 @@ class Hyperparameters:
     td_lambda: float = 0.0  # λ; 0 looks one step ahead, 1 to the rollout's end
     reward_scale: float = 1.0  # factor of rewards, as the network sees them
     average: float = 0.0  # the model's running mean keeps this share of itself at each step; 0: the network itself
-    policy_kwargs: Mapping[str, Any] = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
+    policy_kwargs: Options = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
     warm_start: str = ""  # a run folder; begin with the network and the optimizer of its last checkpoint
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ class Hyperparameters:
         schedule("learning_rate", self.learning_rate)
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+    def read(cls, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
         known("afterstate", given, [field.name for field in fields(cls)])
         return cls(**given)
@@ -238,7 +239,7 @@ class Learner:
             "random": self.random.get_state(),
         }
 
-    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+    def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` steps; raises ValueError if a game in it is over."""
         self.envs.restore_state(state["games"])
         self.step, self.observations = step, self.envs.observations()
@@ -248,7 +249,7 @@ class Learner:
         self.random.set_state(state["random"])
         self._take_over(state)
 
-    def _take_over(self, state: Mapping[str, Any]) -> None:
+    def _take_over(self, state: Options) -> None:
         """Take over the network and the optimizer of a state."""
         self.layers.load_state_dict(state["layers"])
         self.averaged.load_state_dict(state["averaged"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import minari
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import id_of_file, integer
+from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
@@ -40,7 +41,7 @@ def demonstrate(
     *,
     dataset: str | None = None,
     seed: int = SEEDS,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     workers: int | None = 1,
     progress: bool = True,
@@ -127,7 +128,7 @@ def _free_path(name: str) -> Path:
     return path
 
 
-def _write(path: Path, name: str, job: Task, title: str, about: Mapping[str, Any], played: Iterator[Replay]) -> None:
+def _write(path: Path, name: str, job: Task, title: str, about: Options, played: Iterator[Replay]) -> None:
     env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
     # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
     storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from mergefall.checks import choice, integer, known
 from mergefall.games import concatenate, game_of, take
+from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import make
 from numpy.typing import NDArray
 
@@ -49,7 +50,7 @@ class Hyperparameters:
 
     policy: str = "MlpPolicy"
     """Name of the policy, as for MaskablePPO."""
-    policy_kwargs: Mapping[str, Any] | None = None
+    policy_kwargs: Options | None = None
     """Arguments of the policy, as for MaskablePPO."""
     learning_rate: float | str = 1e-3
     """Learning rate of Adam; text such as `lin_0.001` falls linearly to 0."""
@@ -61,7 +62,7 @@ class Hyperparameters:
     """Discount of returns; use that of the training to follow."""
     normalize: bool = False
     """Whether returns are divided by their standard deviation; use `normalize` of the training to follow."""
-    teacher: Mapping[str, Any] | str | None = None
+    teacher: Options | str | None = None
     """The player: its name, or a mapping with `name` and options."""
     games: int = 100
     """Number of games that the teacher plays."""
@@ -89,7 +90,7 @@ class Hyperparameters:
         schedule("learning_rate", self.learning_rate)
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+    def read(cls, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration. Raises ValueError for unknown or bad ones."""
         known("clone", given, sorted(cls.__dataclass_fields__))
         return cls(**given)
@@ -106,7 +107,7 @@ class Moves:
       the losses of policy and values are of the same order for all rewards.
     """
 
-    observations: Any
+    observations: Observation
     masks: NDArray[np.bool_]
     actions: NDArray[np.int64]
     returns: NDArray[np.float32]
@@ -282,7 +283,7 @@ def learn(policy: Any, moves: Moves, vf_coef: float) -> float:
     return float(loss.detach())
 
 
-def model_of(policy: Any, scale: tuple[float, float]) -> dict[str, NDArray[Any]]:
+def model_of(policy: Any, scale: tuple[float, float]) -> dict[str, Array]:
     """The policy's parameters, with the value network scaled by (factor, shift)."""
     arrays = parameters_of(policy)
     factor, shift = scale

@@ -6,7 +6,6 @@ players.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.heuristics.linear import Linear, linear
+from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
 from mergefall_baselines.tetris.expectimax import Expectimax
@@ -60,7 +60,7 @@ def playing(known: Heuristic, depth: int) -> TetrisPlayer:
     return Greedy(known) if depth == 1 else Expectimax(known, depth, lost=LOST)
 
 
-def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int | None = None) -> Player:
+def player(spec: Options, arrays: Arrays, depth: int | None = None) -> Player:
     """The player of a model.
 
     Args:

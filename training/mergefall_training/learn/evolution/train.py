@@ -24,13 +24,13 @@ C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (200
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 from mergefall.checks import integer, known
 from mergefall.threads import cores, share
+from mergefall.typing import Options
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class Hyperparameters:
             integer("threads", self.threads, 1)
 
     @classmethod
-    def read(cls, algorithm: str, given: Mapping[str, Any]) -> Hyperparameters:
+    def read(cls, algorithm: str, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for a name the algorithm does not have."""
         left_out = () if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
         known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
@@ -218,7 +218,7 @@ class Learner:
         """Everything that the rest of the run depends on."""
         return {"generation": self.generation, "model": self.model, "strategy": self.strategy.state()}
 
-    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+    def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner."""
         self.step, self.generation, self.model = step, state["generation"], state["model"]
         self.strategy.restore(state["strategy"])

@@ -11,11 +11,12 @@ the entries of one afterstate, `learn_backwards` those of a whole game.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mergefall.game2048 import packed
 from mergefall.kernels import borrow, kernel, prefetch
+from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 from numpy.typing import NDArray
@@ -140,9 +141,9 @@ def next_start(worker, task, path, length):
 class _Learning(NamedTuple):
     """Kernels that adjust entries."""
 
-    learn: Any
-    learn_backwards: Any
-    keep_places: Any
+    learn: Kernel
+    learn_backwards: Kernel
+    keep_places: Kernel
 
 
 @cache
@@ -202,7 +203,7 @@ def _learning(shape: Shape) -> _Learning:
 
 
 @cache
-def _expectation(shape: Shape) -> Any:
+def _expectation(shape: Shape) -> Kernel:
     """A kernel: the mean over all new tiles of the best move's score and afterstate value."""
     name, rows, cols = str(shape), shape.rows, shape.cols
     value_of = tuple_kernels(shape).value
@@ -237,7 +238,7 @@ def _expectation(shape: Shape) -> Any:
 
 
 @cache
-def _choice(shape: Shape) -> Any:
+def _choice(shape: Shape) -> Kernel:
     """A kernel: the best move, or with probability ε any legal one; leaves the places of all four afterstates."""
     name, lookups = str(shape), shape.lookups
     _, locate, total, _ = tuple_kernels(shape)
@@ -274,7 +275,7 @@ def _choice(shape: Shape) -> Any:
 
 
 @cache
-def _game(shape: Shape) -> Any:
+def _game(shape: Shape) -> Kernel:
     """A kernel: play one game from a board to its end and learn from it; returns (score, moves)."""
     lookups, rows, cols = shape.lookups, shape.rows, shape.cols
     learn, learn_backwards, keep_places = _learning(shape)
@@ -315,7 +316,7 @@ def _game(shape: Shape) -> Any:
 
 
 @cache
-def learning_kernel(shape: Shape) -> Any:
+def learning_kernel(shape: Shape) -> Kernel:
     """The kernel that plays and learns, for networks of one shape.
 
     `play_on(tasks, which, limit)`: a worker plays whole games until it has made `limit` moves or more. It makes fewer

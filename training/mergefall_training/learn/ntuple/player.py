@@ -6,29 +6,29 @@ The player is `2048/ntuple`: compiled, and a search if it gets a depth above 1. 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, typed
+from mergefall.typing import Arrays, Options
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.ntuple import NTuple
-from numpy.typing import NDArray
 
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import model_file, read_checkpoint, read_config, read_curve
 
 
 def player(
-    spec: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    spec: Options,
+    arrays: Arrays,
     depth: Any = 1,
     downgrade: int | None = None,
     cutoff: float | None = None,
     table: bool | str | None = None,
-    order: Any = None,
+    order: Sequence[int] | None = None,
     threads: int = 1,
     time_limit: float | None = None,
 ) -> Player:

@@ -19,7 +19,6 @@ Chen & Wu (2021), optimistic start, and a fixed step size before temporal cohere
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -28,6 +27,7 @@ from mergefall.checks import choice, integer, known, number, typed, within
 from mergefall.game2048.packed import area, line_table
 from mergefall.games import game_of
 from mergefall.threads import cores, share
+from mergefall.typing import Array, Options
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.tuples import network_shape
 from mergefall_baselines.player import NotFiniteError
@@ -83,7 +83,7 @@ class Hyperparameters:
             integer("threads", self.threads, 1)
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+    def read(cls, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
         known("ntuple", given, [field.name for field in fields(cls)])
         return cls(**given)
@@ -111,7 +111,7 @@ class Learner:
         self.workers["stream"] = np.random.SeedSequence(config.first_seed).generate_state(threads, np.uint64)
         self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
         self._kernel = learning_kernel(shape)
-        self._held: list[NDArray[Any]] = []  # arrays that the tasks know by address
+        self._held: list[Array] = []  # arrays that the tasks know by address
         self._interval = 0
 
     def learn(self) -> dict[str, float]:
@@ -159,12 +159,12 @@ class Learner:
             task["gains"] = self._address(np.zeros(PATH, np.float32))
         return tasks
 
-    def _address(self, array: NDArray[Any]) -> int:
+    def _address(self, array: Array) -> int:
         """The address of an array, which the learner keeps alive until the next round."""
         self._held.append(array)
         return array.ctypes.data
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The network's entries, as `TupleNetwork.packed` returns them."""
         return self.model.packed()
 
@@ -182,7 +182,7 @@ class Learner:
         words = self.workers.view(np.uint64).reshape(len(self.workers), -1)
         return state | {"workers": words, "interval": self._interval}
 
-    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+    def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` moves; call it on a new learner.
 
         Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
@@ -223,7 +223,7 @@ class Learner:
         _, state, _ = read_checkpoint(h.warm_start)
         self._take_over(state)
 
-    def _take_over(self, state: Mapping[str, Any]) -> None:
+    def _take_over(self, state: Options) -> None:
         """Take over the weights and coherence of a state."""
         touched = touched_entries(state["touched"], self.model.weights.size)
         count = int(np.count_nonzero(touched))

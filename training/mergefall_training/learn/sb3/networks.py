@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.rules import Rules
-from numpy.typing import NDArray
+from mergefall.typing import Array, Arrays
 from sb3_contrib import QRDQN, MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.qrdqn.policies import QRDQNPolicy
@@ -256,13 +255,13 @@ def policies_of(algorithm: Any) -> dict[str, type]:
     return algorithm.policy_aliases | {"AfterstatesPolicy": _AFTERSTATES[algorithm]}
 
 
-def parameters_of(policy: nn.Module) -> dict[str, NDArray[Any]]:
+def parameters_of(policy: nn.Module) -> dict[str, Array]:
     """A policy's parameters by name, without those of target networks; shared parameters have one name."""
     named = policy.named_parameters()
     return {name: parameter.detach().cpu().numpy().copy() for name, parameter in named if "_target." not in name}
 
 
-def set_parameters(policy: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
     """Load the parameters that `parameters_of` returned, into target networks too.
 
     Raises ValueError if names, dtypes or shapes differ.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mergefall.typing import Arrays, Observation, Options
 from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
@@ -24,7 +25,7 @@ from mergefall_training.play.workers import environment
 CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
 
 
-def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent:
+def player(spec: Options, arrays: Arrays) -> Agent:
     """A player from the policy of a model."""
     return PolicyAgent(spec, arrays)
 
@@ -32,7 +33,7 @@ def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Agent
 class PolicyAgent(Agent):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities."""
 
-    def __init__(self, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, spec: Options, arrays: Arrays) -> None:
         super().__init__(spec)
         network = spec["network"]
         env = environment(spec["env_id"], spec["env_kwargs"])
@@ -47,7 +48,7 @@ class PolicyAgent(Agent):
         set_parameters(self.policy, arrays)
         self.policy.set_training_mode(False)
 
-    def preferences(self, observation: Any) -> NDArray[np.floating[Any]]:
+    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         tensors, _ = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
             if hasattr(self.policy, "quantile_net"):
@@ -59,7 +60,7 @@ class PolicyAgent(Agent):
         return found.numpy()
 
 
-def policy_kwargs(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def policy_kwargs(given: Options, env_kwargs: Options) -> dict[str, Any]:
     """`policy_kwargs` with classes in place of their names, and with the rules that the network needs.
 
     Raises ValueError for an unknown name.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from mergefall.checks import integer, number
 from mergefall.games import map_parts, take
-from numpy.typing import NDArray
+from mergefall.typing import Array, Options
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
@@ -128,7 +128,7 @@ def warm_start(model: Any, config: Config) -> None:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
 
 
-def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Mapping[str, Any]) -> None:
+def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Options) -> None:
     parameters = inspect.signature(CLASSES[algorithm]).parameters
     known = set(parameters) - set(NOT_TO_SET)
     for name in given:
@@ -181,7 +181,7 @@ class Envs:
             state["returns"] = [self.normalize.returns, statistics.mean, statistics.var, statistics.count]
         return state
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Options) -> None:
         """Restore what `state` returned."""
         self.games.restore_state(state["games"])
         self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count = state["episodes"]
@@ -242,7 +242,7 @@ def state(model: Any) -> dict[str, Any]:
     return found
 
 
-def restore(model: Any, found: Mapping[str, Any]) -> None:
+def restore(model: Any, found: Options) -> None:
     """Restore what `state` returned, in an algorithm of the same configuration."""
     model.policy.load_state_dict(found["policy"])
     model.policy.optimizer.load_state_dict(found["optimizer"])
@@ -271,11 +271,11 @@ def _arrays_of(buffer: Any) -> dict[str, Any]:
     return {name: getattr(buffer, name) for name in names}
 
 
-def _fill(array: NDArray[Any], stored: NDArray[Any]) -> None:
+def _fill(array: Array, stored: Array) -> None:
     array[: len(stored)] = stored
 
 
-def agent_of(model: Any, hyperparameters: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], dict[str, Any]]:
     """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
     network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
     return parameters_of(model.policy), network

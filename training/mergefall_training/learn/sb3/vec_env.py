@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from mergefall.typing import Array, Options
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -41,7 +42,7 @@ class NativeVecEnv(VecEnv):
         self._reset_options()
         return observations
 
-    def step_async(self, actions: NDArray[Any]) -> None:
+    def step_async(self, actions: Array) -> None:
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
@@ -93,7 +94,7 @@ def make_vec_env(
     env_id: str,
     n_envs: int = 1,
     seed: int | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     env_wrapper: Any = None,
 ) -> NativeVecEnv:
@@ -113,6 +114,6 @@ def make_vec_env(
     return envs
 
 
-def _list_of(column: NDArray[Any]) -> list[Any]:
+def _list_of(column: Array) -> list[Any]:
     """The entries of a column: Python numbers, or arrays."""
     return column.tolist() if column.ndim == 1 else list(column)

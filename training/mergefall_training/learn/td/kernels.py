@@ -14,6 +14,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import place
 from mergefall.tetris.placements import column_of, rotation_of, row_of
+from mergefall.typing import Kernel
 from mergefall_baselines.tetris.greedy import best_kernel
 from mergefall_baselines.tetris.network import locating_kernel
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Numbers(NamedTuple):
 
 
 @cache
-def _learning(cls: Any) -> Any:
+def _learning(cls: Any) -> Kernel:
     """A kernel: learn from the first `count` placements of a path; returns nothing."""
     features, name = len(cls.shape.features), cls.name
 
@@ -107,7 +108,7 @@ def _learning(cls: Any) -> Any:
 
 
 @cache
-def _placing(cls: Any, slides: bool) -> Any:
+def _placing(cls: Any, slides: bool) -> Kernel:
     """A kernel: place one piece where the network's value is highest and add it to the path.
 
     Returns whether the game is over: all placements are fatal, and none is played.
@@ -151,7 +152,7 @@ def keep_last(path, count):
 
 
 @cache
-def learning_kernel(cls: Any, slides: bool) -> Any:
+def learning_kernel(cls: Any, slides: bool) -> Kernel:
     """The kernel that plays and learns, for networks of one class.
 
     `play_on(state, worker, weights, coherence, path, scratch, numbers, limit)`: place `limit` pieces and learn from

@@ -6,16 +6,15 @@ heuristic. They are compiled and need only the search players.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from mergefall.checks import known
 from mergefall.tetris.heuristics.linear import linear
 from mergefall.tetris.rules import Rules
+from mergefall.typing import Arrays, Options
 from mergefall_baselines import Player
 from mergefall_baselines.tetris.network import BlockNetwork, Shape, network_class, network_shape
-from numpy.typing import NDArray
 
 from mergefall_training.learn.agents import heuristic_player
 
@@ -31,7 +30,7 @@ def shape_of(blocks: str, features: Iterable[str], rules: Rules) -> Shape:
     return network_shape(blocks, rules.cols, rules.rows, names, mirrored)
 
 
-def player(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 1) -> Player:
+def player(spec: Options, arrays: Arrays, depth: int = 1) -> Player:
     """The player of a model.
 
     Args:

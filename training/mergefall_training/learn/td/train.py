@@ -22,7 +22,6 @@ prediction decay in TD learning (1999); Jaśkowski et al. (2015; `mergefall_base
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,9 +31,9 @@ from mergefall.tetris import batch, game
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics.linear import FEATURES
 from mergefall.threads import cores, share
+from mergefall.typing import Array, Options
 from mergefall_baselines.tetris.network import BIAS, network_class
 from mergefall_baselines.tetris.player import TetrisPlayer
-from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.td.kernels import GAMES, HELD, LINES, WORDS, Numbers, Path, Scratch, learning_kernel
@@ -72,7 +71,7 @@ class Hyperparameters:
         object.__setattr__(self, "features", tuple(self.features))
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Hyperparameters:
+    def read(cls, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
         known("td", given, [field.name for field in fields(cls)])
         return cls(**given)
@@ -133,7 +132,7 @@ class Learner:
         memory = self.weights, self.coherence, self.paths[k], self._scratch[k]
         self._kernel(*game_of_thread, *memory, self._numbers, limit)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The weights that are not 0, and their places."""
         places = np.flatnonzero(self.weights).astype(np.uint32)
         return {"places": places, "weights": self.weights[places]}
@@ -152,7 +151,7 @@ class Learner:
         ]
         return state | {"states": self.states, "workers": self.workers, "paths": paths, "interval": self._interval}
 
-    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+    def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner.
 
         Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
