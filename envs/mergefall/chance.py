@@ -29,6 +29,11 @@ class Outcomes:
     upper: NDArray[np.int64]
     lower: NDArray[np.int64]
 
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probability of each outcome, float64[outcomes], to within 2⁻³²."""
+        return np.diff(self.upper)[:, 0] / HALF * (np.diff(self.lower)[:, 0] / HALF)
+
 
 def bounds(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """The upper halves for which `words.below(bits, steps[-1])` is in `steps[k]` … `steps[k + 1] - 1`, int64[parts, 2].

@@ -240,6 +240,26 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         core.afterstates(self._words, boards, gains)
         return boards.reshape(4, *self._cells.shape), self.rules.rewards(gains), gains >= 0
 
+    def chance_outcomes(self, action: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Every board that chance can make of an action's afterstate, with its probability.
+
+        Returns boards uint8[outcomes, rows, cols] and probabilities float64[outcomes], which sum to 1. The game stays as
+        it is. Raises ValueError for an illegal action.
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2).unwrapped
+        >>> _ = env.reset(options={"board": [[1, 1], [2, 0]]})
+        >>> boards, probabilities = env.chance_outcomes(3)  # left: 4 · / 4 ·
+        >>> boards[0].tolist(), probabilities.round(3).tolist()
+        ([[2, 1], [2, 0]], [0.45, 0.05, 0.45, 0.05])
+        """
+        boards, _, legal = self.afterstates()
+        action = action_index(action)
+        if not legal[action]:
+            raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
+        outcomes = self.rules.chance_outcomes(boards[action], self._words)
+        return outcomes.observations, outcomes.probabilities
+
     def render(self) -> Any:
         """The board as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); `"human"` shows it in a window."""
         if self.render_mode is None:

@@ -294,6 +294,27 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         boards, rewards, legal = batch.afterstates(self._states, self.rules)
         return boards[0], rewards[0], legal[0]
 
+    def chance_outcomes(self, action: int) -> tuple[dict[str, Any], NDArray[np.float64]]:
+        """Every observation that chance can make of an action's afterstate, with its probability.
+
+        Returns a batch of observations, one for each piece that may be drawn, and probabilities float64[outcomes], which
+        sum to 1. With `randomizer="hidden"` they are those of the hidden multiset. The game stays as it is. Raises
+        ValueError for an illegal action.
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Tetris-v0", pieces="sz", preview=0).unwrapped
+        >>> _ = env.reset(seed=0)
+        >>> observations, probabilities = env.chance_outcomes(0)
+        >>> observations["board"].shape, observations["piece"].tolist(), probabilities.tolist()
+        ((2, 20, 10), [3, 4], [0.5, 0.5])
+        """
+        boards, _, legal = self.afterstates()
+        action = self.rules.action_index(action)
+        if not legal[action]:
+            raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
+        outcomes = self.rules.chance_outcomes(boards[action], self._states[0])
+        return outcomes.observations, outcomes.probabilities
+
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """A heuristic's terms for each action: (terms, legal, over).
 

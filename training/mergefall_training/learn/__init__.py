@@ -26,6 +26,7 @@ ALGORITHMS = {
     "maskable-ppo": "sb3",
     "qr-dqn": "sb3",
     "clone": "clone",
+    "distill": "distill",
     "afterstate": "afterstate",
     "ntuple": "ntuple",
     "td": "td",

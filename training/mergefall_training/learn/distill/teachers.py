@@ -1,0 +1,121 @@
+"""Teachers: the values that players give to the actions on a batch of boards, in this process or in several."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from mergefall.games import take
+from mergefall.typing import Observation
+from mergefall_baselines import Player, make
+from numpy.typing import NDArray
+
+from mergefall_training.learn.run import Config
+from mergefall_training.play.workers import process_pool, task
+
+F = np.float32
+
+
+def specs_of(teacher: Any) -> list[Any]:
+    """The teachers of a hyper-parameter `teacher`: names, or mappings of `name` and options; one or a list.
+
+    >>> specs_of("2048/greedy"), specs_of([{"name": "2048/expectimax", "depth": 1}, "2048/ntuple"])
+    ([{'name': '2048/greedy'}], [{'name': '2048/expectimax', 'depth': 1}, {'name': '2048/ntuple'}])
+    """
+    listed = teacher if isinstance(teacher, list) and teacher else [teacher]
+    found = [{"name": one} if isinstance(one, str) else one for one in listed]
+    for one in found:
+        if not isinstance(one, Mapping) or not isinstance(one.get("name"), str):
+            raise ValueError(
+                f"teacher is {teacher!r}; expected a player's name, a mapping of name and options, or a list"
+            )
+    return [dict(one) for one in found]
+
+
+class Teachers(AbstractContextManager["Teachers"]):
+    """The teachers of a run, one after the other, each for an equal share of the steps."""
+
+    def __init__(self, config: Config, teacher: Any, workers: int = 1) -> None:
+        self.jobs = [
+            task(make(**spec), config.env_id, config.env_kwargs, config.max_episode_steps) for spec in specs_of(teacher)
+        ]
+        self._timesteps, self._workers = config.timesteps, workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._context = process_pool(workers) if workers > 1 else None
+
+    def __enter__(self) -> Teachers:
+        if self._context is not None:
+            self._pool = self._context.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._context is not None:
+            self._context.__exit__(*error)
+
+    def number_at(self, step: int) -> int:
+        """The index of the teacher at a step."""
+        return min(len(self.jobs) * step // self._timesteps, len(self.jobs) - 1)
+
+    def values(self, observations: Observation, count: int, step: int) -> NDArray[np.float64]:
+        """The values of all actions, float64[count, actions], by the teacher at a step; −∞ if illegal or fatal."""
+        job = self.jobs[self.number_at(step)]
+        if self._pool is None:
+            return values_of(job.player, observations)
+        packed = job.pack()
+        parts = [take(observations, part) for part in np.array_split(np.arange(count), self._workers)]
+        return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
+
+
+def values_of(player: Any, observations: Observation) -> NDArray[np.float64]:
+    """A player's values of a batch. Raises ValueError if it only chooses actions."""
+    if not isinstance(player, Player):
+        raise ValueError(f"the teacher is {player!r}; expected a player of mergefall")
+    try:
+        return player.values(observations)
+    except NotImplementedError as error:
+        raise ValueError(f"teacher: {error}") from error
+
+
+@lru_cache(maxsize=2)
+def _player(packed: bytes) -> Player:
+    player, *_ = pickle.loads(packed)
+    if isinstance(player, tuple):
+        name, options = player
+        return make(name, **options)
+    return player
+
+
+def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:
+    return values_of(_player(packed), observations)
+
+
+def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The differences between the best and the second-best finite value of each row of float64[n, actions].
+
+    Rows with fewer than two finite values are left out.
+
+    >>> gaps(np.array([[1, 5, 3], [-np.inf, 2, -np.inf]]))
+    array([2.])
+    """
+    best = np.sort(values, axis=1)[:, -2:]
+    return (best[:, 1] - best[:, 0])[np.isfinite(best[:, 0])]
+
+
+def soft_targets(values: NDArray[np.float64], legal: NDArray[np.bool_], temperature: float) -> NDArray[np.float32]:
+    """softmax(values / temperature) of each row of float64[n, actions], as float32; 0 for an illegal action.
+
+    A row whose legal values are all −∞ is uniform over the legal actions.
+
+    >>> soft_targets(np.log(np.array([[1.0, 3.0]])), np.ones((1, 2), bool), 1.0)
+    array([[0.25, 0.75]], dtype=float32)
+    """
+    values = np.where(legal, values, -np.inf)
+    best = values.max(axis=1, keepdims=True)
+    lost = ~np.isfinite(best)
+    weights = np.where(lost, legal, np.exp((values - np.where(lost, 0, best)) / temperature))
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(F)
