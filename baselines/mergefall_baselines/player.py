@@ -89,6 +89,10 @@ class Player:
         """
         raise NotImplementedError(f"{self.name} does not value actions; it only chooses one")
 
+    def board_values(self, observation: Any) -> NDArray[np.float64]:
+        """Value of a board for the player to move, 0-d float64 (batch: float64[n]): that of its best action."""
+        return self.values(observation).max(axis=-1)
+
     def act(self, observation: Any, state: Any = None) -> NDArray[np.int64]:
         """The chosen action: a 0-d int64 for one observation, int64[n] for a batch."""
         return self.predict(observation, state)[0]

@@ -37,6 +37,10 @@ Columns: root mean square of F, median of |F|, mean F of last steps. Better play
 loses no game here. Measured on 4×4 and on 10×20 with uniform pieces, γ = 0.99, in 64 games of 400 steps from seed 0, by
 `python tests/benchmarks/shaping.py`. Rewards of 2048 are of order ten (`reward="score"`): raise `scale` to give shaping
 more weight there.
+
+A player that values boards is a potential, too: `{"player": "2048/ntuple"}`, or `{"player": {"name": …, …options}}`.
+Then h is the value of its best action. Defaults: squash "identity", scale 1, offset 0. An n-tuple network predicts the
+rest of the score, so with `reward="score"` a step pays how much better or worse it turned out than predicted.
 """
 
 from __future__ import annotations
@@ -44,7 +48,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple, Protocol, Self
 
 import gymnasium as gym
 import numpy as np
@@ -52,7 +58,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from mergefall.checks import choice, number
-from mergefall.games import board_of
+from mergefall.games import batch_of_one, board_of
 from mergefall.kernels import kernel
 from mergefall.typing import Info, Observation, Options
 from mergefall.vector import GameVectorEnv
@@ -60,6 +66,9 @@ from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
 GAMMA = 0.99  # the default discount, as in Stable-Baselines3
+
+
+ENTRY_POINTS = "mergefall.potentials"
 
 
 class Constants(NamedTuple):
@@ -85,6 +94,23 @@ CONSTANTS = {
 }
 
 
+AS_IT_IS = Constants("identity", 1.0, 0.0)  # defaults of a potential that is no heuristic
+
+
+class BoardValues(Protocol):
+    """A potential that is no heuristic: h of a batch of observations, float64[n]. It can be pickled."""
+
+    name: str
+
+    def of_observations(self, observations: Observation) -> NDArray[np.float64]: ...
+
+
+@cache
+def _makers() -> dict[str, Callable[[Any, Any], BoardValues]]:
+    """Kinds of such potentials: functions (spec, rules) -> `BoardValues`, from the entry points of distributions."""
+    return {entry.name: entry.load() for entry in entry_points(group=ENTRY_POINTS)}
+
+
 @kernel
 def squashed(value, offset, scale, bends):
     """scale · squash(value − offset); `bends` is True for "asinh", False for "identity"."""
@@ -98,20 +124,21 @@ class Shaping:
     Each game has a subclass, the `shaping_type` of its environments.
     """
 
-    potential: WeightedSum
+    rules: Any
+    potential: WeightedSum | BoardValues
     gamma: float
     scale: float
     squash: str
     offset: float
 
     @classmethod
-    def read(cls, options: Any, rows: int, cols: int) -> Self | None:
+    def read(cls, options: Any, rules: Any) -> Self | None:
         """The shaping that the argument `shaping` of an environment describes; None for None.
 
-        - `options`: a mapping with the keys `potential` (a heuristic's name, or a mapping of `name` and weights) and,
-          optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the module). None as a
-          value means the default.
-        - `rows`, `cols`: the board's size.
+        - `options`: a mapping with the keys `potential` (a heuristic's name, a mapping of `name` and weights, or
+          `{"player": …}`) and, optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the
+          module). None as a value means the default.
+        - `rules`: the environment's.
 
         Raises ValueError for anything else.
         """
@@ -119,20 +146,22 @@ class Shaping:
             return None
         if not isinstance(options, Mapping):
             raise ValueError(f"shaping is {options!r}; expected a mapping with a potential's name as 'potential'")
-        names = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls) if field.name != "rules"]
         if unknown := sorted(map(str, set(options) - set(names))):
             raise ValueError(f"shaping has no option {unknown[0]!r}; expected some of {', '.join(names)}")
         given = {name: value for name, value in options.items() if value is not None}
         spec = given.get("potential")
         if not isinstance(spec, str | Mapping):
             raise ValueError(f"potential is {spec!r}; expected a name or a mapping of a name and weights")
-        potential = cls.choose(spec, rows, cols)
-        usual = CONSTANTS[potential.name]
-        if "offset" in given:
-            offset = number("offset", given["offset"])
+        if isinstance(spec, Mapping) and len(spec) == 1 and (kind := next(iter(spec))) in _makers():
+            potential, usual, offset = _makers()[kind](spec[kind], rules), AS_IT_IS, 0.0
         else:
-            offset = cls.of_empty(potential, rows, cols) - usual.drop * rows * cols
+            potential = cls.choose(spec, rules.rows, rules.cols)
+            usual = CONSTANTS[potential.name]
+            offset = cls.of_empty(potential, rules.rows, rules.cols) - usual.drop * rules.rows * rules.cols
+        offset = number("offset", given.get("offset", offset))
         return cls(
+            rules,
             potential,
             number("gamma", given.get("gamma", GAMMA), above=0, most=1),
             number("scale", given.get("scale", usual.scale), above=0),
@@ -160,9 +189,10 @@ class Shaping:
         raise NotImplementedError
 
     def __post_init__(self) -> None:
-        kernel, arguments = self.compiled()
-        object.__setattr__(self, "_kernel", kernel)
-        object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
+        if isinstance(self.potential, WeightedSum):
+            kernel, arguments = self.compiled()
+            object.__setattr__(self, "_kernel", kernel)
+            object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
 
     def __reduce__(self) -> Any:
         """Copies and pickles hold the fields alone; kernel and tables are made again."""
@@ -170,13 +200,25 @@ class Shaping:
 
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
+        if not isinstance(self.potential, WeightedSum):
+            values, going = np.zeros(len(states)), np.flatnonzero(~self.rules.over(states))
+            if going.size:
+                values[going] = self._of_observations(self.rules.observations(states[going]))
+            return values
         values = np.empty(len(states))
         self._kernel(states, *self._arguments, values)  # pyright: ignore[reportAttributeAccessIssue]
         return values
 
-    def of_board(self, board: NDArray[np.uint8]) -> float:
-        """Φ of a board uint8[rows, cols] whose state is not terminal."""
-        return self.of_states(self.state_of(board)).item()
+    def of_observation(self, observation: Observation) -> float:
+        """Φ of one observation whose state is not terminal."""
+        if not isinstance(self.potential, WeightedSum):
+            return self._of_observations(batch_of_one(observation)).item()
+        return self.of_states(self.state_of(board_of(observation))).item()
+
+    def _of_observations(self, observations: Observation) -> NDArray[np.float64]:
+        assert not isinstance(self.potential, WeightedSum)
+        values = self.potential.of_observations(observations) - self.offset
+        return self.scale * (np.arcsinh(values) if self.squash == "asinh" else values)
 
     def pay(self, before: Any, after: Any) -> Any:
         """F = γ · after − before, for Φ of the states before and after a step; floats or arrays."""
@@ -201,7 +243,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     leaves behind, so put it outside of a wrapper that changes them. If the environment has shaping already, the two
     add up.
 
-    - `potential`: a heuristic's name, or a mapping of `name` and weights.
+    - `potential`: a heuristic's name, a mapping of `name` and weights, or `{"player": …}`.
     - `gamma`: the learner's discount, default: 0.99.
     - `scale`, `squash`, `offset`: default: see `mergefall.shaping`.
 
@@ -288,7 +330,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         after, ended = self._potentials(), terminated | truncated
         if self._mode is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(ended):
-                after[i] = self.shaping.of_board(board_of(infos["final_obs"][i]))
+                after[i] = self.shaping.of_observation(infos["final_obs"][i])
         paid = self.shaping.pay(before, np.where(terminated, 0.0, after))
         if self._mode is AutoresetMode.NEXT_STEP:
             paid[begins] = 0.0
@@ -311,4 +353,4 @@ def _read(game: Any, options: Options) -> Any:
     """The shaping of an environment's game that options describe."""
     if not hasattr(game, "shaping_type"):
         raise ValueError(f"environment is {game!r}; expected one of mergefall, or a native or Sync batch of them")
-    return game.shaping_type.read(options, game.rules.rows, game.rules.cols)
+    return game.shaping_type.read(options, game.rules)

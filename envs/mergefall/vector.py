@@ -82,7 +82,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
         self.rules = rules
-        self.shaping = self.shaping_type.read(shaping, rules.rows, rules.cols)
+        self.shaping = self.shaping_type.read(shaping, rules)
         self.num_envs = integer("num_envs", num_envs, 1)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)

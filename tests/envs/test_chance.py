@@ -63,7 +63,7 @@ def test_outcomes_are_what_the_game_draws_as_often_as_it_draws_them(name, kwargs
 def test_tiles_are_those_of_the_rules():
     env = gym.make("mergefall/Game2048-v0").unwrapped
     env.reset(seed=1)
-    boards, rewards, legal = env.afterstates()
+    boards, _, legal = env.afterstates()
     for action in np.flatnonzero(legal):
         mine, chances = env.chance_outcomes(action)
         theirs, known = outcomes(boards[action])

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 from functools import cache
 
 import gymnasium as gym
@@ -436,3 +437,102 @@ def test_players_play_the_same_game(env_id, player, name):
     shaped = chosen.play(env_id, 0, {"shaping": {"potential": name}}, 50)
     assert plain.actions.tolist() == shaped.actions.tolist()
     assert plain.figures == shaped.figures
+
+
+# -- players as potentials ---------------------------------------------------------------------------------------------
+
+OF_PLAYERS = [
+    (GAME, {"name": "2048/ntuple"}, {}),
+    (GAME, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 1}, {"rows": 3, "cols": 3}),
+    (TETRIS, "tetris/bcts", SMALL_TETRIS),
+    (TETRIS, {"name": "tetris/two-tetrad"}, SMALL_TETRIS | {"placements": "slide", "preview": 2}),
+]
+each_player = pytest.mark.parametrize(("env_id", "player", "kwargs"), OF_PLAYERS)
+
+
+def observed(env_id, seed, kwargs, end):
+    """(observations, rewards, infos, terminated) of a random episode."""
+    env, rng = gym.make(env_id, **kwargs, **end), np.random.default_rng(seed)
+    observation, info = env.reset(seed=seed)
+    seen, rewards, infos, terminated, truncated = [observation], [], [info], False, False
+    while not (terminated or truncated):
+        observation, reward, terminated, truncated, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
+        seen.append(observation)
+        rewards.append(reward)
+        infos.append(info)
+    return seen, np.array(rewards), infos, terminated
+
+
+@each_player
+@pytest.mark.parametrize("end", [{}, {"max_episode_steps": 3}])
+def test_a_players_values_telescope(env_id, player, kwargs, end):
+    """Φ is the best of the player's own values; 0 in a terminal state, and kept where an episode is truncated."""
+    shaping = {"potential": {"player": player}, "gamma": 0.9, "scale": 0.01, "offset": 5.0}
+    seen, rewards, infos, terminated = observed(env_id, 4, kwargs | {"shaping": shaping}, end)
+    _, plain, _, _ = observed(env_id, 4, kwargs, end)
+    assert terminated == (not end)
+    options = {"name": player} if isinstance(player, str) else player
+    judge = make(**options).with_rules(kwargs)
+    best = np.array([judge.values(observation).max() for observation in seen])
+    values = 0.01 * (np.where(np.isfinite(best), best, 0) - 5.0)
+    values[-1] *= not terminated
+    paid = np.array([info["shaping"] for info in infos])
+    np.testing.assert_allclose(paid[1:], 0.9 * values[1:] - values[:-1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(rewards, plain + paid[1:])
+    discounts = 0.9 ** np.arange(len(paid))
+    np.testing.assert_allclose(paid[1:] @ discounts[:-1], discounts[-1] * values[-1] - values[0], rtol=1e-9, atol=1e-9)
+
+
+@each_player
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_batches_with_a_player_are_single_environments(env_id, player, kwargs, mode):
+    """Native and Sync, by argument and by wrapper."""
+    n, options = 3, {"potential": {"player": player}, "gamma": 0.95}
+    cap = {"max_episode_steps": 12}
+
+    def sync(**more):
+        return SyncVectorEnv([lambda: gym.make(env_id, **kwargs, **cap, **more)] * n, autoreset_mode=mode)
+
+    def native(**more):
+        return gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **kwargs, **cap, **more)
+
+    batches = [
+        sync(shaping=options),
+        native(shaping=options),
+        VectorPotentialShaping(native(), **options),
+        VectorPotentialShaping(sync(), **options),
+    ]
+    returned = [envs.reset(seed=11) for envs in batches]
+    rng, ended = np.random.default_rng(2), 0
+    while ended < 4:
+        assert all(equal(returned[0], other) for other in returned[1:])
+        actions = np.stack(batches[0].call("action_masks")).argmax(axis=1)
+        actions = np.where(rng.random(n) < 0.2, rng.integers(0, 4, n), actions)
+        returned = [envs.step(actions) for envs in batches]
+        over = returned[0][2] | returned[0][3]
+        ended += over.sum()
+        if mode is AutoresetMode.DISABLED and over.any():
+            returned = [envs.reset(options={"reset_mask": over.copy()}) for envs in batches]
+
+
+def test_copies_of_an_environment_have_the_same_player():
+    shaping = {"potential": {"player": {"name": "2048/expectimax", "depth": 1}}}
+    env = gym.make(GAME, shaping=shaping)
+    assert json.loads(env.spec.to_json())["kwargs"]["shaping"] == shaping
+    env.reset(seed=0)
+    for other in (pickle.loads(pickle.dumps(env.unwrapped)), copy.deepcopy(env.unwrapped)):
+        assert equal(other.step(0), copy.deepcopy(env.unwrapped).step(0))
+
+
+@pytest.mark.parametrize(
+    ("player", "message"),
+    [
+        ("2048/nobody", "there is no player '2048/nobody'"),
+        (3, "player is 3; expected a player's name, or a mapping of name and options"),
+        ({"depth": 2}, "player is {'depth': 2}; expected a player's name"),
+        ({"name": "2048/expectimax", "rows": 3}, "was made for rows=3, but the environment has rows=4"),
+    ],
+)
+def test_a_player_that_cannot_be_is_refused(player, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        gym.make(GAME, shaping={"potential": {"player": player}})

@@ -143,7 +143,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
-        self.shaping = self.shaping_type.read(shaping, self.rules.rows, self.rules.cols)
+        self.shaping = self.shaping_type.read(shaping, self.rules)
         self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = self.rules.action_space()  # pyright: ignore[reportAttributeAccessIssue]
         self._log2 = reward == "log2"
@@ -243,8 +243,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
     def chance_outcomes(self, action: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """Every board that chance can make of an action's afterstate, with its probability.
 
-        Returns boards uint8[outcomes, rows, cols] and probabilities float64[outcomes], which sum to 1. The game stays as
-        it is. Raises ValueError for an illegal action.
+        Returns boards uint8[outcomes, rows, cols] and probabilities float64[outcomes], which sum to 1. The game does
+        not change. Raises ValueError for an illegal action.
 
         >>> import gymnasium as gym, mergefall
         >>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2).unwrapped

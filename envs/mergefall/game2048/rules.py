@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import Outcomes
 from mergefall.checks import choice, integer
+from mergefall.game2048 import batch, chance, reference
 from mergefall.game2048 import board as core
-from mergefall.game2048 import chance, reference
 from mergefall.game2048.reference import ACTIONS
 from mergefall.typing import Options
 
@@ -114,6 +114,16 @@ class Rules:
         states = core.new_states(count, self.rows, self.cols, self.goal_rank)
         states[:, core.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
         return states
+
+    def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        """What players see of states uint64[n, words]: uint8[n, rows, cols]."""
+        return core.cells_of(states, self.rows, self.cols)
+
+    def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Whether each of the games uint64[n, words] is over, bool[n]."""
+        masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)
+        batch.observe(states, masks, over)
+        return over
 
     def rewards(self, gains: NDArray[np.int64]) -> NDArray[np.float64]:
         """The rewards of moves, from their scores; -1 is an illegal move."""

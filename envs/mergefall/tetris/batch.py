@@ -239,11 +239,6 @@ def compiled_step(slides: bool) -> Callable[..., None]:
     return direct(kernels_for(slides).step, 0, 1, states, actions, fresh, rules.pool(None), *records)
 
 
-def over(states: NDArray[np.uint64], rules: Rules) -> NDArray[np.bool_]:
-    """Whether each of the games uint64[n, words] is over, bool[n]."""
-    return np.any(states[:, game.COLUMNS :] >> U(rules.rows), axis=1)
-
-
 def afterstates(
     states: NDArray[np.uint64], rules: Rules
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:

@@ -171,7 +171,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.render_mode = render_mode
-        self.shaping = self.shaping_type.read(shaping, self.rules.rows, self.rules.cols)
+        self.shaping = self.shaping_type.read(shaping, self.rules)
         self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = self.rules.action_space()  # pyright: ignore[reportAttributeAccessIssue]
         self._actions = self.rules.n_actions
@@ -297,9 +297,9 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     def chance_outcomes(self, action: int) -> tuple[dict[str, Any], NDArray[np.float64]]:
         """Every observation that chance can make of an action's afterstate, with its probability.
 
-        Returns a batch of observations, one for each piece that may be drawn, and probabilities float64[outcomes], which
-        sum to 1. With `randomizer="hidden"` they are those of the hidden multiset. The game stays as it is. Raises
-        ValueError for an illegal action.
+        Returns a batch of observations, one for each piece that may be drawn, and probabilities float64[outcomes],
+        which sum to 1. With `randomizer="hidden"` they are those of the hidden multiset. The game does not change.
+        Raises ValueError for an illegal action.
 
         >>> import gymnasium as gym, mergefall
         >>> env = gym.make("mergefall/Tetris-v0", pieces="sz", preview=0).unwrapped

@@ -27,6 +27,9 @@ PLACEMENTS = ("drop", "slide")
 REWARDS = ("lines", "score")
 
 
+U = np.uint64
+
+
 @dataclass(frozen=True)
 class Rules:
     """The arguments that the single and the batched environment share; `TetrisEnv` describes them.
@@ -131,6 +134,17 @@ class Rules:
         if self.randomizer == "hidden":
             states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
         return states
+
+    def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
+        """What players see of states uint64[n, words]: a batch of observations."""
+        queue = states[:, game.QUEUE, None] >> np.arange(1 + self.preview, dtype=np.uint64) * U(game.NIBBLE_BITS)
+        queue = (queue & U(game.NIBBLE)).astype(np.int64)
+        shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
+        return shown | {"next": queue[:, 1:]} if self.preview else shown
+
+    def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Whether each of the games uint64[n, words] is over, bool[n]."""
+        return np.any(states[:, game.COLUMNS :] >> U(self.rows), axis=1)
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""

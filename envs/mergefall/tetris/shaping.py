@@ -56,4 +56,5 @@ class ShapingTetris(Shaping):
         return states
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
-        return _kernel(type(self.potential)), (self.potential.weight_vector(),)  # pyright: ignore[reportArgumentType]
+        potential: Any = self.potential
+        return _kernel(type(potential)), (potential.weight_vector(),)

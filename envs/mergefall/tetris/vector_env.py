@@ -139,7 +139,7 @@ class TetrisVectorEnv(GameVectorEnv):
         Raises ValueError for another number of states, or for a state that no game by these rules can reach.
         """
         self._states = self.rules.restored(state, self._states)
-        self._ended = batch.over(self._states, self.rules) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
+        self._ended = self.rules.over(self._states) | (self._states[:, game.ILLEGAL] >= self.rules.illegal_limit)
         if self.max_episode_steps:
             self._ended |= self._states[:, game.STEPS] >= self.max_episode_steps
         self._started = True

@@ -123,7 +123,7 @@ class Moves:
 def check(config: Config, device: str = "auto") -> None:
     """Raise ValueError for a configuration that cannot be trained on this device; plays at most one move."""
     h = Hyperparameters.read(config.hyperparameters)
-    make_policy(config, h, device)
+    make_policy(config, h.policy, h.policy_kwargs, device)
     _games(config, h)
     if h.teacher is not None:
         _teacher(config, h).trajectory(config.first_seed, 1)  # raises if the teacher does not play this game
@@ -132,7 +132,7 @@ def check(config: Config, device: str = "auto") -> None:
 def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
     h = Hyperparameters.read(run.config.hyperparameters)
-    policy, step = make_policy(run.config, h, run.device), 0
+    policy, step = make_policy(run.config, h.policy, h.policy_kwargs, run.device), 0
     learned, held_out, scale = moves_of(run.config, h, run.progress)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
@@ -160,18 +160,17 @@ def train(run: Run) -> None:
             keep()
 
 
-def make_policy(config: Config, h: Hyperparameters, device: str) -> Any:
-    """MaskablePPO's initial policy."""
+def make_policy(config: Config, policy: str, kwargs: Options | None, device: str) -> Any:
+    """MaskablePPO's initial policy, from its name and arguments; seeds PyTorch's generator."""
     torch_device = device_of(device)
     torch.manual_seed(config.first_seed)
     env = gym.make(config.env_id, **config.env_kwargs)
     policies = policies_of(CLASSES["maskable-ppo"])
-    kind = policies[choice("policy", h.policy, policies)]
-    kwargs = policy_kwargs(h.policy_kwargs or {}, config.env_kwargs)
+    kind, arguments = policies[choice("policy", policy, policies)], policy_kwargs(kwargs or {}, config.env_kwargs)
     with made_of(config):
-        policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
+        made = kind(env.observation_space, env.action_space, lambda _: 0.0, **arguments)
     env.close()
-    return policy.to(torch_device)
+    return made.to(torch_device)
 
 
 def moves_of(config: Config, h: Hyperparameters, progress: bool = False) -> tuple[Moves, Moves, tuple[float, float]]:

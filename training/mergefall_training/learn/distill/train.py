@@ -1,4 +1,4 @@
-"""Policy distillation: MaskablePPO's network learns a teacher's values of the actions, on the boards that it reaches itself.
+"""Policy distillation: MaskablePPO's network learns how a teacher values actions, on boards that it reaches itself.
 
 - The student plays `n_envs` games and draws each action from its own policy (DAgger: S. Ross, G. Gordon & D. Bagnell,
   AISTATS 2011). So it learns what to do after its own mistakes.
@@ -52,7 +52,7 @@ class Hyperparameters:
     """Hyper-parameters of distillation, with rl_zoo3's names where it has them."""
 
     teacher: Any
-    """The player: its name, or a mapping of `name` and options. A list: each teaches for an equal share of the steps."""
+    """The player: its name, or a mapping of `name` and options. In a list, each has an equal share of the steps."""
     policy: str = "MlpPolicy"
     """Name of the policy, as for MaskablePPO."""
     policy_kwargs: Options | None = None
@@ -157,7 +157,7 @@ class Learner:
         self.config, self.step = config, 0
         self.h = h = Hyperparameters.read(config.hyperparameters)
         self.device = device_of(device)
-        self.policy: Any = make_policy(config, h, device)  # also seeds PyTorch's generator
+        self.policy: Any = make_policy(config, h.policy, h.policy_kwargs, device)  # also seeds PyTorch's generator
         self.envs = Envs(config, h.n_envs, True, h.gamma, None)
         self.random = torch.Generator().manual_seed(config.first_seed)
         self.rounds: deque[Round] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))

@@ -59,6 +59,15 @@ class PolicyAgent(Agent):
                 found = self.policy.get_distribution(tensors).distribution.logits
         return found.numpy()
 
+    def board_values(self, observation: Observation) -> NDArray[np.float64]:
+        """The best Q-value, or what the value network predicts (divided by a standard deviation with `normalize`)."""
+        if hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"):
+            return super().board_values(observation)
+        tensors, single = self.policy.obs_to_tensor(observation)
+        with torch.no_grad():
+            found = self.policy.predict_values(tensors)[:, 0].numpy().astype(np.float64)
+        return found if single else found[0]
+
 
 def policy_kwargs(given: Options, env_kwargs: Options) -> dict[str, Any]:
     """`policy_kwargs` with classes in place of their names, and with the rules that the network needs.

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, known, number, typed, within
-from mergefall.tetris import batch, game
+from mergefall.tetris import game
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics.linear import FEATURES
 from mergefall.threads import cores, share
@@ -163,7 +163,7 @@ class Learner:
         within("workers", workers, 0, int(game.MOST_COUNTED))
         within("the workers' counts of placements", workers[:, HELD], 0, self.hyperparameters.n_steps)
         states = self.rules.restored(state["states"], self.states)
-        if (over := batch.over(states, self.rules)).any():
+        if (over := self.rules.over(states)).any():
             raise ValueError(f"game {int(over.argmax())} is over; expected games that are not over")
         used = typed("places", state["places"], np.intp, None)
         within("places", used, 0, self.shape.size - 1)

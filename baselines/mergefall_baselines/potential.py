@@ -1,0 +1,48 @@
+"""Players as potentials of reward shaping: ``shaping={"potential": {"player": "2048/ntuple"}}``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from mergefall.typing import Observation
+from numpy.typing import NDArray
+
+from mergefall_baselines.registry import make
+
+
+class PlayerValues:
+    """A player's `board_values` as a potential (`mergefall.shaping.BoardValues`).
+
+    `spec` is a player's name, or a mapping of `name` and options; `rules` are the environment's. A board on which every
+    action loses at once has the value 0, as the end of the game has.
+
+    Raises ValueError if there is no such player, or if it plays by other rules.
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = gym.make("mergefall/Game2048-v0", shaping={"potential": {"player": "2048/ntuple"}, "gamma": 1.0})
+    >>> _ = env.reset(seed=0)
+    >>> _, reward, _, _, info = env.step(0)
+    >>> reward == info["shaping"] + info["score"]
+    True
+    """
+
+    name = "player"
+
+    def __init__(self, spec: Any, rules: Any) -> None:
+        options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
+        if not isinstance(options.get("name"), str):
+            raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
+        self._spec, self._rules = spec, rules
+        self._player = make(**options).with_rules(asdict(rules))
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles name the player, which is made again."""
+        return type(self), (self._spec, self._rules)
+
+    def of_observations(self, observations: Observation) -> NDArray[np.float64]:
+        """The values of a batch of n observations, float64[n]."""
+        values = self._player.board_values(observations)
+        return np.where(np.isfinite(values), values, 0.0)
