@@ -40,7 +40,7 @@ from mergefall_training.learn.distill.teachers import Teachers, gaps, soft_targe
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.train import Envs
-from mergefall_training.learn.training import device_of, schedule, train_in_rounds
+from mergefall_training.learn.training import device_of, fast_half, schedule, train_in_rounds
 
 F = np.float32
 ILLEGAL = -1e8  # the logit of an illegal action
@@ -58,21 +58,23 @@ class Hyperparameters:
     policy_kwargs: Options | None = None
     """Arguments of the policy, as for MaskablePPO."""
     temperature: float | None = None
-    """τ, in units of the teacher's values; default: `gap_share` of the mean gap between its best and second-best."""
+    """τ, in units of the teacher's values; default: `gap_share` of the median gap between its best two."""
     gap_share: float = 1.0
-    """τ in units of the mean gap."""
+    """τ in units of the median gap between the teacher's two best values."""
+    exploration_rate: float = 0.05
+    """Share of the moves that are drawn from the policy; the others are its most probable ones."""
     n_envs: int = 512
     """Games that the student plays at once."""
     n_steps: int = 4
     """Steps of each game before the network learns."""
     buffer_size: int = 65_536
     """Labelled boards that are kept to learn from."""
-    gradient_steps: int = 4
+    gradient_steps: int = 8
     """Gradient steps after each `n_steps`."""
     batch_size: int = 1024
     """Boards per gradient step."""
-    learning_rate: float | str = "lin_0.002"
-    """Learning rate of Adam; text such as `lin_0.002` falls linearly to 0."""
+    learning_rate: float | str = "lin_0.005"
+    """Learning rate of Adam; text such as `lin_0.005` falls linearly to 0."""
     max_grad_norm: float = 1.0
     """Largest norm of a gradient."""
     value_target: str = "returns"
@@ -91,7 +93,7 @@ class Hyperparameters:
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "buffer_size", "gradient_steps", "batch_size", "workers"):
             integer(name, getattr(self, name), 1)
-        for name in ("gamma", "gae_lambda"):
+        for name in ("gamma", "gae_lambda", "exploration_rate"):
             number(name, getattr(self, name), 0, 1)
         for name in ("gap_share", "max_grad_norm"):
             number(name, getattr(self, name), above=0)
@@ -158,11 +160,12 @@ class Learner:
         self.h = h = Hyperparameters.read(config.hyperparameters)
         self.device = device_of(device)
         self.policy: Any = make_policy(config, h.policy, h.policy_kwargs, device)  # also seeds PyTorch's generator
+        self.policy.features_extractor.half = fast_half(self.device)
         self.envs = Envs(config, h.n_envs, True, h.gamma, None)
         self.random = torch.Generator().manual_seed(config.first_seed)
         self.rounds: deque[Round] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
         self.teachers = Teachers(config, h.teacher, h.workers)
-        self.gap, self.gap_of = 0.0, -1  # the mean gap, and of which teacher
+        self.gap, self.gap_of = 0.0, -1  # the running median gap, and of which teacher
         self.value_scale = [0.0, 1.0]  # mean and standard deviation of the teacher's values
         self.observations = self.envs.top.reset()
         self.masks = self.envs.games.action_masks()
@@ -193,7 +196,8 @@ class Learner:
             if len(played) == h.n_steps:
                 break
             noise = torch.empty(logits.shape).exponential_(generator=self.random)
-            actions = (logits.softmax(dim=1).cpu() / noise).argmax(dim=1).numpy()  # a draw from the policy
+            noise[torch.rand(len(noise), generator=self.random) >= h.exploration_rate] = 1.0
+            actions = (logits.softmax(dim=1).cpu() / noise).argmax(dim=1).numpy()
             seen.append(self.observations)
             masks.append(self.masks)
             self.observations, rewards, ended, infos = self.envs.top.step(actions)
@@ -210,13 +214,13 @@ class Learner:
         return Round(concatenate(seen), legal, soft_targets(labels, legal, self._temperature(labels)), aims)
 
     def _temperature(self, labels: NDArray[np.float64]) -> float:
-        """τ: given, or from a running mean of the teacher's gaps."""
+        """τ: given, or from a running mean of the medians of the teacher's gaps."""
         if self.h.temperature is not None:
             return self.h.temperature
         found, teacher = gaps(labels), self.teachers.number_at(self.step)
         if found.size:
             kept = GAP_MEMORY if teacher == self.gap_of and self.gap else 0.0
-            self.gap, self.gap_of = kept * self.gap + (1 - kept) * float(found.mean()), teacher
+            self.gap, self.gap_of = kept * self.gap + (1 - kept) * float(np.median(found)), teacher
         return max(self.h.gap_share * self.gap, 1e-9)
 
     def _teacher_values(self, labels: NDArray[np.float64]) -> NDArray[np.float32]:

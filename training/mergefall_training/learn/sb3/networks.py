@@ -60,14 +60,18 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.across = nn.Linear(cols * self.ranks, channels)
         self.down = nn.Linear(rows * self.ranks, channels)
         self.last = nn.Linear((rows + cols) * channels, features_dim)
+        self.register_buffer("one_hot", torch.eye(self.ranks), persistent=False)
+        self.half = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         found = moved(observations.cpu().numpy().astype(np.uint8))
         boards, gains = (torch.from_numpy(part).to(observations.device) for part in found)
-        planes = nn.functional.one_hot(boards.flatten(0, 1).long(), self.ranks).float()
-        lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
-        seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
-        return torch.cat([seen.view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.half):
+            table: Any = self.one_hot
+            planes = nn.functional.embedding(boards.flatten(0, 1).int(), table.bfloat16() if self.half else table)
+            lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
+            seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
+        return torch.cat([seen.float().view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
