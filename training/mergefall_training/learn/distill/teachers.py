@@ -102,8 +102,9 @@ def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> gaps(np.array([[1, 5, 3], [-np.inf, 2, -np.inf]]))
     array([2.])
     """
-    best = np.sort(values, axis=1)[:, -2:]
-    return (best[:, 1] - best[:, 0])[np.isfinite(best[:, 0])]
+    second, best = np.sort(values, axis=1)[:, -2:].T
+    there = np.isfinite(second)
+    return best[there] - second[there]
 
 
 def soft_targets(values: NDArray[np.float64], legal: NDArray[np.bool_], temperature: float) -> NDArray[np.float32]:

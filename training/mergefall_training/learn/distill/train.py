@@ -304,6 +304,7 @@ def check(config: Config, device: str = "auto") -> None:
     learner = Learner(config, device)
     learner.outputs(*learner.tensors(learner.observations, learner.masks))
     for job in learner.teachers.jobs:
+        job.trajectory(config.first_seed, 1)  # raises if the teacher does not play this game
         values_of(job.player, take(learner.observations, slice(1)))
 
 

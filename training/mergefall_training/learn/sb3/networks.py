@@ -71,7 +71,9 @@ class RanksAfterstates(BaseFeaturesExtractor):
             planes = nn.functional.embedding(boards.flatten(0, 1).int(), table.bfloat16() if self.half else table)
             lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
             seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
-        return torch.cat([seen.float().view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1)  # 0 where illegal
+        return torch.cat(
+            [seen.float().view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1
+        )  # 0 where illegal
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
