@@ -159,7 +159,7 @@ class TuneHyperparameters(InEnvironment):
     """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
 
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `distill`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
     `cross-entropy`, `cma-es`."""
     space: Pairs = field(default_factory=list)
     """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
@@ -223,7 +223,7 @@ class Train(InEnvironment):
     """Train an agent from a preset; options override it. The run folder can be used as a player."""
 
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `distill`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
     `cross-entropy`, `cma-es`."""
     preset: str | None = None
     """Preset other than the usual one: `2min`, `2h`, `small` (ntuple), `linear` (td), `far` (afterstate)."""

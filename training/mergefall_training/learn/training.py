@@ -119,6 +119,6 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def fast_half(device: torch.device) -> bool:
+def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether matrix products in bfloat16 are much faster here than in float32: on GPUs, and on CPUs with AMX."""
     return device.type == "cuda" or bool(torch.cpu.get_capabilities().get("amx_bf16"))

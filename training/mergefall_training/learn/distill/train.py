@@ -40,7 +40,7 @@ from mergefall_training.learn.distill.teachers import Teachers, gaps, soft_targe
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.train import Envs
-from mergefall_training.learn.training import device_of, fast_half, schedule, train_in_rounds
+from mergefall_training.learn.training import device_of, has_fast_bfloat16, schedule, train_in_rounds
 
 F = np.float32
 ILLEGAL = -1e8  # the logit of an illegal action
@@ -51,7 +51,7 @@ GAP_MEMORY = 0.99  # share of its old value that the mean gap keeps at each roun
 class Hyperparameters:
     """Hyper-parameters of distillation, with rl_zoo3's names where it has them."""
 
-    teacher: Any
+    teacher: Any = None
     """The player: its name, or a mapping of `name` and options. In a list, each has an equal share of the steps."""
     policy: str = "MlpPolicy"
     """Name of the policy, as for MaskablePPO."""
@@ -59,9 +59,9 @@ class Hyperparameters:
     """Arguments of the policy, as for MaskablePPO."""
     temperature: float | None = None
     """τ, in units of the teacher's values; default: `gap_share` of the median gap between its best two."""
-    gap_share: float = 1.0
+    gap_share: float = 0.3
     """τ in units of the median gap between the teacher's two best values."""
-    exploration_rate: float = 0.05
+    exploration_rate: float = 0.02
     """Share of the moves that are drawn from the policy; the others are its most probable ones."""
     n_envs: int = 512
     """Games that the student plays at once."""
@@ -160,7 +160,8 @@ class Learner:
         self.h = h = Hyperparameters.read(config.hyperparameters)
         self.device = device_of(device)
         self.policy: Any = make_policy(config, h.policy, h.policy_kwargs, device)  # also seeds PyTorch's generator
-        self.policy.features_extractor.half = fast_half(self.device)
+        if hasattr(self.policy.features_extractor, "mixed_precision"):
+            self.policy.features_extractor.mixed_precision = has_fast_bfloat16(self.device)
         self.envs = Envs(config, h.n_envs, True, h.gamma, None)
         self.random = torch.Generator().manual_seed(config.first_seed)
         self.rounds: deque[Round] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))

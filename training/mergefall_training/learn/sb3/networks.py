@@ -50,6 +50,8 @@ class RanksAfterstates(BaseFeaturesExtractor):
     float[n, rows, cols] -> float[n, 4 · features_dim + 4]. Ranks are one-hot (`rows·cols + 2` planes). The first layer
     sees one row or column at a time, the second all of them. The network need not learn how tiles slide and merge, and
     the four afterstates share its weights. An illegal move leaves the board unchanged.
+
+    With `mixed_precision`, which learners may set, the layers compute in bfloat16.
     """
 
     def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
@@ -61,19 +63,18 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.down = nn.Linear(rows * self.ranks, channels)
         self.last = nn.Linear((rows + cols) * channels, features_dim)
         self.register_buffer("one_hot", torch.eye(self.ranks), persistent=False)
-        self.half = False
+        self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         found = moved(observations.cpu().numpy().astype(np.uint8))
         boards, gains = (torch.from_numpy(part).to(observations.device) for part in found)
-        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.half):
-            table: Any = self.one_hot
-            planes = nn.functional.embedding(boards.flatten(0, 1).int(), table.bfloat16() if self.half else table)
+        one_hot: Any = self.one_hot.bfloat16() if self.mixed_precision else self.one_hot
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.mixed_precision):
+            planes = nn.functional.embedding(boards.flatten(0, 1).int(), one_hot)
             lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
             seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
-        return torch.cat(
-            [seen.float().view(len(observations), -1), torch.log2(2 + gains) / 4], dim=1
-        )  # 0 where illegal
+        scores = torch.log2(2 + gains) / 4  # 0 where illegal
+        return torch.cat([seen.float().view(len(observations), -1), scores], dim=1)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
