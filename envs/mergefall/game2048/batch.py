@@ -27,6 +27,8 @@ BLOCK = U(64)  # games
 COLUMNS = 9
 UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, SEEN = (U(64 * i) for i in range(COLUMNS))
 SCRATCH = int(BLOCK) * COLUMNS  # words
+REWARDS = ("score", "log2", "goal")
+SCORE, LOG2, GOAL = range(3)
 
 
 class Seen(NamedTuple):
@@ -65,7 +67,7 @@ class EpisodeRules(NamedTuple):
     """What an environment adds to the game: the reward, and when an episode ends early."""
 
     lines: NDArray[np.uint64]  # packed.lines_for the boards' size
-    log2: bool  # the reward is log2(1 + score of the move)
+    reward: int  # SCORE, LOG2 or GOAL
     illegal_limit: int
     max_steps: int  # 0 for no cap
 
@@ -156,7 +158,11 @@ def _play(i, states, action, fresh, pool):
 def _judge(i, states, seen, rules, out):
     """Write what the step pays and whether it ends the episode."""
     gain = np.float64(core.gain_of(seen))
-    out.rewards[i] = np.log2(1.0 + gain) if rules.log2 else gain
+    if rules.reward == LOG2:
+        gain = np.log2(1.0 + gain)
+    elif rules.reward == GOAL:
+        gain = np.float64(core.top_of(seen) >= core.goal_of(states[i, core.SHAPE]))
+    out.rewards[i] = gain
     out.terminated[i] = core.is_over(seen)
     stuck = np.int64(states[i, core.ILLEGAL]) >= rules.illegal_limit
     out.truncated[i] = stuck | ((rules.max_steps > 0) & (np.int64(states[i, core.STEPS]) >= rules.max_steps))
@@ -208,7 +214,7 @@ def stepper() -> Any:
 
     Numba takes as long to recognise two records as 64 games take to play.
     """
-    states, rules = core.new_states(1, 4, 4), EpisodeRules(packed.lines_for(4, 4), False, 1, 0)
+    states, rules = core.new_states(1, 4, 4), EpisodeRules(packed.lines_for(4, 4), LOG2, 1, 0)
     actions, fresh, pool = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros((0, 16), np.uint8)
     return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(states))
 

@@ -73,6 +73,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     - `reward="score"`: the sum of the tiles that the move made by merging.
     - `reward="log2"`: log2(1 + that sum).
+    - `reward="goal"`: 1 for the move that makes the tile `goal`, else 0.
 
     With `shaping`, each step also pays F = γΦ(s′) − Φ(s), where Φ is 0 in a terminal state.
 
@@ -98,7 +99,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     - `rows`, `cols`: 2 to 6 each; default: 4.
     - `goal`: the tile that ends the game, a power of two from 8; default: None, play until no move is legal.
-    - `reward`: `"score"` (default) or `"log2"`.
+    - `reward`: `"score"` (default), `"log2"` or `"goal"`, which needs a `goal`.
     - `illegal_limit`: illegal actions in a row that truncate the episode; default: 100.
     - `shaping`: a mapping for potential-based shaping, which leaves the optimal policy unchanged; default: None. Keys:
       `potential`, a heuristic's name or a mapping of `name` and weights; optionally `gamma` (default: 0.99; it must be
@@ -134,7 +135,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         rows: int = 4,
         cols: int = 4,
         goal: int | None = None,
-        reward: Literal["score", "log2"] = "score",
+        reward: Literal["score", "log2", "goal"] = "score",
         illegal_limit: int = 100,
         shaping: Options | None = None,
         render_mode: str | None = None,
@@ -146,7 +147,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self.shaping = self.shaping_type.read(shaping, self.rules)
         self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
         self.action_space = self.rules.action_space()  # pyright: ignore[reportAttributeAccessIssue]
-        self._log2 = reward == "log2"
+        self._pays_score = reward == "score"
         self._limit = self.rules.illegal_limit
         self._pool = self.rules.pool(None)
         self._window: Any = None
@@ -207,7 +208,14 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             "legal": legal,
         }
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        return self._cells.copy(), log2(1 + gain) if self._log2 else float(gain), over, truncated, info
+        reward = float(gain) if self._pays_score else self._reward(gain, info["max_tile"])
+        return self._cells.copy(), reward, over, truncated, info
+
+    def _reward(self, gain: int, max_tile: int) -> float:
+        """The reward "log2" or "goal" of a move."""
+        if self.rules.reward == "log2" or self.rules.goal is None:
+            return log2(1 + gain)
+        return float(max_tile >= self.rules.goal)
 
     def set_starts(self, pool: Sequence[Options] | None) -> None:
         """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
@@ -238,7 +246,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         boards = np.empty((4, self._cells.size), dtype=np.uint8)
         gains = np.empty(4, dtype=np.int64)
         core.afterstates(self._words, boards, gains)
-        return boards.reshape(4, *self._cells.shape), self.rules.rewards(gains), gains >= 0
+        return boards.reshape(4, *self._cells.shape), self.rules.rewards(gains, boards), gains >= 0
 
     def chance_outcomes(self, action: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """Every board that chance can make of an action's afterstate, with its probability.

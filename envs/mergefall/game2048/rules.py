@@ -24,7 +24,6 @@ from mergefall.typing import Options
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
-REWARDS = ("score", "log2")
 
 ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
 
@@ -74,20 +73,22 @@ class Rules:
     rows: int
     cols: int
     goal: int | None
-    reward: Literal["score", "log2"]
+    reward: Literal["score", "log2", "goal"]
     illegal_limit: int
 
     def __post_init__(self) -> None:
         for name in ("rows", "cols"):
             object.__setattr__(self, name, integer(name, getattr(self, name), SMALLEST, LARGEST))
         object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1))
-        choice("reward", self.reward, REWARDS)
+        choice("reward", self.reward, batch.REWARDS)
         if self.goal is not None:
             highest = 1 << self.max_rank
             goal = integer("goal", self.goal, 8, highest)
             if goal & (goal - 1):
                 raise ValueError(f"goal is {goal}; expected a tile, a power of two from 8 to {highest}")
             object.__setattr__(self, "goal", goal)
+        elif self.reward == "goal":
+            raise ValueError("reward is 'goal', but goal is None; expected a tile to reach")
 
     @property
     def max_rank(self) -> int:
@@ -125,8 +126,13 @@ class Rules:
         batch.observe(states, masks, over)
         return over
 
-    def rewards(self, gains: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The rewards of moves, from their scores; -1 is an illegal move."""
+    def rewards(self, gains: NDArray[np.int64], afterstates: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The rewards of moves, float64[...], from scores int64[...] and afterstates uint8[..., rows·cols].
+
+        A score of -1 is an illegal move, which pays nothing.
+        """
+        if self.reward == "goal":
+            return ((gains >= 0) & (afterstates.max(axis=-1) >= self.goal_rank)).astype(np.float64)
         scores = np.maximum(gains, 0)
         return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
 

@@ -54,7 +54,7 @@ class Game2048VectorEnv(GameVectorEnv):
         rows: int = 4,
         cols: int = 4,
         goal: int | None = None,
-        reward: Literal["score", "log2"] = "score",
+        reward: Literal["score", "log2", "goal"] = "score",
         illegal_limit: int = 100,
         shaping: Options | None = None,
         render_mode: str | None = None,
@@ -76,7 +76,7 @@ class Game2048VectorEnv(GameVectorEnv):
         )
         self._episode_rules = batch.EpisodeRules(
             packed.lines_for(rules.rows, rules.cols),
-            rules.reward == "log2",
+            batch.REWARDS.index(rules.reward),
             rules.illegal_limit,
             self.max_episode_steps or 0,
         )
@@ -146,7 +146,7 @@ class Game2048VectorEnv(GameVectorEnv):
         boards = np.empty((self.num_envs, 4, rows * cols), dtype=np.uint8)
         gains = np.empty((self.num_envs, 4), dtype=np.int64)
         batch.afterstates(self._states, boards, gains)
-        return boards.reshape(-1, 4, rows, cols), self.rules.rewards(gains), gains >= 0
+        return boards.reshape(-1, 4, rows, cols), self.rules.rewards(gains, boards), gains >= 0
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""

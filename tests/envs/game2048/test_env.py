@@ -61,6 +61,35 @@ def test_log2_rewards():
     assert info["score"] == 4
 
 
+@pytest.mark.parametrize("kwargs", [{"rows": 2, "cols": 3, "goal": 16}, {"goal": 32}])
+def test_only_the_move_that_makes_the_goal_pays(kwargs):
+    """The figures of games paid by the score say when."""
+    paid = 0
+    for seed in range(12):
+        env, scored = (gym.make(NAME, reward=reward, **kwargs).unwrapped for reward in ("goal", "score"))
+        _, info = env.reset(seed=seed)
+        scored.reset(seed=seed)
+        rng, over = np.random.default_rng(seed), False
+        while not over:
+            boards, expected, legal = env.afterstates()
+            assert expected.tolist() == [
+                float(ok and board.max() >= np.log2(kwargs["goal"])) for board, ok in zip(boards, legal)
+            ]
+            action = int(rng.integers(4))
+            board, reward, over, _, info = env.step(action)
+            assert (board == scored.step(action)[0]).all()
+            assert reward == expected[action] == float(info["max_tile"] >= kwargs["goal"])
+            paid += reward
+            assert not reward or over
+    assert 0 < paid < 12 or kwargs["goal"] == 32
+
+
+def test_a_reward_for_a_goal_needs_a_goal():
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(ValueError, match="reward is 'goal', but goal is None; expected a tile to reach"):
+            make(NAME, reward="goal")
+
+
 def test_the_goal_ends_the_game():
     env = Game2048Env(goal=8)
     env.reset(options={"board": "4 4 . ./. . . ./. . . ./. . . ."})
@@ -180,7 +209,15 @@ def test_a_state_of_another_game_is_refused():
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-@pytest.mark.parametrize("kwargs", [{"rows": 2, "cols": 3, "goal": 32}, {"rows": 5, "cols": 6, "reward": "log2"}])
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"rows": 2, "cols": 3, "goal": 32},
+        {"rows": 5, "cols": 6, "reward": "log2"},
+        {"rows": 2, "cols": 3, "goal": 16, "reward": "goal"},
+        {"rows": 4, "cols": 4, "goal": 16, "reward": "goal"},
+    ],
+)
 def test_batched_is_single_with_drawn_starts(mode, kwargs):
     n, shape = 4, (kwargs["rows"], kwargs["cols"])
     rng = np.random.default_rng(0)
