@@ -73,7 +73,7 @@ def test_only_the_move_that_makes_the_goal_pays(kwargs):
         while not over:
             boards, expected, legal = env.afterstates()
             assert expected.tolist() == [
-                float(ok and board.max() >= np.log2(kwargs["goal"])) for board, ok in zip(boards, legal)
+                float(ok and board.max() >= np.log2(kwargs["goal"])) for board, ok in zip(boards, legal, strict=True)
             ]
             action = int(rng.integers(4))
             board, reward, over, _, info = env.step(action)
