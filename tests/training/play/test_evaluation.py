@@ -18,7 +18,7 @@ from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.registry import factory_of
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
-from mergefall_training.play.workers import _unpack_task, process_pool, task
+from mergefall_training.play.workers import process_pool, task, unpack_task
 
 ENV = "mergefall/Game2048-v0"
 SMALL = {"rows": 2, "cols": 3}
@@ -96,7 +96,7 @@ def test_a_player_that_make_made_travels_by_name_and_options():
     packed = task(player, ENV, {}, 10).pack()
     assert len(packed) < 1000
     assert b"2048/ntuple" in packed
-    again = _unpack_task(packed)
+    again = unpack_task(packed)
     assert again.trajectory(0, 10).actions.tolist() == player.play(ENV, 0, {}, 10).actions.tolist()
 
 

@@ -77,7 +77,8 @@ class Task:
 
 
 @lru_cache(maxsize=1)
-def _unpack_task(packed: bytes) -> Task:
+def unpack_task(packed: bytes) -> Task:
+    """The task that `Task.pack` returned as bytes."""
     player, *others = pickle.loads(packed)
     if isinstance(player, tuple):
         name, options = player
@@ -87,7 +88,7 @@ def _unpack_task(packed: bytes) -> Task:
 
 @lru_cache(maxsize=1)
 def _unpack(packed: bytes) -> Callable[[int], Episode]:
-    return _unpack_task(packed).starter()
+    return unpack_task(packed).starter()
 
 
 def _play(packed: bytes, seed: int) -> Episode:
@@ -95,7 +96,7 @@ def _play(packed: bytes, seed: int) -> Episode:
 
 
 def _trajectory(packed: bytes, seed: int) -> Trajectory:
-    task = _unpack_task(packed)
+    task = unpack_task(packed)
     return task.trajectory(seed, task.max_episode_steps)
 
 

@@ -1,13 +1,7 @@
-"""Distilled policies as players; they are policies of MaskablePPO."""
+"""Distilled policies as players; like cloned ones, they are policies of MaskablePPO."""
 
 from __future__ import annotations
 
-from mergefall.typing import Arrays, Options
+from mergefall_training.learn.clone.player import player
 
-from mergefall_training.learn.agents import Agent
-from mergefall_training.learn.sb3.player import PolicyAgent
-
-
-def player(spec: Options, arrays: Arrays) -> Agent:
-    """A player from the policy of a model."""
-    return PolicyAgent({**spec, "algorithm": "maskable-ppo"}, arrays)
+__all__ = ["player"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
-from mergefall_training.play.workers import process_pool, task
+from mergefall_training.play.workers import process_pool, task, unpack_task
 
 F = np.float32
 
@@ -81,17 +79,8 @@ def values_of(player: Any, observations: Observation) -> NDArray[np.float64]:
         raise ValueError(f"teacher: {error}") from error
 
 
-@lru_cache(maxsize=2)
-def _player(packed: bytes) -> Player:
-    player, *_ = pickle.loads(packed)
-    if isinstance(player, tuple):
-        name, options = player
-        return make(name, **options)
-    return player
-
-
 def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:
-    return values_of(_player(packed), observations)
+    return values_of(unpack_task(packed).player, observations)
 
 
 def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@
 - The last `buffer_size` labelled boards are kept, and learned from several times. A slow teacher labels in `workers`
   processes.
 
-MaskablePPO, DQN and `kickstart` can continue from the network: `warm_start: RUN`.
+MaskablePPO can continue from the network: `warm_start: RUN`.
 
     >>> import tempfile
     >>> from mergefall_training.learn.presets import configure
@@ -44,7 +44,7 @@ from mergefall_training.learn.training import device_of, has_fast_bfloat16, sche
 
 F = np.float32
 ILLEGAL = -1e8  # the logit of an illegal action
-GAP_MEMORY = 0.99  # share of its old value that the mean gap keeps at each round
+GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
 
 
 @dataclass(frozen=True)
