@@ -25,6 +25,13 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     return number
 
 
+def boolean(name: str, value: Any) -> bool:
+    """`value`, if it is True or False. Raises ValueError, with its `name`, otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; expected true or false")
+    return value
+
+
 def array(name: str, value: Any, expected: str) -> Array:
     """`value` as an array of any dtype; raises ValueError if its rows differ in length."""
     try:

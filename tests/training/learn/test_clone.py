@@ -14,20 +14,14 @@ from mergefall_training.learn.run import Config, open_run, read_curve
 from mergefall_training.wrappers.starts import collect_starts
 from mergefall_training.wrappers.wrapping import wrapped
 
-G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
-SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
+from tests.training.learn.small_runs import FIELD, G2048, SMALL, TETRIS, same, trained
+
 NETWORK = {"features_extractor_class": "ranks-conv", "features_extractor_kwargs": {"channels": 16}, "net_arch": []}
 CLONE = {"teacher": {"name": "2048/optimal"}, "games": 30, "batch_size": 64, "policy_kwargs": NETWORK}
-FIELD = {"cols": 4, "rows": 5, "preview": 0}
 PPO = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums are then added up in one order
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def clone(changed=None, timesteps=600, interval=200, env_id=G2048, env_kwargs=SMALL):
@@ -36,24 +30,6 @@ def clone(changed=None, timesteps=600, interval=200, env_id=G2048, env_kwargs=SM
 
 def ppo(changed=None, timesteps=192):
     return Config("maskable-ppo", G2048, SMALL, PPO | (changed or {}), timesteps, 64, episodes=5)
-
-
-def trained(folder, config, **how):
-    """The last model of a run."""
-    with open_run(folder, config, progress=False, **how) as run:
-        trainer(config.algorithm).train(run)
-    return load_model(folder / "model.npz")
-
-
-def same(model, other):
-    return model.arrays.keys() == other.arrays.keys() and all(
-        np.array_equal(model.arrays[name], other.arrays[name]) for name in model.arrays
-    )
-
-
-def told(folder):
-    """A run's curve without its times."""
-    return [(point.step, point.mean, point.figures) for point in read_curve(folder)]
 
 
 def test_the_teachers_moves_are_learnt(tmp_path):

@@ -24,6 +24,7 @@ from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.workers import play_all, process_pool, task
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.vec_env import VecMonitor
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -363,3 +364,36 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
         train(tmp_path / "run", config())
     assert "--resume" in caught.value.__notes__[0]
     assert not list((tmp_path / "run").glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["MlpPolicy", "AfterstatesPolicy"])
+def test_policies_compute_what_distributions_compute(name):
+    """Values, log-probabilities and entropies are those of sb3-contrib's own methods on the same network."""
+    model, envs = sb3.build(config(policy=name, policy_kwargs=AHEAD), "cpu")
+    boards, masks = model.policy.obs_to_tensor(envs.top.reset())[0], torch.as_tensor(envs.games.action_masks())
+    with torch.no_grad():
+        model.policy.action_net.apply(lambda part: [p.normal_() for p in part.parameters(recurse=False)])
+        actions, values, log_probs = model.policy(boards, action_masks=masks)
+        theirs = MaskableActorCriticPolicy.evaluate_actions(model.policy, boards, actions, action_masks=masks)
+        ours = model.policy.evaluate_actions(boards, actions, action_masks=masks)
+        best = model.policy(boards, deterministic=True, action_masks=masks)[0]
+        distribution = model.policy.get_distribution(boards, action_masks=masks)
+    for found, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(found, expected)
+    torch.testing.assert_close((values, log_probs), theirs[:2])
+    assert masks.gather(1, actions[:, None]).all()
+    assert torch.equal(best, distribution.mode())
+
+
+def test_mixed_precision_computes_nearly_the_same():
+    model, envs = sb3.build(config(policy_kwargs=AHEAD), "cpu")
+    extractor = model.policy.features_extractor
+    boards = model.policy.obs_to_tensor(envs.top.reset())[0].float()
+    plain = extractor(boards)
+    extractor.mixed_precision = True
+    mixed = extractor(boards)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, plain, rtol=0.05, atol=0.02)
+    assert not torch.equal(mixed, plain)
+    mixed.sum().backward()
+    assert extractor.across.weight.grad.dtype == torch.float32

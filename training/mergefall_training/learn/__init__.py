@@ -27,6 +27,7 @@ ALGORITHMS = {
     "qr-dqn": "sb3",
     "clone": "clone",
     "distill": "distill",
+    "kickstart": "kickstart",
     "afterstate": "afterstate",
     "ntuple": "ntuple",
     "td": "td",

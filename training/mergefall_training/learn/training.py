@@ -119,6 +119,14 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether matrix products in bfloat16 are much faster here than in float32: on GPUs, and on CPUs with AMX."""
-    return device.type == "cuda" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
+def use_mixed_precision(policy: torch.nn.Module) -> None:
+    """Let extractors with a `mixed_precision` compute in bfloat16 where that is much faster than float32.
+
+    It is on GPUs, and on CPUs with AMX.
+    """
+    device = next(policy.parameters()).device
+    fast = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
+    module: Any
+    for module in policy.modules():
+        if hasattr(module, "mixed_precision"):
+            module.mixed_precision = fast

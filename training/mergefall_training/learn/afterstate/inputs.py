@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048 import board
+from mergefall.game2048 import board, packed
 from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
@@ -141,8 +141,16 @@ def _2048(boards, rows, cols, log2, begins, actions, rewards, over, inputs):
 
 
 @kernel
-def _moved(boards, rows, cols, after, gains):
+def _moved(boards, rows, cols, row_lines, column_lines, after, gains):
+    boards, after, gains = unowned((boards, after, gains))
     for i in range(len(boards)):
+        if packed.fits(boards[i], rows, cols, 1):
+            before = packed.pack(boards[i], rows, cols)
+            up, right, down, left, along, across = packed.moves(before, row_lines, column_lines)
+            for action, found, score in ((0, up, along), (1, right, across), (2, down, along), (3, left, across)):
+                packed.unpack(found, after[i, action], rows, cols)
+                gains[i, action] = F(score) if found != before else F(-1)
+            continue
         for action in range(4):
             for c in range(rows * cols):
                 after[i, action, c] = boards[i, c]
@@ -160,7 +168,9 @@ def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.floa
     """
     n, rows, cols = boards.shape
     after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
-    _moved(np.ascontiguousarray(boards).reshape(n, -1), rows, cols, after, gains)
+    flat = np.ascontiguousarray(boards).reshape(n, -1)
+    lines = [packed.line_table(min(length, 4)) for length in (cols, rows)]
+    _moved(flat, rows, cols, *lines, after, gains)
     return after.reshape(n, 4, rows, cols), gains
 
 

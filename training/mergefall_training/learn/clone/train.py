@@ -28,7 +28,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import choice, integer, known
+from mergefall.checks import boolean, choice, integer, known
 from mergefall.games import concatenate, game_of, take
 from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import make
@@ -85,8 +85,7 @@ class Hyperparameters:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
                 raise ValueError(f"{name} is {value!r}; expected a number from {low} to {high}")
-        if not isinstance(self.normalize, bool):
-            raise ValueError(f"normalize is {self.normalize!r}; expected true or false")
+        boolean("normalize", self.normalize)
         schedule("learning_rate", self.learning_rate)
 
     @classmethod

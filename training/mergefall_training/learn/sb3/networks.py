@@ -11,16 +11,23 @@ import torch
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Arrays
+from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.maskable.policies import (
+    MaskableActorCriticPolicy,
+    MaskableMultiInputActorCriticPolicy,
+)
 from sb3_contrib.qrdqn.policies import QRDQNPolicy
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from mergefall_training.learn.afterstate.inputs import moved, tetris_afterstates, tetris_inputs
+from mergefall_training.learn.sb3.lines import LineFeatures
+
+ILLEGAL = -1e8  # the logit of an illegal action
 
 
 class RanksConv(BaseFeaturesExtractor):
@@ -66,15 +73,22 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        found = moved(observations.cpu().numpy().astype(np.uint8))
-        boards, gains = (torch.from_numpy(part).to(observations.device) for part in found)
-        one_hot: Any = self.one_hot.bfloat16() if self.mixed_precision else self.one_hot
-        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.mixed_precision):
-            planes = nn.functional.embedding(boards.flatten(0, 1).int(), one_hot)
-            lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
-            seen = self.last(torch.cat([part.flatten(1) for part in lines], dim=1).relu()).relu()
-        scores = torch.log2(2 + gains) / 4  # 0 where illegal
+        boards, gains = moved(observations.cpu().numpy().astype(np.uint8))
+        device = observations.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
+            seen = self.last(self._lines(boards.reshape(-1, *boards.shape[2:]), device)).relu()
+        scores = torch.log2(2 + torch.from_numpy(gains).to(device)) / 4  # 0 where illegal
         return torch.cat([seen.float().view(len(observations), -1), scores], dim=1)
+
+    def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
+        """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
+        if device.type == "cpu":
+            layers = (self.across, self.down)
+            return LineFeatures.apply(boards, *(part for layer in layers for part in (layer.weight, layer.bias)))
+        one_hot: Any = self.one_hot.bfloat16() if self.mixed_precision else self.one_hot
+        planes = nn.functional.embedding(torch.from_numpy(boards).to(device).int(), one_hot)
+        lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
+        return torch.cat([part.flatten(1) for part in lines], dim=1).relu()
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
@@ -219,7 +233,56 @@ def _width(head: nn.Sequential) -> int:
     return first.in_features if len(head) == 1 and isinstance(first, nn.Linear) else 0
 
 
-class _ActorCritic:
+class _Categorical:
+    """An actor-critic policy over discrete actions that computes the same as its base class without distributions.
+
+    Making and checking objects of `torch.distributions` takes as long as a small network.
+    """
+
+    def log_probabilities(self: Any, observations: Any, masks: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """(log-probabilities [n, actions], values [n, 1]); `masks` bool[n, actions] are the legal actions."""
+        features = self.extract_features(observations)
+        actor, critic = features if not self.share_features_extractor else (features, features)
+        logits = self.action_net(self.mlp_extractor.forward_actor(actor))
+        if masks is not None:
+            legal = torch.as_tensor(masks, dtype=torch.bool, device=logits.device).view_as(logits)
+            logits = logits.masked_fill(~legal, ILLEGAL)
+        return logits.log_softmax(dim=1), self.value_net(self.mlp_extractor.forward_critic(critic))
+
+    def forward(
+        self, obs: Any, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(actions [n], values [n, 1], the actions' log-probabilities [n])."""
+        found, values = self.log_probabilities(obs, action_masks)
+        actions = found.argmax(dim=1, keepdim=True) if deterministic else found.exp().multinomial(1)
+        return actions.squeeze(1), values, found.gather(1, actions).squeeze(1)
+
+    def evaluate_actions(
+        self, obs: Any, actions: torch.Tensor, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(values [n, 1], the actions' log-probabilities [n], entropies [n])."""
+        found, values = self.log_probabilities(obs, action_masks)
+        chosen = found.gather(1, actions.long().view(-1, 1)).squeeze(1)
+        return values, chosen, -(found.exp() * found).sum(dim=1)
+
+
+class Policy(_Categorical, ActorCriticPolicy):
+    """PPO's policy."""
+
+
+class DictPolicy(_Categorical, MultiInputActorCriticPolicy):
+    """PPO's policy for observations with several parts."""
+
+
+class MaskablePolicy(_Categorical, MaskableActorCriticPolicy):
+    """MaskablePPO's policy."""
+
+
+class MaskableDictPolicy(_Categorical, MaskableMultiInputActorCriticPolicy):
+    """MaskablePPO's policy for observations with several parts."""
+
+
+class _OverAfterstates(_Categorical):
     """A policy whose action network is `EachAction`."""
 
     def _build(self: Any, lr_schedule: Any) -> None:
@@ -229,11 +292,11 @@ class _ActorCritic:
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
-class AfterstatesPolicy(_ActorCritic, ActorCriticPolicy):
+class AfterstatesPolicy(_OverAfterstates, ActorCriticPolicy):
     """PPO's policy over afterstates."""
 
 
-class MaskableAfterstatesPolicy(_ActorCritic, MaskableActorCriticPolicy):
+class MaskableAfterstatesPolicy(_OverAfterstates, MaskableActorCriticPolicy):
     """MaskablePPO's policy over afterstates."""
 
 
@@ -258,8 +321,8 @@ class AfterstatesQRDQNPolicy(QRDQNPolicy):
 
 
 def policies_of(algorithm: Any) -> dict[str, type]:
-    """The policies of an algorithm's class by name, with `AfterstatesPolicy`."""
-    return algorithm.policy_aliases | {"AfterstatesPolicy": _AFTERSTATES[algorithm]}
+    """The policies of an algorithm's class by name: Stable-Baselines3's, some replaced by ours, and ours."""
+    return algorithm.policy_aliases | _POLICIES[algorithm]
 
 
 def parameters_of(policy: nn.Module) -> dict[str, Array]:
@@ -284,11 +347,15 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
-_AFTERSTATES: dict[Any, type] = {
-    PPO: AfterstatesPolicy,
-    MaskablePPO: MaskableAfterstatesPolicy,
-    DQN: AfterstatesDQNPolicy,
-    QRDQN: AfterstatesQRDQNPolicy,
+_POLICIES: dict[Any, dict[str, type]] = {
+    PPO: {"MlpPolicy": Policy, "MultiInputPolicy": DictPolicy, "AfterstatesPolicy": AfterstatesPolicy},
+    MaskablePPO: {
+        "MlpPolicy": MaskablePolicy,
+        "MultiInputPolicy": MaskableDictPolicy,
+        "AfterstatesPolicy": MaskableAfterstatesPolicy,
+    },
+    DQN: {"AfterstatesPolicy": AfterstatesDQNPolicy},
+    QRDQN: {"AfterstatesPolicy": AfterstatesQRDQNPolicy},
 }
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "ranks-conv": RanksConv,

@@ -4,6 +4,7 @@ Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, a
 
 - `policy`, `n_envs`: name of the policy, number of environments.
 - `normalize`: true divides rewards by the running standard deviation of the return. Observations are never normalised.
+- `mixed_precision`: true computes large layers of `ranks-afterstates` in bfloat16 where that is fast.
 - `env_wrapper`: wrappers of the training environments (`wrappers/wrapping.py`).
 - `warm_start`: run folder or model file with the initial parameters; its network must be the same. Cloning makes one.
 
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import integer, number
+from mergefall.checks import boolean, integer, number
 from mergefall.games import map_parts, take
 from mergefall.typing import Array, Options
 from stable_baselines3.common.callbacks import BaseCallback
@@ -35,9 +36,9 @@ from mergefall_training.learn.run import Config, Run, model_file
 from mergefall_training.learn.sb3.networks import parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import device_of, schedule, training_progress
+from mergefall_training.learn.training import device_of, schedule, training_progress, use_mixed_precision
 
-OURS = ("policy", "n_envs", "normalize", "env_wrapper", "warm_start")
+OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
@@ -60,7 +61,7 @@ def check(config: Config, device: str = "auto") -> None:
     with made_of(config):
         model.predict(envs.top.reset(), deterministic=True)
     if config.hyperparameters.get("warm_start"):
-        warm_start(model, config)
+        warm_start(model.policy, config, network_of(config.hyperparameters))
 
 
 def train(run: Run) -> None:
@@ -72,7 +73,7 @@ def train(run: Run) -> None:
             envs.restore(checkpoint[1]["envs"])
             restore(model, checkpoint[1]["model"])
     elif run.config.hyperparameters.get("warm_start"):
-        warm_start(model, run.config)
+        warm_start(model.policy, run.config, network_of(run.config.hyperparameters))
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     with training_progress(run) as show:
         keeper = _Keeper(run, envs, show)
@@ -91,6 +92,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     given = dict(config.hyperparameters)
     policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
     wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
+    mixed = boolean("mixed_precision", given.pop("mixed_precision", False))
     kind = CLASSES[config.algorithm]
     _check(config.algorithm, policy, n_envs, normalize, given)
     envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
@@ -100,6 +102,10 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     torch_device = device_of(device)
     with made_of(config):
         model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
+    if mixed:
+        use_mixed_precision(model.policy)
+    for group in model.policy.optimizer.param_groups:
+        group["fused"] = isinstance(model.policy.optimizer, torch.optim.Adam)  # one call for all parameters
     return model, envs
 
 
@@ -112,18 +118,21 @@ def made_of(config: Config) -> Iterator[None]:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
 
 
-def warm_start(model: Any, config: Config) -> None:
-    """Load the parameters of the model at `warm_start`. Raises ValueError if its environment or network differs."""
+def warm_start(policy: Any, config: Config, network: Options) -> None:
+    """Load into a policy the parameters of the model at `warm_start`.
+
+    `network` is the policy's description, as in model files. Raises ValueError if the model's environment or network
+    differs.
+    """
     path = config.hyperparameters["warm_start"]
     found = load_model(model_file(path))
-    network = {name: config.hyperparameters.get(name) or {} for name in ("policy", "policy_kwargs")}
     asked = {"env_id": config.env_id, **network}
-    theirs = {"env_id": found.spec["env_id"], **{name: found.spec["network"].get(name) or {} for name in network}}
+    theirs = {"env_id": found.spec["env_id"], **network_of(found.spec["network"])}
     for name in asked:
         if theirs[name] != asked[name]:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
     try:
-        set_parameters(model.policy, found.arrays)
+        set_parameters(policy, found.arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
 
@@ -138,13 +147,11 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Opti
     if policy not in policies:
         raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
     integer("n_envs", n_envs, 1)
-    if not isinstance(normalize, bool):
-        raise ValueError(f"normalize is {normalize!r}; expected true or false (only rewards can be normalised)")
+    boolean("normalize", normalize)
     for name, value in given.items():
         default = parameters[name].default
         if isinstance(default, bool):
-            if not isinstance(value, bool):
-                raise ValueError(f"{name} is {value!r}; expected true or false")
+            boolean(name, value)
         elif isinstance(default, int):
             integer(name, value, LEAST.get(name, 1))
         elif name in SHARES:
@@ -277,5 +284,9 @@ def _fill(array: Array, stored: Array) -> None:
 
 def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], dict[str, Any]]:
     """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
-    network = {name: hyperparameters[name] for name in ("policy", "policy_kwargs") if name in hyperparameters}
-    return parameters_of(model.policy), network
+    return parameters_of(model.policy), network_of(hyperparameters)
+
+
+def network_of(given: Options) -> dict[str, Any]:
+    """The description of a policy's network, from hyper-parameters or from a model file."""
+    return {"policy": given.get("policy"), "policy_kwargs": given.get("policy_kwargs") or {}}

@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, known, number, typed, within
+from mergefall.checks import boolean, integer, known, number, typed, within
 from mergefall.tetris import game
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics.linear import FEATURES
@@ -61,8 +61,7 @@ class Hyperparameters:
         number("learning_rate", self.learning_rate, above=0)
         for name in ("gamma", "td_lambda"):
             number(name, getattr(self, name), 0, 1)
-        if not isinstance(self.coherence, bool):
-            raise ValueError(f"coherence is {self.coherence!r}; expected true or false")
+        boolean("coherence", self.coherence)
         integer("n_steps", self.n_steps, 1)
         if self.threads is not None:
             integer("threads", self.threads, 1)

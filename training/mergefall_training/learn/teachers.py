@@ -1,22 +1,26 @@
-"""Teachers: the values that players give to the actions on a batch of boards, in this process or in several."""
+"""Teachers: what players think of the actions on a batch of boards, in this process or in several."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from mergefall.checks import integer, number
 from mergefall.games import take
 from mergefall.typing import Observation
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
+from mergefall_training.learn.student import StudentHyperparameters
 from mergefall_training.play.workers import process_pool, task, unpack_task
 
 F = np.float32
+GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
 
 
 def specs_of(teacher: Any) -> list[Any]:
@@ -35,16 +39,43 @@ def specs_of(teacher: Any) -> list[Any]:
     return [dict(one) for one in found]
 
 
-class Teachers(AbstractContextManager["Teachers"]):
-    """The teachers of a run, one after the other, each for an equal share of the steps."""
+@dataclass(frozen=True)
+class TaughtHyperparameters(StudentHyperparameters):
+    """Hyper-parameters of learners with a teacher."""
 
-    def __init__(self, config: Config, teacher: Any, workers: int = 1) -> None:
+    teacher: Any = None
+    """The player: its name, or a mapping of `name` and options. In a list, each has an equal share of the steps."""
+    temperature: float | None = None
+    """τ, in units of the teacher's values; default: `gap_share` of the median gap between its best two."""
+    gap_share: float = 0.3
+    """τ in units of the median gap between the teacher's two best values."""
+    workers: int = 1
+    """Processes that the teacher labels in; 1: this one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer("workers", self.workers, 1)
+        number("gap_share", self.gap_share, above=0)
+        if self.temperature is not None:
+            number("temperature", self.temperature, above=0)
+
+
+class Teachers(AbstractContextManager["Teachers"]):
+    """The teachers of a run, one after the other, each for an equal share of the steps.
+
+    Their targets are softmax(values / τ). Without a given `temperature`, τ follows the running median of the gaps
+    between the teacher's two best values, which starts anew with each teacher.
+    """
+
+    def __init__(self, config: Config, h: TaughtHyperparameters) -> None:
         self.jobs = [
-            task(make(**spec), config.env_id, config.env_kwargs, config.max_episode_steps) for spec in specs_of(teacher)
+            task(make(**spec), config.env_id, config.env_kwargs, config.max_episode_steps)
+            for spec in specs_of(h.teacher)
         ]
-        self._timesteps, self._workers = config.timesteps, workers
+        self._h, self._timesteps = h, config.timesteps
+        self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._pool: ProcessPoolExecutor | None = None
-        self._context = process_pool(workers) if workers > 1 else None
+        self._context = process_pool(h.workers) if h.workers > 1 else None
 
     def __enter__(self) -> Teachers:
         if self._context is not None:
@@ -55,9 +86,25 @@ class Teachers(AbstractContextManager["Teachers"]):
         if self._context is not None:
             self._context.__exit__(*error)
 
+    @property
+    def temperature(self) -> float:
+        """τ of the last targets."""
+        return self._h.temperature or max(self._h.gap_share * self._gap, 1e-9)
+
     def number_at(self, step: int) -> int:
         """The index of the teacher at a step."""
         return min(len(self.jobs) * step // self._timesteps, len(self.jobs) - 1)
+
+    def targets(
+        self, observations: Observation, masks: NDArray[np.bool_], step: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """What the teacher at a step says to a batch: (targets float32[n, actions], values float64[n, actions])."""
+        values = self.values(observations, len(masks), step)
+        found, teacher = gaps(values), self.number_at(step)
+        if found.size:
+            kept = GAP_MEMORY if teacher == self._gap_of and self._gap else 0.0
+            self._gap, self._gap_of = kept * self._gap + (1 - kept) * float(np.median(found)), teacher
+        return soft_targets(values, masks, self.temperature), values
 
     def values(self, observations: Observation, count: int, step: int) -> NDArray[np.float64]:
         """The values of all actions, float64[count, actions], by the teacher at a step; −∞ if illegal or fatal."""
@@ -65,8 +112,22 @@ class Teachers(AbstractContextManager["Teachers"]):
         if self._pool is None:
             return values_of(job.player, observations)
         packed = job.pack()
-        parts = [take(observations, part) for part in np.array_split(np.arange(count), self._workers)]
+        parts = [take(observations, part) for part in np.array_split(np.arange(count), self._h.workers)]
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
+
+    def check(self, observation: Observation) -> None:
+        """Raise ValueError if a teacher does not play this game, or cannot value a batch of one observation."""
+        for job in self.jobs:
+            job.trajectory(0, 1)
+            values_of(job.player, observation)
+
+    def state(self) -> list[Any]:
+        """What `restore` takes to go on from here."""
+        return [self._gap, self._gap_of]
+
+    def restore(self, state: list[Any]) -> None:
+        """Restore what `state` returned."""
+        self._gap, self._gap_of = state
 
 
 def values_of(player: Any, observations: Observation) -> NDArray[np.float64]:

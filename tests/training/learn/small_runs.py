@@ -1,0 +1,43 @@
+"""Small runs of learners, and what they left behind, for the tests of several learners."""
+
+import numpy as np
+from mergefall_training.learn import trainer
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.run import Config, open_run, read_curve
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
+FIELD = {"cols": 4, "rows": 5, "preview": 0}
+EXTRACTOR = {"channels": 16, "features_dim": 16}
+NETWORK = {"features_extractor_class": "ranks-afterstates", "features_extractor_kwargs": EXTRACTOR, "net_arch": []}
+AFTERSTATES = {"features_extractor_class": "board-afterstates", "net_arch": []}
+OF_TETRIS = {"policy": "AfterstatesPolicy", "policy_kwargs": AFTERSTATES}
+LEARNERS = {
+    "distill": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "buffer_size": 128},
+    "kickstart": {"n_envs": 8, "n_steps": 4, "n_epochs": 2, "batch_size": 16},
+}
+
+
+def small(algorithm, changed=None, timesteps=192, interval=64, env_id=G2048, env_kwargs=SMALL, cap=None):
+    """The configuration of a small run on 2×3 whose teacher is the optimal player."""
+    given = {"teacher": "2048/optimal", "policy_kwargs": NETWORK} | LEARNERS[algorithm] | (changed or {})
+    return Config(algorithm, env_id, env_kwargs, given, timesteps, interval, 5, 0, cap)
+
+
+def trained(folder, config, **how):
+    """The last model of a run."""
+    with open_run(folder, config, progress=False, **how) as run:
+        trainer(config.algorithm).train(run)
+    return load_model(folder / "model.npz")
+
+
+def same(model, other):
+    """Whether two models have equal parameters."""
+    return model.arrays.keys() == other.arrays.keys() and all(
+        np.array_equal(model.arrays[name], other.arrays[name]) for name in model.arrays
+    )
+
+
+def curve(folder):
+    """A run's curve without its times."""
+    return [(point.step, point.mean, point.figures) for point in read_curve(folder)]

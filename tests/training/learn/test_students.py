@@ -1,0 +1,164 @@
+"""What `distill` and `kickstart` share: games played, returns, resuming, warm starts, and what they refuse."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from mergefall_baselines import make
+from mergefall_training.learn import trainer
+from mergefall_training.learn.run import read_curve
+from mergefall_training.learn.student import lambda_returns
+
+from tests.training.learn.small_runs import FIELD, LEARNERS, NETWORK, OF_TETRIS, TETRIS, curve, same, small, trained
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def learner_of(config):
+    return trainer(config.algorithm).Learner(config, "cpu")
+
+
+# -- playing -----------------------------------------------------------------------------------------------------------
+
+
+def test_lambda_returns_are_weighted_sums_of_n_step_returns():
+    """By the definition: (1 − λ) Σ λⁿ⁻¹ Gₙ, with the last return taking the rest of the weight."""
+    rng, gamma, lam, steps = np.random.default_rng(1), 0.9, 0.7, 7
+    rewards, values, following = (rng.random((steps, 40)).astype(np.float32) for _ in range(3))
+    done = rng.random((steps, 40)) < 0.2
+    following = np.where(done, following, np.concatenate([values[1:], following[-1:]]))
+    found = lambda_returns(rewards, values, following, done, gamma, lam)
+    for game in range(40):
+        for start in range(steps):
+            returns, total = [], 0.0
+            for n, t in enumerate(range(start, steps)):
+                total += gamma**n * rewards[t, game]
+                returns.append(total + gamma ** (n + 1) * following[t, game])
+                if done[t, game]:
+                    break
+            weights = [(1 - lam) * lam**n for n in range(len(returns) - 1)]
+            weights.append(1 - sum(weights))
+            assert found[start, game] == pytest.approx(np.dot(weights, returns), rel=1e-5)
+
+
+def test_a_capped_game_is_worth_what_the_network_says_of_its_last_state():
+    """With gamma 1 and λ 0, the return of a step is its reward plus the value of the state that it leads to."""
+    changed = {"gamma": 1.0, "gae_lambda": 0.0, "n_envs": 4, "n_steps": 3, "batch_size": 4} | OF_TETRIS
+    config = small("distill", changed | {"teacher": "tetris/bcts"}, env_id=TETRIS, env_kwargs=FIELD, cap=3)
+    learner = learner_of(config)
+    ended, step = [], learner.envs.top.step
+
+    def watched(actions):
+        found = step(actions)
+        ended.append((found[1], found[2], found[3]))
+        return found
+
+    learner.envs.top.step = watched
+    played = learner.play()
+    capped = 0
+    for t, (rewards, done, infos) in enumerate(ended):
+        for game in np.flatnonzero(done):
+            value = 0.0
+            if infos[game]["TimeLimit.truncated"]:
+                capped += 1
+                last = {name: part[None] for name, part in infos[game]["terminal_observation"].items()}
+                with torch.no_grad():
+                    value = learner.outputs(last, None)[1].item()
+            assert played.returns[4 * t + game] == pytest.approx(rewards[game] + value, rel=1e-4, abs=1e-5)
+    assert capped
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_moves_are_drawn_or_the_most_probable(rate):
+    learner = learner_of(small("kickstart", {"n_envs": 64}))
+    played = learner.play(rate)
+    with torch.no_grad():
+        log_probs = learner.outputs(played.observations, played.masks)[0].numpy()
+    np.testing.assert_allclose(played.log_probs, log_probs[np.arange(len(log_probs)), played.actions], rtol=1e-5)
+    assert played.masks[np.arange(len(log_probs)), played.actions].all()
+    assert (played.actions == log_probs.argmax(axis=1)).all() == (rate == 0.0)
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+CASES = [
+    ("distill", {}),
+    ("distill", {"value_target": "teacher", "teacher": ["2048/optimal", "2048/greedy"]}),
+    ("kickstart", {}),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "changed"), CASES)
+def test_a_run_that_was_killed_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, algorithm, changed):
+    config, kind = small(algorithm, changed), trainer(algorithm).Learner
+    whole = trained(tmp_path / "whole", config)
+    for rounds in (2, 3):  # right after a checkpoint is due, and in between
+        folder, calls = tmp_path / f"killed-{rounds}", []
+
+        def dies(self, rounds=rounds, calls=calls, learn=kind.learn):
+            calls.append(1)
+            if len(calls) > rounds:
+                raise KeyboardInterrupt
+            return learn(self)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "learn", dies)
+            with pytest.raises(KeyboardInterrupt):
+                trained(folder, config)
+        assert same(trained(folder, config, resume=True), whole)
+        assert curve(folder) == curve(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_a_checkpoint_that_does_not_fit_is_refused(algorithm):
+    learner = learner_of(small(algorithm))
+    state = learner.state()
+    for name, value in {"random": torch.zeros(3, dtype=torch.uint8), "teachers": [0.0], "envs": {}}.items():
+        with pytest.raises((ValueError, TypeError, RuntimeError, LookupError)):
+            learner.restore(0, state | {name: value})
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
+    trained(tmp_path / "first", small("distill"))
+    changed = {"warm_start": str(tmp_path / "first" / "model.npz")}
+    trained(tmp_path / "second", small(algorithm, changed))
+    assert read_curve(tmp_path / "second")[0].mean == read_curve(tmp_path / "first")[-1].mean
+    changed["policy_kwargs"] = NETWORK | {"features_extractor_kwargs": {"channels": 8, "features_dim": 16}}
+    with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
+        trainer(algorithm).check(small(algorithm, changed))
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changed", "message"),
+    [
+        ("distill", {"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
+        ("kickstart", {"teacher": None}, "teacher is None; expected a player's name"),
+        ("distill", {"teacher": "tetris/bcts"}, "expected one of mergefall/Tetris-v0"),
+        ("distill", {"exploration_rate": 2}, "exploration_rate is 2; expected a finite number from 0 up to 1"),
+        ("distill", {"value_target": "score"}, "value_target is 'score'; expected one of 'returns', 'teacher'"),
+        ("kickstart", {"learning_rate": "low"}, "learning_rate is 'low'; expected a number"),
+        ("kickstart", {"policy": "None"}, "policy is 'None'"),
+        ("kickstart", {"normalize": 1}, "normalize is 1; expected true or false"),
+        ("kickstart", {"warm_start": 1}, "warm_start is 1; expected a path"),
+        ("kickstart", {"kickstart_share": 2}, "kickstart_share is 2; expected a finite number from 0 up to 1"),
+        ("kickstart", {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
+        ("kickstart", {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
+        ("distill", {"lam": 1}, "distill has no 'lam'; it has"),
+        ("kickstart", {"lam": 1}, "kickstart has no 'lam'; it has"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused_before_a_run_begins(algorithm, changed, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        trainer(algorithm).check(small(algorithm, changed))
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_an_agent_can_teach(tmp_path, algorithm):
+    trained(tmp_path / "run", small("distill"))
+    trainer(algorithm).check(small(algorithm, {"teacher": str(tmp_path / "run")}))  # its preferences are values
+    assert make(str(tmp_path / "run")).batched

@@ -1,0 +1,115 @@
+"""Teachers label boards in any number of processes; their targets follow their values."""
+
+import re
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall_baselines import Player, make
+from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, specs_of, values_of
+
+from tests.training.learn.small_runs import G2048, SMALL, small
+
+
+def teachers_of(teacher, timesteps=300, **changed):
+    return Teachers(small("distill", timesteps=timesteps), TaughtHyperparameters(teacher=teacher, **changed))
+
+
+def boards(count=24):
+    envs = gym.make_vec(G2048, num_envs=count, **SMALL)
+    found, infos = envs.reset(seed=3)
+    for _ in range(8):
+        found, *_, infos = envs.step(infos["action_mask"].argmax(axis=1))
+    return found
+
+
+def test_any_number_of_workers_gives_the_same_labels():
+    seen = boards()
+    expected = make("2048/optimal").with_rules(SMALL).values(seen)
+    for workers in (1, 2):
+        with teachers_of({"name": "2048/optimal"}, workers=workers) as teachers:
+            np.testing.assert_array_equal(teachers.values(seen, len(seen), 0), expected)
+
+
+def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():
+    seen, names = boards(), ["2048/optimal", "2048/greedy", {"name": "2048/expectimax", "depth": 2}]
+    players = [make(**spec).with_rules(SMALL) for spec in specs_of(names)]
+    teachers = teachers_of(names)
+    for step, number in ((0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (299, 2), (320, 2)):
+        np.testing.assert_array_equal(teachers.values(seen, len(seen), step), players[number].values(seen))
+
+
+VALUES = st.lists(st.lists(st.floats(-1e6, 1e6) | st.just(-np.inf), min_size=4, max_size=4), min_size=1, max_size=6)
+
+
+@given(VALUES, st.floats(1e-3, 1e6))
+def test_targets_are_chances_that_follow_the_values(rows, temperature):
+    values = np.array(rows)
+    legal = np.isfinite(values) | (np.arange(4) == 0)
+    targets = soft_targets(values, legal, temperature)
+    assert targets.dtype == np.float32
+    np.testing.assert_allclose(targets.sum(axis=1), 1, rtol=1e-5)
+    assert not targets[~legal].any()
+    for row, chances, allowed in zip(values, targets, legal, strict=True):
+        if not np.isfinite(row[allowed]).any():
+            np.testing.assert_allclose(chances[allowed], 1 / allowed.sum())
+            continue
+        order = np.argsort(row[allowed])
+        assert (np.diff(chances[allowed][order]) >= -1e-6).all()
+        finite = np.flatnonzero(np.isfinite(row) & (chances > 1e-20))
+        for a in finite:
+            for b in finite:
+                assert np.isclose(
+                    np.log(chances[a] / chances[b]), (row[a] - row[b]) / temperature, rtol=1e-3, atol=1e-3
+                )
+
+
+def test_gaps_leave_out_boards_with_one_move():
+    values = np.array([[3.0, -np.inf, 1.0], [2.0, -np.inf, -np.inf], [-np.inf] * 3, [5.0, 5.0, 0.0]])
+    np.testing.assert_array_equal(gaps(values), [2.0, 0.0])
+
+
+def test_the_temperature_is_of_the_teachers_gaps():
+    seen, legal = boards(), np.ones((24, 4), bool)
+    teachers = teachers_of("2048/optimal", gap_share=0.5)
+    targets, values = teachers.targets(seen, legal, 0)
+    expected = 0.5 * np.median(gaps(values))
+    assert teachers.temperature == pytest.approx(expected)
+    np.testing.assert_array_equal(targets, soft_targets(values, legal, expected))
+    fixed = teachers_of("2048/optimal", temperature=7.0)
+    np.testing.assert_array_equal(fixed.targets(seen, legal, 0)[0], soft_targets(values, legal, 7.0))
+
+
+def test_the_temperature_starts_anew_with_each_teacher():
+    seen, legal = boards(), np.ones((24, 4), bool)
+    both = teachers_of(["2048/optimal", {"name": "2048/expectimax", "depth": 1}])
+    both.targets(seen, legal, 0)
+    both.targets(seen, legal, 150)
+    alone = teachers_of({"name": "2048/expectimax", "depth": 1})
+    alone.targets(seen, legal, 0)
+    assert both.temperature == alone.temperature
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
+        ({"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, a mapping"),
+        ({"teacher": []}, "teacher is []; expected a player's name"),
+        ({"teacher": ["2048/optimal", 3]}, "teacher is ['2048/optimal', 3]; expected a player's name"),
+        ({"teacher": "tetris/bcts"}, "expected one of mergefall/Tetris-v0"),
+        ({"teacher": "2048/optimal", "temperature": 0}, "temperature is 0; expected a finite number above 0"),
+        ({"teacher": "2048/optimal", "gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
+        ({"teacher": "2048/optimal", "workers": 0}, "workers is 0; expected an integer"),
+    ],
+)
+def test_what_cannot_teach_is_refused(changed, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        teachers_of(**changed).check(boards(1))
+
+
+def test_a_player_without_values_cannot_teach():
+    with pytest.raises(ValueError, match="teacher: player does not value actions; it only chooses one"):
+        values_of(Player(), boards())

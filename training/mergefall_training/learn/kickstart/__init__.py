@@ -1,0 +1,1 @@
+"""Kickstarting: PPO with a teacher whose advice fades."""

@@ -1,0 +1,145 @@
+"""Kickstarting: MaskablePPO with a second loss, the cross-entropy to a teacher, that fades (S. Schmitt et al. 2018).
+
+- The loss is PPO's (J. Schulman et al. 2017, with masks and generalised advantage estimates) + `kickstart_coef` ·
+  (1 − progress / `kickstart_share`) · cross-entropy(softmax(values / τ), policy).
+- The teacher, any player with `values`, values all actions of the boards of each rollout. Its loss has a gradient from
+  the first step on, when rewards say little; PPO's remains, so the agent can pass its teacher.
+- It begins with a fresh network, or with one from `distill`: `warm_start: RUN`.
+
+    >>> import tempfile
+    >>> from mergefall_training.learn.presets import configure
+    >>> from mergefall_training.learn.run import open_run
+    >>> changed = {"teacher": "2048/greedy", "n_envs": 8, "n_steps": 4, "batch_size": 16}
+    >>> config = configure("kickstart", changed=changed, timesteps=64, interval=64, episodes=2)
+    >>> with open_run(tempfile.mkdtemp(), config, progress=False) as run:
+    ...     train(run)
+    >>> [point.step for point in run.points]
+    [0, 64]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from mergefall.checks import integer, number
+from mergefall.games import take
+from mergefall.typing import Options
+from numpy.typing import NDArray
+
+from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.student import Rollout, Student
+from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers
+from mergefall_training.learn.training import train_in_rounds
+
+
+@dataclass(frozen=True)
+class Hyperparameters(TaughtHyperparameters):
+    """Hyper-parameters of kickstarting."""
+
+    n_envs: int = 256
+    n_steps: int = 8
+    learning_rate: float | str = "lin_0.002"
+    vf_coef: float = 2.0
+    n_epochs: int = 4
+    """Passes over the boards of a rollout."""
+    clip_range: float = 0.2
+    """Clipping of PPO's probability ratio."""
+    ent_coef: float = 0.0
+    """Weight of the policy's entropy."""
+    kickstart_coef: float = 1.0
+    """Weight of the cross-entropy to the teacher at the start."""
+    kickstart_share: float = 0.5
+    """Share of the steps after which that weight is 0; it falls linearly."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer("n_epochs", self.n_epochs, 1)
+        number("clip_range", self.clip_range, 0)
+        number("ent_coef", self.ent_coef, 0)
+        number("kickstart_coef", self.kickstart_coef, 0)
+        number("kickstart_share", self.kickstart_share, 0, 1)
+        if self.n_envs * self.n_steps % self.batch_size:
+            size = self.n_envs * self.n_steps
+            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, {self.batch_size}")
+
+
+class Learner(Student):
+    """The student and its teachers; one call of `learn` is one rollout."""
+
+    h: Hyperparameters
+
+    def __init__(self, config: Config, device: str) -> None:
+        super().__init__(config, Hyperparameters.of(config), device)
+        self.teachers = Teachers(config, self.h)
+
+    @property
+    def kickstart_coef(self) -> float:
+        """The weight of the cross-entropy to the teacher at this step."""
+        end = self.h.kickstart_share * self.config.timesteps
+        return self.h.kickstart_coef * (1 - self.step / end) if self.step < end else 0.0
+
+    def learn(self) -> dict[str, float]:
+        """Play a rollout and learn from it; returns figures to log."""
+        at, weight = self.step, self.kickstart_coef
+        played, targets = self.play(), None
+        if weight > 0:
+            targets, _ = self.teachers.targets(played.observations, played.masks, at)
+        self.set_learning_rate()
+        self.policy.set_training_mode(True)
+        figures: list[NDArray[np.float64]] = []
+        for _ in range(self.h.n_epochs):
+            for rows in torch.randperm(len(played.values), generator=self.random).split(self.h.batch_size):
+                figures.append(self._fit(played, targets, weight, rows.numpy()))
+        names = ("policy_loss", "value_loss", "entropy", "clip_fraction", "teacher_loss")
+        return dict(zip(names, np.mean(figures, axis=0).tolist(), strict=True)) | {"kickstart_coef": weight}
+
+    def _fit(
+        self, played: Rollout, targets: NDArray[np.float32] | None, weight: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Take a gradient step on some boards of a rollout."""
+        h = self.h
+        log_probs, values = self.outputs(take(played.observations, rows), played.masks[rows])
+        chosen = log_probs.gather(1, self.tensor(played.actions[rows])[:, None])[:, 0]
+        ratio = (chosen - self.tensor(played.log_probs[rows])).exp()
+        advantages = self.tensor(played.returns[rows] - played.values[rows])
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        clipped = ratio.clamp(1 - h.clip_range, 1 + h.clip_range)
+        policy_loss = -torch.min(advantages * ratio, advantages * clipped).mean()
+        value_loss = torch.nn.functional.mse_loss(values, self.tensor(played.returns[rows]))
+        entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
+        loss = policy_loss + h.vf_coef * value_loss - h.ent_coef * entropy
+        teacher_loss = torch.zeros(())
+        if targets is not None:
+            teacher_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
+            loss = loss + weight * teacher_loss
+        self.descend(loss)
+        clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
+        found = (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)
+        return np.array([figure.item() for figure in found])
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on."""
+        return super().state() | {"teachers": self.teachers.state()}
+
+    def restore(self, step: int, state: Options) -> None:
+        """Go back to the `state` after `step` steps."""
+        super().restore(step, state)
+        self.teachers.restore(state["teachers"])
+
+
+def check(config: Config, device: str = "auto") -> None:
+    """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
+    learner = Learner(config, device)
+    learner.begin()
+    learner.outputs(learner.observations, learner.masks)
+    learner.teachers.check(take(learner.observations, slice(1)))
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to the end, from its last checkpoint if there is one."""
+    learner = Learner(run.config, run.device)
+    with learner.teachers:
+        train_in_rounds(run, learner, learner.begin)
