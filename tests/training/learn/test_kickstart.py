@@ -32,7 +32,8 @@ def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_pat
     buffer = model.rollout_buffer
     buffer.reset()
     columns = {"observations": played.observations, "action_masks": played.masks, "actions": played.actions}
-    columns |= {"log_probs": played.log_probs, "values": played.values, "returns": played.returns}
+    log_probs = played.log_probs[np.arange(32), played.actions]
+    columns |= {"log_probs": log_probs, "values": played.values, "returns": played.returns}
     for name, column in (columns | {"advantages": played.returns - played.values}).items():
         getattr(buffer, name)[:] = np.asarray(column).reshape(getattr(buffer, name).shape)
     buffer.full = True

@@ -72,10 +72,11 @@ def test_a_capped_game_is_worth_what_the_network_says_of_its_last_state():
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_moves_are_drawn_or_the_most_probable(rate):
     learner = learner_of(small("kickstart", {"n_envs": 64}))
-    played = learner.play(rate)
+    learner.exploration_rate = rate
+    played = learner.play()
     with torch.no_grad():
         log_probs = learner.outputs(played.observations, played.masks)[0].numpy()
-    np.testing.assert_allclose(played.log_probs, log_probs[np.arange(len(log_probs)), played.actions], rtol=1e-5)
+    np.testing.assert_allclose(played.log_probs, log_probs, rtol=1e-5)
     assert played.masks[np.arange(len(log_probs)), played.actions].all()
     assert (played.actions == log_probs.argmax(axis=1)).all() == (rate == 0.0)
 

@@ -6,13 +6,14 @@ to learn on the boards that it saw, and takes gradient steps.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from mergefall.checks import boolean, integer, known, number
-from mergefall.games import batch_of_one, concatenate
+from mergefall.games import batch_of_one, concatenate, take
 from mergefall.typing import Array, Observation, Options
 from numpy.typing import NDArray
 
@@ -31,8 +32,8 @@ class Rollout(NamedTuple):
     - `observations`: a batch of m.
     - `masks`: bool[m, actions], legal actions.
     - `actions`: int64[m].
-    - `log_probs`: float32[m], of the actions.
-    - `values`: float32[m], the network's.
+    - `log_probs`: float32[m, actions], of the policy that played, or of a better one that a search found.
+    - `values`: float32[m], of the boards; the network's, or the search's.
     - `returns`: float32[m], λ-returns.
     """
 
@@ -42,6 +43,14 @@ class Rollout(NamedTuple):
     log_probs: NDArray[np.float32]
     values: NDArray[np.float32]
     returns: NDArray[np.float32]
+
+
+class Choices(NamedTuple):
+    """The next moves of n games; `log_probs` float32[n, actions] and `values` float32[n] are as in `Rollout`."""
+
+    actions: NDArray[np.int64]
+    log_probs: NDArray[np.float32]
+    values: NDArray[np.float32]
 
 
 def lambda_returns(
@@ -121,7 +130,12 @@ class StudentHyperparameters:
 
 
 class Student:
-    """MaskablePPO's network and the games that it plays; a learner of `training.train_in_rounds` but for `learn`."""
+    """MaskablePPO's network and the games that it plays; a learner of `training.train_in_rounds` but for `learn`.
+
+    - `exploration_rate`: share of the moves that are drawn from the policy; the others are its most probable ones.
+    """
+
+    exploration_rate = 1.0
 
     def __init__(self, config: Config, h: StudentHyperparameters, device: str) -> None:
         self.config, self.h, self.step = config, h, 0
@@ -146,25 +160,24 @@ class Student:
         found, values = self.policy.log_probabilities(self.policy.obs_to_tensor(observations)[0], masks)
         return found, values[:, 0]
 
-    def play(self, exploration_rate: float = 1.0) -> Rollout:
-        """Play `n_steps` of each game.
+    def choose(self) -> Choices:
+        """The next moves of all games."""
+        with torch.no_grad():
+            log_probs, values = (part.cpu() for part in self.outputs(self.observations, self.masks))
+        noise = torch.empty(log_probs.shape).exponential_(generator=self.random)
+        noise[torch.rand(len(noise), generator=self.random) >= self.exploration_rate] = 1.0
+        return Choices((log_probs.exp() / noise).argmax(dim=1).numpy(), log_probs.numpy(), values.numpy())
 
-        A share `exploration_rate` of the moves is drawn from the policy; the others are its most probable ones.
-        """
+    def play(self) -> Rollout:
+        """Play `n_steps` of each game."""
         h = self.h
         boards: list[Observation] = []
         columns: list[tuple[Array, ...]] = []
         self.policy.set_training_mode(False)
         for _ in range(h.n_steps):
-            with torch.no_grad():
-                log_probs, values = self.outputs(self.observations, self.masks)
-            noise = torch.empty(log_probs.shape).exponential_(generator=self.random)
-            noise[torch.rand(len(noise), generator=self.random) >= exploration_rate] = 1.0
-            actions = (log_probs.exp().cpu() / noise).argmax(dim=1, keepdim=True)
+            chosen = self.choose()
             boards.append(self.observations)
-            before = self.masks, actions[:, 0].numpy(), log_probs.cpu().gather(1, actions)[:, 0].numpy()
-            rewards, done, final_values = self._step(actions[:, 0].numpy())
-            columns.append((*before, values.cpu().numpy(), rewards, done, final_values))
+            columns.append((self.masks, *chosen, *self._step(chosen.actions)))
         self.step += h.n_envs * h.n_steps
         masks, actions, log_probs, values, rewards, done, final_values = (
             np.stack(column) for column in zip(*columns, strict=True)
@@ -244,3 +257,73 @@ class Student:
         self.envs.restore(state["envs"])
         self.observations, self.masks = state["observations"], self.envs.games.action_masks()
         self.random.set_state(state["random"])
+
+
+# -- learning from labelled boards ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BufferHyperparameters(StudentHyperparameters):
+    """Hyper-parameters of learners that keep labelled boards."""
+
+    buffer_size: int = 65_536
+    """Labelled boards that are kept to learn from."""
+    gradient_steps: int = 8
+    """Gradient steps after each `n_steps`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer("buffer_size", self.buffer_size, 1)
+        integer("gradient_steps", self.gradient_steps, 1)
+
+
+class Labelled(NamedTuple):
+    """Labelled boards.
+
+    - `observations`: a batch of n.
+    - `masks`: bool[n, actions], legal actions.
+    - `targets`: float32[n, actions], what the policy learns.
+    - `values`: float32[n], what the value head learns.
+    """
+
+    observations: Observation
+    masks: NDArray[np.bool_]
+    targets: NDArray[np.float32]
+    values: NDArray[np.float32]
+
+
+class BufferStudent(Student):
+    """A student that learns from the last `buffer_size` labelled boards, from each of them several times."""
+
+    def __init__(self, config: Config, h: BufferHyperparameters, device: str) -> None:
+        super().__init__(config, h, device)
+        self.gradient_steps = h.gradient_steps
+        self.rounds: deque[Labelled] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
+
+    def fit(self, labelled: Labelled) -> dict[str, float]:
+        """Keep some more boards and take `gradient_steps`; returns figures to log.
+
+        The loss is the cross-entropy of the policy to its targets + `vf_coef` · (V − value)².
+        """
+        self.rounds.append(labelled)
+        known = Labelled(*(concatenate(column) for column in zip(*self.rounds, strict=True)))
+        self.set_learning_rate()
+        self.policy.set_training_mode(True)
+        totals = np.zeros(2)
+        for _ in range(self.gradient_steps):
+            rows = torch.randint(len(known.values), (self.h.batch_size,), generator=self.random).numpy()
+            log_probs, values = self.outputs(take(known.observations, rows), known.masks[rows])
+            policy_loss = -(self.tensor(known.targets[rows]) * log_probs).sum(dim=1).mean()
+            value_loss = torch.nn.functional.mse_loss(values, self.tensor(known.values[rows]))
+            self.descend(policy_loss + self.h.vf_coef * value_loss)
+            totals += policy_loss.item(), value_loss.item()
+        return dict(zip(("policy_loss", "value_loss"), (totals / self.gradient_steps).tolist(), strict=True))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on."""
+        return super().state() | {"rounds": [list(one) for one in self.rounds]}
+
+    def restore(self, step: int, state: Options) -> None:
+        """Go back to the `state` after `step` steps."""
+        super().restore(step, state)
+        self.rounds.extend(Labelled(*one) for one in state["rounds"])

@@ -24,78 +24,56 @@ MaskablePPO can continue from the network: `warm_start: RUN`.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
-from mergefall.checks import choice, integer, number
-from mergefall.games import concatenate, take
-from mergefall.typing import Observation, Options
+from mergefall.checks import choice, number
+from mergefall.games import take
+from mergefall.typing import Options
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.student import Student
+from mergefall_training.learn.student import BufferHyperparameters, BufferStudent, Labelled
 from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers
 from mergefall_training.learn.training import train_in_rounds
 
 
 @dataclass(frozen=True)
-class Hyperparameters(TaughtHyperparameters):
+class Hyperparameters(TaughtHyperparameters, BufferHyperparameters):
     """Hyper-parameters of distillation."""
 
     exploration_rate: float = 0.02
     """Share of the moves that are drawn from the policy; the others are its most probable ones."""
-    buffer_size: int = 65_536
-    """Labelled boards that are kept to learn from."""
-    gradient_steps: int = 8
-    """Gradient steps after each `n_steps`."""
     value_target: str = "returns"
     """What the value head learns: `returns` of the student, or `teacher`: the teacher's value of its best action."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer("buffer_size", self.buffer_size, 1)
-        integer("gradient_steps", self.gradient_steps, 1)
         number("exploration_rate", self.exploration_rate, 0, 1)
         choice("value_target", self.value_target, ("returns", "teacher"))
 
 
-class Round(NamedTuple):
-    """Labelled boards.
-
-    - `observations`: a batch of n.
-    - `masks`: bool[n, actions], legal actions.
-    - `targets`: float32[n, actions], what the policy learns.
-    - `values`: float32[n], what the value head learns.
-    """
-
-    observations: Observation
-    masks: NDArray[np.bool_]
-    targets: NDArray[np.float32]
-    values: NDArray[np.float32]
-
-
-class Learner(Student):
-    """The student, its teachers and the labelled boards; one call of `learn` is one round."""
+class Learner(BufferStudent):
+    """The student and its teachers; one call of `learn` is one round."""
 
     h: Hyperparameters
 
     def __init__(self, config: Config, device: str) -> None:
-        super().__init__(config, Hyperparameters.of(config), device)
-        self.rounds: deque[Round] = deque(maxlen=-(-self.h.buffer_size // (self.h.n_envs * self.h.n_steps)))
-        self.teachers = Teachers(config, self.h)
+        h = Hyperparameters.of(config)
+        super().__init__(config, h, device)
+        self.exploration_rate = h.exploration_rate
+        self.teachers = Teachers(config, h)
         self.value_scale = [0.0, 1.0]  # mean and standard deviation of the teacher's values
 
     def learn(self) -> dict[str, float]:
         """Play `n_steps` of each game, have the boards labelled, and learn; returns figures to log."""
         at = self.step
-        played = self.play(self.h.exploration_rate)
+        played = self.play()
         targets, values = self.teachers.targets(played.observations, played.masks, at)
         aims = played.returns if self.h.value_target == "returns" else self._teacher_values(values)
-        self.rounds.append(Round(played.observations, played.masks, targets, aims))
-        return self._fit()
+        figures = self.fit(Labelled(played.observations, played.masks, targets, aims))
+        return figures | {"temperature": self.teachers.temperature}
 
     def _teacher_values(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
         """The value of the teacher's best action, in units of the first round's standard deviation."""
@@ -107,34 +85,17 @@ class Learner(Student):
         lowest = best[alive].min(initial=mean)
         return ((np.where(alive, best, lowest) - mean) / deviation).astype(np.float32)
 
-    def _fit(self) -> dict[str, float]:
-        known = Round(*(concatenate(column) for column in zip(*self.rounds, strict=True)))
-        self.set_learning_rate()
-        self.policy.set_training_mode(True)
-        totals = np.zeros(2)
-        for _ in range(self.h.gradient_steps):
-            rows = torch.randint(len(known.values), (self.h.batch_size,), generator=self.random).numpy()
-            log_probs, values = self.outputs(take(known.observations, rows), known.masks[rows])
-            policy_loss = -(self.tensor(known.targets[rows]) * log_probs).sum(dim=1).mean()
-            value_loss = torch.nn.functional.mse_loss(values, self.tensor(known.values[rows]))
-            self.descend(policy_loss + self.h.vf_coef * value_loss)
-            totals += policy_loss.item(), value_loss.item()
-        policy_loss, value_loss = totals / self.h.gradient_steps
-        return {"policy_loss": policy_loss, "value_loss": value_loss, "temperature": self.teachers.temperature}
-
     def value_unit(self) -> tuple[float, float]:
         """(shift, factor): shift + factor · V is in the unit that players show."""
         return super().value_unit() if self.h.value_target == "returns" else (self.value_scale[0], self.value_scale[1])
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        kept = {"rounds": [list(one) for one in self.rounds], "teachers": self.teachers.state()}
-        return super().state() | kept | {"value_scale": self.value_scale}
+        return super().state() | {"teachers": self.teachers.state(), "value_scale": self.value_scale}
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` steps."""
         super().restore(step, state)
-        self.rounds.extend(Round(*one) for one in state["rounds"])
         self.teachers.restore(state["teachers"])
         self.value_scale = state["value_scale"]
 

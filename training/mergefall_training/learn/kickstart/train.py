@@ -102,8 +102,8 @@ class Learner(Student):
         """Take a gradient step on some boards of a rollout."""
         h = self.h
         log_probs, values = self.outputs(take(played.observations, rows), played.masks[rows])
-        chosen = log_probs.gather(1, self.tensor(played.actions[rows])[:, None])[:, 0]
-        ratio = (chosen - self.tensor(played.log_probs[rows])).exp()
+        actions = self.tensor(played.actions[rows])[:, None]
+        ratio = (log_probs - self.tensor(played.log_probs[rows])).gather(1, actions)[:, 0].exp()
         advantages = self.tensor(played.returns[rows] - played.values[rows])
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         clipped = ratio.clamp(1 - h.clip_range, 1 + h.clip_range)
