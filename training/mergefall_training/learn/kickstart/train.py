@@ -41,9 +41,10 @@ class Hyperparameters(TaughtHyperparameters):
 
     n_envs: int = 256
     n_steps: int = 8
+    batch_size: int = 256
     learning_rate: float | str = "lin_0.002"
     vf_coef: float = 2.0
-    n_epochs: int = 4
+    n_epochs: int = 2
     """Passes over the boards of a rollout."""
     clip_range: float = 0.2
     """Clipping of PPO's probability ratio."""
