@@ -1,6 +1,6 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -150,6 +150,21 @@ def bench_stable_baselines(rounds: int) -> None:
         goal(f"NativeVecEnv / DummyVecEnv, {game}", native.median / dummy.median, 20, "x")
 
 
+def bench_learning(rounds: int) -> None:
+    print("\nLearners by their presets, steps/s on all cores, evaluations aside")
+    for game in ("2048", "tetris"):
+        own = [
+            Contestant(f"{name}, Stable-Baselines3's network, {game}", f"learn-{game}-{name}-own")
+            for name in ("maskable-ppo", "dqn")
+        ]
+        names = ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration")
+        found = contest([Contestant(f"{name}, {game}", f"learn-{game}-{name}") for name in names] + own, rounds)
+        if game == "2048":
+            goal("maskable-ppo, thousand steps/s", found[0].median / 1000, 20, "k")
+        for ours, theirs in zip(found[:2], found[len(names) :], strict=True):
+            print(f"  {f'{ours.title} / with that network':44} {ours.median / theirs.median:>13,.2f}x")
+
+
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
     games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
@@ -172,6 +187,7 @@ PARTS = {
     "2048": (bench_single, bench_batched, bench_rules),
     "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
     "sb3": (bench_stable_baselines,),
+    "learn": (bench_learning,),
     "start": (bench_start,),
 }
 

@@ -89,6 +89,42 @@ def stable_baselines(size, env_id, native):
     return lambda: rate(chunk, steps * size)
 
 
+def learner(algorithm, env_id, changed=None):
+    """Steps/s of a learner by its preset, evaluations aside; `changed` are hyper-parameters."""
+    from mergefall_training.learn import folder_of, trainer
+    from mergefall_training.learn.presets import configure
+    from stable_baselines3.common.logger import configure as logger
+
+    config = configure(algorithm, env_id, changed=changed)
+    size = {"maskable-ppo": 20_480, "dqn": 12_800}.get(algorithm, 16_384)
+    if folder_of(algorithm) == "sb3":
+        model, _ = trainer(algorithm).build(config, "auto")
+        model.set_logger(logger(None, []))
+        model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
+        return lambda: rate(lambda: timed(lambda: model.learn(size, reset_num_timesteps=False)), size)
+    ours = trainer(algorithm).Learner(config, "auto")
+
+    def learn():
+        first = ours.step
+        while ours.step < first + size:
+            ours.learn()
+
+    learn()
+    return lambda: rate(lambda: timed(learn), size)
+
+
+def timed(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def own_network(algorithm, env_id):
+    """`learner` with Stable-Baselines3's own policy: two layers of 64 units on the flat observation."""
+    policy = "MultiInputPolicy" if "Tetris" in env_id else "MlpPolicy"
+    return learner(algorithm, env_id, {"policy": policy, "policy_kwargs": {}, "mixed_precision": False})
+
+
 def batched_pgx(size, scan):
     """pgx on all cores with its own auto-reset; its state holds observation and mask."""
     import jax
@@ -161,6 +197,11 @@ WORKERS = {
     "sb3-tetris-native": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=True),
     "sb3-tetris-dummy": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=False),
 } | tetris_workers.WORKERS
+for game, env_id in (("2048", "mergefall/Game2048-v0"), ("tetris", "mergefall/Tetris-v0")):
+    for algorithm in ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration"):
+        WORKERS[f"learn-{game}-{algorithm}"] = lambda _, what=(algorithm, env_id): learner(*what)
+    for algorithm in ("maskable-ppo", "dqn"):
+        WORKERS[f"learn-{game}-{algorithm}-own"] = lambda _, what=(algorithm, env_id): own_network(*what)
 
 if __name__ == "__main__":
     measure = WORKERS[sys.argv[1]](int(sys.argv[2]))

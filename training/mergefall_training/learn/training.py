@@ -119,6 +119,13 @@ def device_of(name: str) -> torch.device:
     return device
 
 
+def fuse(optimizer: torch.optim.Optimizer) -> None:
+    """Let Adam update all parameters in one call, which is several times as fast for small networks."""
+    if isinstance(optimizer, torch.optim.Adam):
+        for group in optimizer.param_groups:
+            group["fused"] = True
+
+
 def use_mixed_precision(policy: torch.nn.Module) -> None:
     """Let extractors with a `mixed_precision` compute in bfloat16 where that is much faster than float32.
 

@@ -39,7 +39,7 @@ from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.networks import parameters_of, policies_of
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.train import made_of
-from mergefall_training.learn.training import device_of, schedule, training_progress
+from mergefall_training.learn.training import device_of, fuse, schedule, training_progress
 from mergefall_training.play.replay import Replay, replays
 from mergefall_training.play.workers import Task, task
 
@@ -169,7 +169,9 @@ def make_policy(config: Config, policy: str, kwargs: Options | None, device: str
     with made_of(config):
         made = kind(env.observation_space, env.action_space, lambda _: 0.0, **arguments)
     env.close()
-    return made.to(torch_device)
+    made.to(torch_device)
+    fuse(made.optimizer)
+    return made
 
 
 def moves_of(config: Config, h: Hyperparameters, progress: bool = False) -> tuple[Moves, Moves, tuple[float, float]]:

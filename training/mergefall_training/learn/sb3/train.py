@@ -36,7 +36,7 @@ from mergefall_training.learn.run import Config, Run, model_file
 from mergefall_training.learn.sb3.networks import parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import device_of, schedule, training_progress, use_mixed_precision
+from mergefall_training.learn.training import device_of, fuse, schedule, training_progress, use_mixed_precision
 
 OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
@@ -104,8 +104,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
         model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
     if mixed:
         use_mixed_precision(model.policy)
-    for group in model.policy.optimizer.param_groups:
-        group["fused"] = isinstance(model.policy.optimizer, torch.optim.Adam)  # one call for all parameters
+    fuse(model.policy.optimizer)
     return model, envs
 
 
