@@ -9,6 +9,7 @@
 
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.greedy import Greedy
+from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
@@ -17,6 +18,7 @@ from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import expectimax as tetris_expectimax
 from mergefall_baselines.tetris import greedy as tetris_greedy
+from mergefall_baselines.tetris import mcts as tetris_mcts
 from mergefall_baselines.tetris import quintris as tetris_quintris
 from mergefall_baselines.tetris import simple as tetris_simple
 from mergefall_baselines.tetris import two_tetrad as tetris_two_tetrad
@@ -31,6 +33,7 @@ register("2048/minimax", Minimax)
 register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
 register("2048/ntuple", NTuple)
+register("2048/mcts", Mcts)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)
@@ -41,4 +44,5 @@ register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of
 register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
 register("tetris/two-tetrad", tetris_two_tetrad.TwoTetrad)
 register("tetris/expectimax", tetris_expectimax.Expectimax)
+register("tetris/mcts", tetris_mcts.Mcts)
 register("quintris/expectimax", tetris_quintris.Quintris)

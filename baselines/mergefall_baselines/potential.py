@@ -10,7 +10,20 @@ import numpy as np
 from mergefall.typing import Observation
 from numpy.typing import NDArray
 
+from mergefall_baselines.player import Player
 from mergefall_baselines.registry import make
+
+
+def player_of(spec: Any) -> Player:
+    """The player of a spec: its name, or a mapping of `name` and options; raises ValueError for anything else.
+
+    >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
+    '2048/greedy'
+    """
+    options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
+    if not isinstance(options.get("name"), str):
+        raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
+    return make(**options)
 
 
 class PlayerValues:
@@ -32,11 +45,8 @@ class PlayerValues:
     name = "player"
 
     def __init__(self, spec: Any, rules: Any) -> None:
-        options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
-        if not isinstance(options.get("name"), str):
-            raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
         self._spec, self._rules = spec, rules
-        self._player = make(**options).with_rules(asdict(rules))
+        self._player = player_of(spec).with_rules(asdict(rules))
 
     def __reduce__(self) -> Any:
         """Copies and pickles name the player, which is made again."""

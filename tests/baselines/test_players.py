@@ -18,6 +18,7 @@ from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register, registry
 from mergefall_baselines.game2048 import ntuple
 from mergefall_baselines.game2048.expectimax import Expectimax
+from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
@@ -32,6 +33,7 @@ OPTIONS = {
     "2048/expectimax": {"depth": 2, "heuristic": "monotone-smooth"},
     "2048/minimax": {"depth": 2},
     "2048/mixed": {"depth": 2},
+    "2048/mcts": {"simulations": 20},
 }
 SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
 NAMES = [name for name in players() if name.startswith("2048/")]
@@ -240,6 +242,8 @@ DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax with a cut-off": (lambda: Expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
     "minimax": (lambda: Minimax(depth=2), BOARD),
     "random": (Random, BOARD),
+    "tree search": (lambda: Mcts({"player": "2048/ntuple"}, simulations=20), BOARD),
+    "tree search with leaves from outside": (lambda: Mcts({"player": "2048/random"}, simulations=20), BOARD),
     "n-tuple network": (lambda: NTuple(TupleNetwork.load(NETWORK)[0], 2), BOARD),
     "tetris greedy": (lambda: factory_of("tetris/greedy")("bcts"), FIELD),
     "two-tetrad": (lambda: factory_of("tetris/two-tetrad")("bcts"), FIELD),

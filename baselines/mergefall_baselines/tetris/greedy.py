@@ -146,6 +146,7 @@ class Greedy(TetrisPlayer):
         9
     """
 
+    sees_next = False
     ties = "lowest"  # without an order; see `best_kernel`
 
     def __init__(self, heuristic: Any = "bcts", order: Sequence[int] | None = None, **rules: Any) -> None:

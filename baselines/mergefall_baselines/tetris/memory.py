@@ -101,9 +101,8 @@ def bag_after(id, bag, drawn):
 
 
 @kernel
-def draw_from(memory, bag, weights):
-    """Draw a piece id from the chances, with the player's own random stream."""
-    memory[STREAM], bits = next_bits(memory[STREAM])
+def piece_from(bits, bag, weights):
+    """The piece id that 64 random bits draw from the chances."""
     if bag:
         return nth_bit(bag, below(bits, popcount(U(bag))))
     point = np.float64(bits >> U(11)) / 2.0**53
@@ -115,3 +114,10 @@ def draw_from(memory, bag, weights):
             if point < 0.0:
                 break
     return last
+
+
+@kernel
+def draw_from(memory, bag, weights):
+    """Draw a piece id from the chances, with the player's own random stream."""
+    memory[STREAM], bits = next_bits(memory[STREAM])
+    return piece_from(bits, bag, weights)

@@ -101,6 +101,7 @@ class TetrisPlayer(KernelPlayer):
     rules_type = Rules
     start_game = staticmethod(states.start)
     memory_words = MEMORY
+    sees_next: Any = True  # whether values may depend on the pieces after the current one
     defaults: Mapping[str, Any] = {}  # of rules that no observation shows, where they are not the environment's
     __signature__: ClassVar[inspect.Signature]
 

@@ -77,6 +77,11 @@ class TetrisSearch(TetrisPlayer):
             raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
 
+    @property
+    def sees_next(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the search goes beyond the current piece."""
+        return self.depth > 1 or self.state_leaves
+
     def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         if self.threads > 1:
             return self._decide_together(rules, exact, columns, queue, memory, values)

@@ -157,21 +157,29 @@ def new_rank(bits):
 
 
 @kernel
-def spawn(state, cells):
-    """Put a 2 (0.9) or a 4 on a uniformly drawn empty cell; there must be one.
+def put_tile(cells, bits):
+    """Put a 2 (0.9) or a 4 on a uniformly drawn empty cell, as 64 random bits decide; there must be one.
 
-    The upper half of one draw picks the cell (to within 10⁻⁸), the lower half the tile.
+    The upper half of the bits picks the cell (to within 10⁻⁸), the lower half the tile. Returns 2 · (number of the
+    empty cell) + (1 for a 4).
     """
     empty = 0
     for i in range(cells.size):
         empty += cells[i] == 0
-    bits = draw(state)
     skip = below(bits, empty)
     rank = new_rank(bits)
+    outcome = 2 * skip + rank - 1
     for i in range(cells.size):
         free = cells[i] == 0
         cells[i] += np.uint8(rank * np.int64(free & (skip == 0)))
         skip -= np.int64(free)
+    return outcome
+
+
+@kernel
+def spawn(state, cells):
+    """Put a new tile on an empty cell, by one draw from the state's stream."""
+    put_tile(cells, draw(state))
 
 
 @kernel(inline="always")

@@ -17,6 +17,7 @@ OPTIONS = {
     "tetris/rollout": {"games": 2, "length": 4, "heuristic": "bcts"},
     "tetris/two-tetrad": {"heuristic": "bcts"},
     "tetris/expectimax": {"depth": 2},
+    "tetris/mcts": {"simulations": 20},
     "quintris/expectimax": {"depth": 1},
 }
 LEARNT = {f"tetris/{name}" for name in ("afterstate", "dqn", "cross-entropy", "sz-afterstate", "sz-cross-entropy")}

@@ -144,6 +144,8 @@ class AgentTetris(FromFile, TetrisPlayer):
     It plays on as many columns as it was trained on, by any other rules.
     """
 
+    sees_next = False
+
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         trained: Options = spec["env_kwargs"]
         super().__init__(spec, cols=trained["cols"])

@@ -1,0 +1,199 @@
+"""Monte-Carlo tree search for 2048."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from mergefall.game2048.board import legal_mask, move_cells, put_tile
+from mergefall.kernels import kernel
+from mergefall.typing import Kernel
+from numpy.typing import NDArray
+
+from mergefall_baselines.game2048.greedy import Greedy
+from mergefall_baselines.game2048.player import Boards, Player2048, Position
+from mergefall_baselines.mcts import Game, TreeSearch, leaf_player
+from mergefall_baselines.tree import GameKernels, Plan, Trees, short_name, tree_kernels
+
+U = np.uint64
+
+
+class Settings(NamedTuple):
+    """What the kernels take; a state is the ranks of a board, a byte each."""
+
+    rows: int
+    cols: int
+    rewards: float  # 1 if the score of a move counts, else 0
+    memory: NDArray[np.uint64]  # of the leaf's player, which remembers nothing
+    leaf: Any  # settings of the leaf's decision kernel, None without one
+
+
+@kernel
+def cells_of(state, game):
+    """The ranks of a state, uint8[rows·cols]."""
+    return state.view(np.uint8)[: game.rows * game.cols]
+
+
+@kernel
+def advance(state, action, bits, after, game):
+    """Move and put the new tile; see `tree.GameKernels`."""
+    for i in range(state.size):
+        after[i] = state[i]
+    cells = cells_of(after, game)
+    gain = move_cells(cells, game.rows, game.cols, action)
+    return put_tile(cells, bits), game.rewards * gain, False
+
+
+@kernel
+def is_legal(state, action, game):
+    return legal_mask(cells_of(state, game), game.rows, game.cols) >> action & 1 == 1
+
+
+@cache
+def game_kernels(decide: Kernel | None) -> GameKernels:
+    """The kernels of a search with a decision kernel at the leaves, or with leaves that are valued from outside."""
+    if decide is None:
+        return GameKernels("2048", advance, is_legal, None)
+    name = f"2048-{short_name(decide)}"
+
+    @kernel(variant=name)
+    def leaf(state, values, game):
+        decide(cells_of(state, game), game.memory, values, game.leaf)
+
+    return GameKernels(name, advance, is_legal, leaf)
+
+
+@cache
+def decision_kernel(game: GameKernels) -> Kernel:
+    """The decision kernel of a compiled search; its settings are those of `TreeSearch._compiled_settings`."""
+    search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
+
+    @kernel(variant=game.name)
+    def decide(cells, memory, values, settings):
+        tree, plan, own = settings
+        root = cells_of(tree.states[0], own)
+        for i in range(cells.size):
+            root[i] = cells[i]
+        search(tree, plan, own)
+        return conclude(tree, plan, own, values)
+
+    return decide
+
+
+class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
+
+    Every simulation adds a position to a tree of moves and new tiles, and values it. Each action has a mean:
+
+    - before any visit, the value that the leaf's player gave the action when its position was added;
+    - with every visit, the value of the position that was added below it, plus the score of the moves from the action
+      on, if `rewards` counts them. The first value counts as one visit.
+
+    A position's own value is that of its best action, or the leaf player's `board_values` where these are others. Then
+    the player's `values` are taken for preferences of a policy, such as log-probabilities: they make priors only, and
+    the first value of each action is that of its position.
+
+    `values` returns the means of the root's actions, in units of the leaf's values, so a learner can take
+    softmax(values / τ) as its target. The chosen action is the best of those with the most visits. An action with a
+    higher mean and fewer visits is worth just less than it. `statistics` returns visits, priors and the improved
+    policy, too.
+
+    The same observation and options give the same values, alone or in a batch. A player that has a decision kernel and
+    remembers nothing values leaves within the compiled search, and whole episodes are played in a compiled loop. Any
+    other player gets the leaves of all games of a batch together (`batched`).
+
+    Args:
+        heuristic: what values the leaves: a name, a mapping with a name and weights, or None, the score of the best
+            move; or ``{"player": …}`` with a player's name or a mapping of `name` and options.
+        simulations: int ≥ 1, for each decision.
+        root: ``"gumbel"``, Gumbel scores and sequential halving; or ``"puct"``, as below the root.
+        considered: int ≥ 1, actions that sequential halving begins with.
+        exploration: float > 0, the constant of PUCT: an action scores value + exploration · prior · √(visits of its
+            position) / (1 + visits). Values are scaled to 0 to 1 by the tree's lowest and highest position.
+        prior: ``"values"``, softmax(values / temperature) of the leaf's values of the actions; or ``"uniform"``.
+        temperature: float > 0, in units of the leaf's values. With 1, log-probabilities are the policy itself. Default:
+            a quarter of the range of the position's values.
+        gumbel_scale: float ≥ 0, of the Gumbel noise at the root. 0 is for play, 1 for training.
+        value_scale: float > 0, weight of values against priors in Gumbel scores (c_scale): an action scores noise + log
+            prior + (50 + most visits) · value_scale · value.
+        leaves: int ≥ 1, of each tree for one evaluation, kept apart by virtual losses. More than 1 makes decisions
+            faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
+        lost: the value of a position without a legal move. Default: 0 if rewards count; else as far below the lowest
+            position of the tree as that is below the highest.
+        rewards: whether the score of the moves counts. Default: False with a heuristic, True with another player,
+            unless it has an option `rewards` of its own.
+        seed: int ≥ 0, of noise and draws.
+        rows, cols: the board's size. Default: the observation's.
+
+    Sources: see `mergefall_baselines.tree`.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/mcts", heuristic={"player": "2048/ntuple"}, simulations=50)
+        >>> board = [[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]]
+        >>> int(player.act(board))  # the merge, to the left
+        3
+        >>> player.statistics(board).visits.tolist()
+        [0, 21, 8, 21]
+    """
+
+    def __init__(
+        self,
+        heuristic: Any = "nneonneo",
+        simulations: int = 100,
+        root: str = "gumbel",
+        considered: int = 16,
+        exploration: float = 0.5,
+        prior: str = "values",
+        temperature: float | None = None,
+        gumbel_scale: float = 0.0,
+        value_scale: float = 1.0,
+        leaves: int = 1,
+        lost: float | None = None,
+        rewards: bool | None = None,
+        seed: int = 0,
+        rows: int | None = None,
+        cols: int | None = None,
+    ) -> None:
+        super().__init__(rows, cols)
+        self._set_options(
+            leaf_player(heuristic, Greedy),
+            simulations,
+            root,
+            considered,
+            exploration,
+            prior,
+            temperature,
+            gumbel_scale,
+            value_scale,
+            leaves,
+            lost,
+            rewards,
+            seed,
+        )
+
+    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, tuple[Trees, Plan, Settings]]:
+        return decision_kernel(self._game(rules).kernels), self._compiled_settings(rules)
+
+    def _rules_of_position(self, position: Position) -> Boards:
+        return position.boards if self.compiled else position.boards._replace(kind="wide")  # as leaves come as ranks
+
+    def _make_game(self, rules: Boards) -> Game:
+        rows, cols = rules.rows, rules.cols
+        leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
+        decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
+        settings = Settings(rows, cols, float(self.rewards), np.zeros(1, U), own)
+
+        def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
+            return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)
+
+        return Game(game_kernels(decide), settings, -(-rows * cols // 8), rules.n_actions, leaf, observations)
+
+    def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
+        decide, settings = self.decider(position.boards, exact=True)
+        return decide(position.cells, memory, values, settings)
+
+    def _write_root(self, position: Position, memory: NDArray[np.uint64], state: NDArray[np.uint64]) -> None:
+        state[:] = 0
+        state.view(np.uint8)[: position.cells.size] = position.cells

@@ -1,0 +1,279 @@
+"""Monte-Carlo tree search for Tetris."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from mergefall.kernels import kernel
+from mergefall.tetris.field import boards_of, copy, place
+from mergefall.tetris.heuristics import Heuristic
+from mergefall.tetris.placements import action_of, column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel, Observation
+from numpy.typing import NDArray
+
+from mergefall_baselines.mcts import Game, TreeSearch, leaf_player
+from mergefall_baselines.player import Player
+from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.memory import (
+    IDS,
+    OF_RANDOMIZER,
+    bag_after,
+    bits_of,
+    chances_of,
+    distribution_index,
+    distribution_option,
+    observe,
+    piece_from,
+)
+from mergefall_baselines.tetris.player import Position, TetrisPlayer
+from mergefall_baselines.tetris.two_tetrad import TwoTetrad
+from mergefall_baselines.tree import GameKernels, Plan, Trees, short_name, tree_kernels
+
+U = np.uint64
+# The words of a state: the ids of the known pieces, the current one lowest, and their number; the chances of the next
+# piece as in `memory.py`, a bag and IDS probabilities; then the board's columns.
+QUEUE, KNOWN, BAG, CHANCES, COLUMNS = 0, 1, 2, 3, 3 + IDS
+
+
+class Settings(NamedTuple):
+    """What the kernels take.
+
+    - `first`: table row of piece id 0.
+    - `drawn`: ids that the game draws, as bits.
+    - `known`, `kept`: known pieces of a root; a placement that leaves fewer than `kept` draws one.
+    - `distribution`: of the unknown pieces, an index into `DISTRIBUTIONS`.
+    - `rewards`: what a line counts, 1 or 0.
+    - `weights`: float64[k], of the heuristic whose terms of a move count; empty without one.
+    - `memory`: uint64[8], scratch: what the leaf's player remembers.
+    - `leaf`: settings of the leaf's decision kernel, None without one.
+    """
+
+    first: int
+    rows: int
+    slides: bool
+    clear_first: bool
+    drawn: int
+    known: int
+    kept: int
+    distribution: int
+    rewards: float
+    weights: NDArray[np.float64]
+    memory: NDArray[np.uint64]
+    leaf: Any
+
+
+@kernel
+def chances_in(state):
+    """The probabilities of the next piece in a state, float64[IDS]."""
+    return state[CHANCES:COLUMNS].view(np.float64)
+
+
+@kernel
+def write_root(columns, queue, memory, state, game):
+    """Write the state of a root."""
+    state[QUEUE], state[KNOWN] = queue, U(game.known)
+    state[BAG] = U(chances_of(memory, game.distribution, game.drawn, chances_in(state)))
+    copy(columns, state[COLUMNS:])
+
+
+@kernel
+def placement_of(state, action, game):
+    """The placement that an action leads to, -1 if it is illegal."""
+    return rest_of(state[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15), action, game.slides)
+
+
+@kernel
+def is_legal(state, action, game):
+    return placement_of(state, action, game) >= 0
+
+
+@cache
+def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None) -> GameKernels:
+    """The kernels of a search.
+
+    - `decide`: the decision kernel at the leaves; None: they are valued from outside.
+    - `heuristic`: the class of the heuristic whose terms of a move count; None: only lines do.
+    """
+    move: Kernel = heuristic.kernels().move if heuristic else None
+    name = "-".join(["tetris", *[short_name(one) for one in (decide, move) if one]])
+    scored = move is not None
+
+    @kernel(variant=name)
+    def advance(state, action, bits, after, game):
+        copy(state, after)
+        columns, piece = after[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15)
+        placement = rest_of(columns, piece, action, game.slides)
+        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        lines, own, over = place(columns, piece, rotation, column, y, game.rows, game.clear_first)
+        if over:
+            return np.int64(0), 0.0, True
+        reward = game.rewards * lines
+        if scored:
+            reward += move(piece, rotation, column, y, lines, own, game.rows, game.weights)
+        queue, known, id = state[QUEUE] >> U(4), np.int64(state[KNOWN]) - 1, np.int64(0)
+        if known < game.kept:
+            bag = np.int64(state[BAG])
+            id = piece_from(bits, bag, chances_in(after))
+            after[BAG] = U(bag_after(id, bag, game.drawn))
+            queue |= U(id) << U(4 * known)
+            known += 1
+        after[QUEUE], after[KNOWN] = queue, U(known)
+        return id, reward, False
+
+    if decide is None:
+        return GameKernels(name, advance, is_legal, None)
+
+    @kernel(variant=name)
+    def leaf(state, values, game):
+        for i in range(game.memory.size):
+            game.memory[i] = U(0)
+        observe(game.memory, state[QUEUE], np.int64(state[KNOWN]))
+        decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
+
+    return GameKernels(name, advance, is_legal, leaf)
+
+
+@cache
+def decision_kernel(game: GameKernels) -> Kernel:
+    """The decision kernel of a compiled search; its settings are those of `TreeSearch._compiled_settings`."""
+    search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
+
+    @kernel(variant=game.name)
+    def decide(columns, queue, memory, values, settings):
+        tree, plan, own = settings
+        write_root(columns, queue, memory, tree.states[0], own)
+        search(tree, plan, own)
+        return placement_of(tree.states[0], conclude(tree, plan, own, values), own)
+
+    return decide
+
+
+def of_heuristic(heuristic: Any) -> Player:
+    """The player that values placements by a heuristic, or by lines alone."""
+    return TwoTetrad(None, depth=1) if heuristic is None else Greedy(heuristic)
+
+
+class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
+
+    The search and its values are those of `2048/mcts`. Chance draws the pieces. If the leaf's player looks at the
+    current piece alone, as a heuristic does, a piece is drawn only when the known ones are used up. Otherwise every
+    placement is followed by a draw, so that leaves see as many pieces as the root. Every placement on the way adds the
+    heuristic's terms of the move, as in `tetris/expectimax`, and with `rewards` its lines.
+
+    A fatal placement is never searched; its value is `lost`. If all placements are fatal, the player takes the first
+    legal one.
+
+    Args:
+        heuristic: what values the leaves: a name, a mapping of a name and weights, or None, the lines of the best
+            placement; or ``{"player": …}`` with a player's name or a mapping of `name` and options. Default: ``bcts``.
+        simulations, root, considered, exploration, prior, temperature, gumbel_scale, value_scale, leaves, seed: as for
+            `2048/mcts`.
+        lost: the value of a lost game. Default: 0 if rewards count; else as far below the lowest position of the tree
+            as that is below the highest.
+        rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
+            unless it has a heuristic or an option `rewards` of its own.
+        distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
+            None, as the environment's randomizer.
+        rules: see `TetrisPlayer`.
+
+    Sources: see `mergefall_baselines.tree`.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> from mergefall.tetris import from_text
+        >>> player = make("tetris/mcts", heuristic=None, simulations=60)
+        >>> shown = {"board": from_text("..../..../..../.###"), "piece": 0, "next": [1]}
+        >>> int(player.act(shown))  # I, upright in the gap
+        4
+    """
+
+    def __init__(
+        self,
+        heuristic: Any = "bcts",
+        simulations: int = 100,
+        root: str = "gumbel",
+        considered: int = 16,
+        exploration: float = 0.5,
+        prior: str = "values",
+        temperature: float | None = None,
+        gumbel_scale: float = 0.0,
+        value_scale: float = 1.0,
+        leaves: int = 1,
+        lost: float | None = None,
+        rewards: bool | None = None,
+        distribution: str | None = None,
+        seed: int = 0,
+        **rules: Any,
+    ) -> None:
+        super().__init__(**rules)
+        self.distribution = distribution_option(distribution)
+        self._set_options(
+            leaf_player(heuristic, of_heuristic),
+            simulations,
+            root,
+            considered,
+            exploration,
+            prior,
+            temperature,
+            gumbel_scale,
+            value_scale,
+            leaves,
+            lost,
+            rewards,
+            seed,
+        )
+
+    @property
+    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the chances of the next piece depend on the pieces seen."""
+        rules = {"randomizer": Rules().randomizer} | dict(self.defaults) | self._rules
+        return (self.distribution or OF_RANDOMIZER[rules["randomizer"]]) != "uniform"
+
+    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, tuple[Trees, Plan, Settings]]:
+        return decision_kernel(self._game(rules).kernels), self._compiled_settings(rules)
+
+    def _rules_of_position(self, position: Position) -> Rules:
+        return position.rules
+
+    def _make_game(self, rules: Rules) -> Game:
+        leaf: Any = self.leaf.with_rules(asdict(rules))
+        decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
+        heuristic: Heuristic | None = getattr(leaf, "heuristic", None)
+        known = 1 + rules.preview
+        settings = Settings(
+            first=rules.piece_set.first,
+            rows=rules.rows,
+            slides=rules.placements == "slide",
+            clear_first=rules.overflow == "clear_first",
+            drawn=bits_of(rules.piece_set.drawn),
+            known=known,
+            kept=known if getattr(leaf, "sees_next", True) else 1,
+            distribution=distribution_index(self.distribution, rules),
+            rewards=float(self.rewards),
+            weights=heuristic.weight_vector() if heuristic else np.zeros(0),
+            memory=np.zeros(self.memory_words, U),
+            leaf=own,
+        )
+
+        def observations(states: NDArray[np.uint64]) -> Observation:
+            ids = (states[:, QUEUE, None] >> U(4) * np.arange(known, dtype=U) & U(15)).astype(np.int64)
+            found = {"board": boards_of(states[:, COLUMNS:], rules.rows), "piece": ids[:, 0]}
+            return found | {"next": ids[:, 1:]} if rules.preview else found
+
+        kernels = game_kernels(decide, type(heuristic) if heuristic else None)
+        return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations)
+
+    def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
+        decide, settings = self.decider(position.rules, exact=True)
+        observe(memory, position.queue, settings[2].known)
+        return action_of.py_func(decide(position.columns, position.queue, memory, values, settings))
+
+    def _write_root(self, position: Position, memory: NDArray[np.uint64], state: NDArray[np.uint64]) -> None:
+        settings = self._game(position.rules).settings
+        observe(memory, position.queue, settings.known)
+        write_root(position.columns, position.queue, memory, state, settings)

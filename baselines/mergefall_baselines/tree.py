@@ -1,0 +1,501 @@
+"""Monte-Carlo trees with chance nodes: selection, expansion and backup, compiled, written once for both games.
+
+A tree has two kinds of nodes:
+
+- A *decision node* is a position with the player to move: a `NODE`, and a game state as a row of words.
+- A *chance node* is what an action leads to before chance acts: an `EDGE` of its decision node. Its children are the
+  outcomes that were drawn so far, a linked list of decision nodes.
+
+A *simulation* goes down from the root to a leaf, adds it to the tree, and backs up its value:
+
+- At the root the action is chosen by Gumbel scores and sequential halving, or by PUCT.
+- Below the root the action is chosen by PUCT.
+- At a chance node the outcome is drawn with its probability.
+- The leaf's actions get values, from which follow its own value and the priors of its actions.
+- The value, plus the rewards on the way, counts as one visit of every edge on the way.
+
+The draws of one chance node follow Roberts's R2 sequence from a random start: each draw has the right distribution, and
+n draws cover the outcomes far more evenly than independent ones.
+
+Sources:
+
+- PUCT, and values scaled by the tree's extremes: Schrittwieser et al. (2020), "Mastering Atari, Go, chess and shogi by
+  planning with a learned model" (MuZero).
+- Gumbel scores and sequential halving: Danihelka et al. (ICLR 2022), "Policy improvement by planning with Gumbel".
+- Chance nodes between afterstates and positions: Antonoglou et al. (ICLR 2022), "Planning in stochastic environments
+  with a learned model" (Stochastic MuZero).
+- R2: M. Roberts (2018), "The unreasonable effectiveness of quasirandom sequences".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from mergefall.kernels import kernel, unowned
+from mergefall.typing import Kernel
+from mergefall.words import next_bits
+from numpy.typing import NDArray
+
+U = np.uint64
+DEEPEST = 60  # own moves below the root: positions there stay leaves (`game2048.player.MARGIN` allows 64)
+VISIT_SCALE = 50.0  # Gumbel's c_visit: the weight of values grows with this plus the visits of the most visited action
+R2_UPPER, R2_LOWER = U(3242174889), U(2447445414)  # 2³² / g and 2³² / g², where g³ = g + 1
+HALF_MASK = U(0xFFFFFFFF)
+
+NODE = np.dtype(
+    [
+        ("parent", np.int32),  # a node's index
+        ("action", np.int32),  # of the parent, that led here
+        ("outcome", np.int64),  # of that chance node
+        ("sibling", np.int32),  # the next outcome of the same chance node, 0 for none
+        ("depth", np.int32),  # own moves since the root
+        ("seen", np.int32),  # whether the position has been valued
+        ("over", np.int32),  # whether the game is over, or no action is any good
+        ("reward", np.float64),  # of the action that led here
+        ("value", np.float64),  # what the leaf said of the position
+    ],
+    align=True,
+)
+EDGE = np.dtype(
+    [
+        ("prior", np.float64),
+        ("first", np.float64),  # the action's value before any visit, which counts as one; -inf if it is not searched
+        ("total", np.float64),  # sum of the values backed up
+        ("visits", np.int32),
+        ("pending", np.int32),  # visits whose leaf has no value yet
+        ("child", np.int32),  # the first outcome, 0 for none
+    ],
+    align=True,
+)
+TREE = np.dtype(
+    [
+        ("count", np.int64),  # nodes
+        ("stream", np.uint64),
+        ("low", np.float64),  # the least and the greatest value of a position
+        ("high", np.float64),
+    ],
+    align=True,
+)
+
+
+class Trees(NamedTuple):
+    """The arrays of T trees of up to N nodes with A actions; without the first axis, those of one tree."""
+
+    tree: NDArray[np.void]  # TREE[T, 1]
+    nodes: NDArray[np.void]  # NODE[T, N]
+    edges: NDArray[np.void]  # EDGE[T, N, A]
+    states: NDArray[np.uint64]  # [T, N + 1, words], the last row used is scratch
+    gumbels: NDArray[np.float64]  # [T, A]
+    values: NDArray[np.float64]  # [T, A], scratch
+
+
+class Plan(NamedTuple):
+    """The numbers of a search.
+
+    - `gumbel`: whether the root uses Gumbel and sequential halving, else PUCT.
+    - `schedule`: int64[considered + 1, simulations], see `halving`.
+    - `temperature`: of priors; 0: uniform priors; negative: in units of the range of a position's values.
+    - `lost`: the value of a lost position; NaN: as far below the lowest value met as that is below the highest.
+    """
+
+    simulations: int
+    gumbel: bool
+    schedule: NDArray[np.int64]
+    gumbel_scale: float
+    value_scale: float
+    exploration: float
+    temperature: float
+    lost: float
+    seed: np.uint64
+
+
+def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
+    """Uninitialised arrays for `count` trees."""
+    nodes = simulations + 1
+    return Trees(
+        np.empty((count, 1), TREE),
+        np.empty((count, nodes), NODE),
+        np.empty((count, nodes, actions), EDGE),
+        np.empty((count, nodes + 1, words), U),
+        np.empty((count, actions)),
+        np.empty((count, actions)),
+    )
+
+
+def halving(considered: int, simulations: int) -> NDArray[np.int64]:
+    """Sequential halving of `considered` actions: the visits that the action of each simulation has had, int64[n].
+
+    About log2(considered) phases have equal shares of the simulations. In a phase all remaining actions are visited
+    equally often, and the better half remains.
+
+    >>> halving(4, 12).tolist()
+    [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    """
+    phases, visits, schedule = max(1, math.ceil(math.log2(max(considered, 1)))), 0, []
+    while len(schedule) < simulations:
+        for _ in range(max(1, simulations // (phases * max(considered, 1)))):
+            schedule += [visits] * max(considered, 1)
+            visits += 1
+        considered = max(2, considered // 2)
+    return np.array(schedule[:simulations], dtype=np.int64)
+
+
+# -- one tree ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def tree_at(trees, t):
+    """The arrays of one tree."""
+    tree, nodes, edges, states, gumbels, values = trees
+    return Trees(tree[t], nodes[t], edges[t], states[t], gumbels[t], values[t])
+
+
+@kernel
+def start(tree, plan):
+    """Begin a tree whose root state is written."""
+    stream = plan.seed
+    for word in tree.states[0]:
+        stream = next_bits(stream ^ word)[1]
+    tree.tree[0].stream = stream
+    tree.tree[0].count = 1
+    tree.tree[0].low, tree.tree[0].high = np.inf, -np.inf
+    root = tree.nodes[0]
+    root.parent = root.action = root.sibling = root.depth = root.seen = root.over = 0
+    root.outcome = 0
+    root.reward = root.value = 0.0
+    for a in range(tree.gumbels.size):
+        tree.gumbels[a] = 0.0
+        if plan.gumbel_scale > 0.0:
+            stream, bits = next_bits(stream)
+            point = (np.float64(bits >> U(11)) + 0.5) / 2.0**53
+            tree.gumbels[a] = -math.log(-math.log(point)) * plan.gumbel_scale
+
+
+@kernel
+def scaled(value, tree):
+    """A value in units of the range of the tree's positions: 0 is the lowest, 1 the highest."""
+    low, high = tree.tree[0].low, tree.tree[0].high
+    return (value - low) / (high - low) if high > low else 0.0
+
+
+@kernel
+def lost_value(tree, plan):
+    """The value of a lost position."""
+    low, high = tree.tree[0].low, tree.tree[0].high
+    if not np.isnan(plan.lost):
+        return plan.lost
+    return low - (high - low) if high >= low else 0.0
+
+
+@kernel
+def edge_value(edge):
+    """The mean value of an action, its value before any visit included."""
+    return (edge.first + edge.total) / (1 + edge.visits)
+
+
+@kernel
+def hopeful_value(edge, tree):
+    """`edge_value` in units of the tree's range; each pending visit counts as the lowest value (virtual loss)."""
+    share = (1.0 + edge.visits) / (1.0 + edge.visits + edge.pending)
+    return scaled(edge_value(edge), tree) * share if edge.pending else scaled(edge_value(edge), tree)
+
+
+@kernel
+def best_by_puct(tree, node, plan):
+    """The action of the highest value + exploration · prior · √visits / (1 + its visits), -1 if there is none."""
+    edges = tree.edges[node]
+    total = 0
+    for a in range(edges.size):
+        if edges[a].first > -np.inf:
+            total += edges[a].visits + edges[a].pending
+    weight = plan.exploration * math.sqrt(max(total, 1))
+    best, highest = -1, -np.inf
+    for a in range(edges.size):
+        edge = edges[a]
+        if edge.first > -np.inf:
+            score = hopeful_value(edge, tree) + weight * edge.prior / (1 + edge.visits + edge.pending)
+            if score > highest:
+                best, highest = a, score
+    return best
+
+
+@kernel
+def most_visits(tree):
+    """The visits of the root's most visited action, -1 if the root has no action."""
+    most = -1
+    for edge in tree.edges[0]:
+        if edge.first > -np.inf:
+            most = max(most, edge.visits + edge.pending)
+    return most
+
+
+@kernel
+def best_by_gumbel(tree, visits, plan):
+    """The root action of the highest Gumbel score among those with so many visits, -1 if there is none.
+
+    The score is Gumbel noise + log prior + (50 + most visits) · value_scale · value.
+    """
+    edges = tree.edges[0]
+    weight = (VISIT_SCALE + most_visits(tree)) * plan.value_scale
+    best, highest = -1, -np.inf
+    for a in range(edges.size):
+        edge = edges[a]
+        if edge.first > -np.inf and edge.visits + edge.pending == visits:
+            score = tree.gumbels[a] + math.log(max(edge.prior, 1e-300)) + weight * hopeful_value(edge, tree)
+            if score > highest:
+                best, highest = a, score
+    return best
+
+
+@kernel
+def next_action(tree, node, simulation, plan):
+    """The action of a simulation at a node that has one."""
+    if node > 0 or not plan.gumbel:
+        return best_by_puct(tree, node, plan)
+    count = 0
+    for a in range(tree.gumbels.size):
+        count += tree.edges[0, a].first > -np.inf
+    return best_by_gumbel(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
+
+
+@kernel
+def chosen_action(tree, plan):
+    """The best of the root's most visited actions, -1 if there is none."""
+    most = most_visits(tree)
+    if plan.gumbel:
+        return best_by_gumbel(tree, most, plan)
+    best, highest = -1, -np.inf
+    for a in range(tree.edges.shape[1]):
+        edge = tree.edges[0, a]
+        if edge.first > -np.inf and edge.visits == most and edge_value(edge) > highest:
+            best, highest = a, edge_value(edge)
+    return best
+
+
+@kernel
+def draw(tree, node, action):
+    """64 random bits for the next visit of a chance node, by the R2 sequence: one dimension in each half."""
+    edge = tree.edges[node, action]
+    place = U(node) * U(tree.edges.shape[1]) + U(action) + U(1)
+    bits = next_bits(tree.tree[0].stream ^ place * U(0x9E3779B97F4A7C15))[1]
+    visit = U(edge.visits + edge.pending)
+    upper = (bits >> U(32)) + visit * R2_UPPER & HALF_MASK
+    return upper << U(32) | (bits + visit * R2_LOWER & HALF_MASK)
+
+
+@kernel
+def set_priors(edges, values, plan):
+    """Set the priors of a decision node: softmax(values / temperature), or uniform."""
+    low, high = np.inf, -np.inf
+    for value in values:
+        if value > -np.inf:
+            low, high = min(low, value), max(high, value)
+    temperature = plan.temperature if plan.temperature >= 0.0 else -plan.temperature * (high - low)
+    total = 0.0
+    for a in range(edges.size):
+        if temperature > 0.0:
+            edges[a].prior = math.exp((values[a] - high) / temperature)
+        else:
+            edges[a].prior = 1.0 if values[a] > -np.inf else 0.0
+        total += edges[a].prior
+    for a in range(edges.size):
+        edges[a].prior /= total
+
+
+@kernel
+def expand(tree, index, values, value, plan):
+    """Add the actions of a leaf to the tree.
+
+    - `values`: float64[A] of its actions, -inf where illegal or fatal.
+    - `value`: of the position; NaN: that of its best action.
+
+    If `value` is not that of the best action, `values` are preferences of a policy: they make priors only, and each
+    action is worth as much as the position.
+    """
+    node, edges, about = tree.nodes[index], tree.edges[index], tree.tree[0]
+    best = -np.inf
+    for a in range(edges.size):
+        best = max(best, values[a])
+    node.seen = 1
+    node.over = best == -np.inf
+    node.value = best if np.isnan(value) else value
+    for a in range(edges.size):
+        edges[a].first = values[a] if node.value == best or values[a] == -np.inf else node.value
+        edges[a].prior = edges[a].total = 0.0
+        edges[a].visits = edges[a].pending = edges[a].child = 0
+    if not node.over:
+        set_priors(edges, values, plan)
+        about.low, about.high = min(about.low, node.value), max(about.high, node.value)
+
+
+@kernel
+def backup(tree, leaf, plan):
+    """Count the value of a leaf as a visit of all edges above it."""
+    node = leaf
+    value = lost_value(tree, plan) if tree.nodes[leaf].over else tree.nodes[leaf].value
+    while node > 0:
+        at = tree.nodes[node]
+        value += at.reward
+        edge = tree.edges[at.parent, at.action]
+        edge.total += value
+        edge.visits += 1
+        edge.pending -= 1
+        node = at.parent
+
+
+# -- a game's searches -------------------------------------------------------------------------------------------------
+
+
+def short_name(kernel: Kernel) -> str:
+    """A name of a kernel that is short enough for the file names of kernels compiled around it."""
+    return hashlib.sha256(f"{kernel.__module__}.{kernel.__name__}-{kernel.variant}".encode()).hexdigest()[:16]
+
+
+class GameKernels(NamedTuple):
+    """A game's part of a search; `game` are settings that the game's player makes.
+
+    - advance: (state, action, bits, after, game) -> (outcome, reward, over). Writes the state that follows a legal
+      action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
+    - is_legal: (state, action, game) -> whether an action is legal.
+    - leaf: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
+    """
+
+    name: str
+    advance: Kernel
+    is_legal: Kernel
+    leaf: Kernel
+
+
+class TreeKernels(NamedTuple):
+    """The kernels of a game's searches.
+
+    - search: (tree, plan, game). Grows one tree from the root state in it, with the game's `leaf`; None without one.
+    - begin: (trees, plan). Begins all trees.
+    - select: (trees, first, leaves, plan, game). Writes the next leaves of all trees, int64[T, n], for the simulations
+      from number `first` on; -1 where a root has no action.
+    - update: (trees, leaves, rows, values, value, plan). Leaf (t, i) gets the values of row rows[t, i] of float64[k, A]
+      and its value in float64[k]; at -1 it has values already. Then all leaves are backed up.
+    - conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
+    """
+
+    search: Kernel
+    begin: Kernel
+    select: Kernel
+    update: Kernel
+    conclude: Kernel
+
+
+@cache
+def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
+    """The kernels of a search over a game's kernels."""
+    name, leaf_of = game_kernels.name, game_kernels.leaf
+    descend = _descend(game_kernels)
+
+    @kernel(variant=name)
+    def search(tree, plan, game):
+        tree, plan, game = unowned((tree, plan, game))
+        start(tree, plan)
+        leaf_of(tree.states[0], tree.values, game)
+        expand(tree, 0, tree.values, np.nan, plan)
+        for simulation in range(0 if tree.nodes[0].over else plan.simulations):
+            leaf = descend(tree, simulation, plan, game)
+            if not tree.nodes[leaf].seen:
+                leaf_of(tree.states[leaf], tree.values, game)
+                expand(tree, leaf, tree.values, np.nan, plan)
+            backup(tree, leaf, plan)
+
+    @kernel
+    def begin(trees, plan):
+        for t in range(len(trees.tree)):
+            start(tree_at(trees, t), plan)
+
+    @kernel(variant=name)
+    def select(trees, first, leaves, plan, game):
+        trees, leaves, plan, game = unowned((trees, leaves, plan, game))
+        for t in range(len(leaves)):
+            tree = tree_at(trees, t)
+            for i in range(leaves.shape[1]):
+                leaves[t, i] = -1 if tree.nodes[0].over else descend(tree, first + i, plan, game)
+
+    @kernel
+    def update(trees, leaves, rows, values, value, plan):
+        trees, leaves, rows, values, value, plan = unowned((trees, leaves, rows, values, value, plan))
+        for t in range(len(leaves)):
+            tree = tree_at(trees, t)
+            for i in range(leaves.shape[1]):
+                if rows[t, i] >= 0:
+                    expand(tree, leaves[t, i], values[rows[t, i]], value[rows[t, i]], plan)
+            for i in range(leaves.shape[1]):
+                if leaves[t, i] > 0:
+                    backup(tree, leaves[t, i], plan)
+
+    return TreeKernels(search if leaf_of else None, begin, select, update, _conclude(game_kernels))
+
+
+def _descend(game_kernels: GameKernels) -> Kernel:
+    """The kernel of one walk from the root to a leaf."""
+    name, advance = game_kernels.name, game_kernels.advance
+
+    @kernel(variant=name)
+    def child_of(tree, index, action, game):
+        """The decision node after an action and a drawn outcome, added to the tree if it is new."""
+        about, edge = tree.tree[0], tree.edges[index, action]
+        new = about.count  # its state is written where a new node would have it
+        bits = draw(tree, index, action)
+        outcome, reward, over = advance(tree.states[index], action, bits, tree.states[new], game)
+        child = edge.child
+        while child > 0 and tree.nodes[child].outcome != outcome:
+            child = tree.nodes[child].sibling
+        if child == 0:
+            child = new
+            about.count += 1
+            node = tree.nodes[child]
+            node.parent, node.action, node.outcome, node.sibling = index, action, outcome, edge.child
+            node.depth = tree.nodes[index].depth + 1
+            node.seen = node.over = over  # nothing is left to value
+            node.reward, node.value = reward, 0.0
+            edge.child = child
+        edge.pending += 1
+        return child
+
+    @kernel(variant=name)
+    def descend(tree, simulation, plan, game):
+        """Walk from a root that has actions to a leaf; the visits on the way are pending."""
+        node = 0
+        while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
+            node = child_of(tree, node, next_action(tree, node, simulation, plan), game)
+        return node
+
+    return descend
+
+
+def _conclude(game_kernels: GameKernels) -> Kernel:
+    is_legal = game_kernels.is_legal
+
+    @kernel(variant=game_kernels.name)
+    def conclude(tree, plan, game, values):
+        """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
+        chosen, first, lost = chosen_action(tree, plan), -1, lost_value(tree, plan)
+        for a in range(values.size):
+            values[a] = -np.inf
+            if tree.edges[0, a].first > -np.inf:
+                values[a] = edge_value(tree.edges[0, a])
+                lost = min(lost, values[a])  # a fatal action is never worth more than another
+        for a in range(values.size):
+            if values[a] == -np.inf and is_legal(tree.states[0], a, game):
+                values[a] = lost
+            if first < 0 and values[a] > -np.inf:
+                first = a
+        if chosen < 0:
+            return max(first, 0)
+        most = np.nextafter(values[chosen], -np.inf)
+        for a in range(values.size):
+            if a != chosen:
+                values[a] = min(values[a], most)
+        return chosen
+
+    return conclude

@@ -1,0 +1,145 @@
+"""Monte-Carlo tree search in 2048: exact values on small boards, the chances of tiles, leaves of all kinds."""
+
+import numpy as np
+import pytest
+from mergefall.game2048 import legal_actions, outcomes
+from mergefall.game2048.rules import move
+from mergefall_baselines import Player, make, play_in_env, register
+from mergefall_baselines.registry import factory_of
+
+BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
+LOST = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
+SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]], [[1, 4], [2, 0]]]
+
+
+def searched_tree(player, board):
+    """(nodes, edges, states) of the compiled search from one board, the unused part left out."""
+    player.values(board)
+    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    count = tree.tree["count"][0]
+    return tree.nodes[:count], tree.edges[:count], tree.states[:count]
+
+
+@pytest.mark.parametrize("root", ["gumbel", "puct"])
+def test_with_exact_leaves_the_values_are_exact_but_for_chance(root):
+    """The mean over draws is all that differs; the R2 sequence makes it small."""
+    player = make("2048/mcts", heuristic={"player": "2048/optimal"}, simulations=4000, root=root)
+    optimal = make("2048/optimal")
+    for board in SMALL:
+        exact, found = optimal.values(board), player.statistics(board)
+        often = found.visits > 100
+        np.testing.assert_allclose(found.values[often], exact[often], rtol=0.05, atol=0.5)
+        assert exact.max() - exact[found.actions] < 0.02 * exact.max()
+
+
+def test_without_a_heuristic_the_values_come_close_to_the_exact_ones():
+    """Leaves are worth 0 and the score counts, so all of the value is found by the search."""
+    optimal, errors = make("2048/optimal"), {}
+    for simulations in (100, 20000):
+        player = make("2048/mcts", heuristic=None, simulations=simulations, exploration=0.1)
+        exact, values = (np.stack([one.values(board) for board in SMALL]) for one in (optimal, player))
+        errors[simulations] = np.mean(1 - values.max(axis=1) / exact.max(axis=1))
+        regret = exact.max(axis=1) - exact[np.arange(len(SMALL)), values.argmax(axis=1)]
+        assert (regret < 0.05 * exact.max(axis=1)).all()
+    assert 0 < errors[20000] < 0.1 < errors[100]
+
+
+def test_new_tiles_come_with_their_probabilities():
+    nodes, edges, states = searched_tree(make("2048/mcts", simulations=3000), BOARD)
+    for action in range(4):
+        after, _, legal = move(BOARD, action)
+        boards, probabilities = outcomes(after)
+        children = np.flatnonzero((nodes["parent"] == 0) & (nodes["action"] == action))
+        children = children[children > 0]
+        visits = {states[i].tobytes(): 1 + edges[i]["visits"].sum() for i in children}
+        assert legal
+        counts = np.array([visits.pop(board.tobytes(), 0) for board in boards])
+        assert not visits
+        assert counts.sum() == edges[0, action]["visits"]
+        assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
+
+
+@pytest.mark.parametrize("heuristic", ["nneonneo", "monotone-smooth", "tile-order", "prairie-fire", None])
+def test_every_heuristic(heuristic):
+    values = make("2048/mcts", heuristic=heuristic, simulations=30).values(BOARD)
+    assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (5, 3), (6, 6)])
+def test_boards_of_any_size(shape):
+    board = np.random.default_rng(0).integers(0, 4, shape)
+    player = make("2048/mcts", heuristic="monotone-smooth", simulations=50)
+    np.testing.assert_array_equal(np.isfinite(player.values(board)), legal_actions(board))
+
+
+def test_boards_that_outgrow_a_word():
+    big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
+    for heuristic in ("monotone-smooth", {"player": {"name": "2048/ntuple", "downgrade": 16384}}):
+        assert np.isfinite(make("2048/mcts", heuristic=heuristic, simulations=50).values(big)).all()
+
+
+def test_only_illegal_moves_are_worth_minus_infinity():
+    player = make("2048/mcts", simulations=20)
+    boards = np.stack([[[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [4, 5, 6, 6]], LOST, BOARD])
+    legal = np.stack([legal_actions(board) for board in boards])
+    np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
+    found = player.statistics(LOST)
+    assert found.visits.sum() == found.policy.sum() == found.value == 0
+    assert player.act(LOST) == 0
+
+
+def test_a_lost_game_counts_what_the_option_says():
+    """On this board one new tile in ten ends the game."""
+    board = np.array([[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [1, 1, 2, 3]])
+    low, high = (
+        make("2048/mcts", simulations=200, lost=lost, rewards=False).values(board).max() for lost in (-1e9, 1e6)
+    )
+    assert low < high
+
+
+def test_rewards_are_scores():
+    board = np.array([[3, 3], [0, 0]])
+    leaf = {"player": {"name": "2048/greedy"}}  # values the score of the move
+    counted = make("2048/mcts", heuristic=leaf, simulations=1, considered=1).values(board).max()
+    plain = make("2048/mcts", heuristic=leaf, simulations=1, considered=1, rewards=False).values(board).max()
+    assert counted - plain == pytest.approx(8.0)  # half of the move's 16: the value before the visit counts, too
+
+
+def test_a_policy_makes_priors_and_its_critic_values_leaves():
+    class Policy(Player):
+        """Log-probabilities 0.1 to 0.4, and a value of 7 for every board."""
+
+        def values(self, observation, state=None):
+            return np.broadcast_to(np.log([0.1, 0.2, 0.3, 0.4]), (len(observation), 4))
+
+        def board_values(self, observation):
+            return np.full(len(observation), 7.0)
+
+    if "2048/policy" not in factories():
+        register("2048/policy", Policy)
+    options = {"heuristic": {"player": "2048/policy"}, "temperature": 1.0}
+    found = make("2048/mcts", simulations=40, rewards=False, **options).statistics(BOARD)
+    np.testing.assert_allclose(found.priors, [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(found.values, 7.0)
+    np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
+
+
+def factories():
+    try:
+        return {"2048/policy": factory_of("2048/policy")}
+    except ValueError:
+        return {}
+
+
+def test_episodes_with_leaves_from_outside_are_the_gym_loop():
+    kwargs = {"rows": 2, "cols": 2}
+    player = make("2048/mcts", heuristic={"player": {"name": "2048/rollout", "games": 2}}, simulations=5)
+    ours = player.play("mergefall/Game2048-v0", 1, kwargs)
+    slow = play_in_env(player, "mergefall/Game2048-v0", 1, kwargs)
+    assert ours.actions.tolist() == slow.actions.tolist()
+    assert player.batched
+
+
+def test_the_rules_of_the_leaf_are_checked():
+    with pytest.raises(ValueError, match=r"2048/ntuple was made for rows=4, but the environment has rows=3"):
+        make("2048/mcts", heuristic={"player": "2048/ntuple"}).values([[1, 1, 0]] * 3)

@@ -1,0 +1,172 @@
+"""Monte-Carlo trees: the schedule of sequential halving, and the options and errors that both games share."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from mergefall.tetris import from_text
+from mergefall_baselines import make
+from mergefall_baselines.tree import halving
+
+BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
+FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "next": [2]}
+SHOWN = {"2048": BOARD, "tetris": FIELD}
+OUTSIDE = {"2048": "2048/random", "tetris": {"name": "tetris/expectimax", "depth": 1}}  # valued outside of the kernel
+
+
+@pytest.fixture(params=SHOWN)
+def game(request):
+    return request.param
+
+
+def batch_of(game, count):
+    shown = SHOWN[game]
+    if game == "2048":
+        return np.stack([np.rot90(shown, k) for k in range(count)])
+    pieces = np.arange(count)
+    return {"board": np.stack([shown["board"]] * count), "piece": pieces, "next": np.stack([pieces[::-1]]).T}
+
+
+@pytest.mark.parametrize("considered", [1, 2, 3, 4, 7, 16])
+@pytest.mark.parametrize("simulations", [1, 16, 50, 100, 1000])
+def test_halving_visits_the_remaining_actions_equally_often(considered, simulations):
+    schedule, visits = halving(considered, simulations), np.zeros(considered, int)
+    assert len(schedule) == simulations
+    for wanted in schedule:  # whichever of the actions with so many visits is taken, there is one
+        visits[np.flatnonzero(visits == wanted)[0]] += 1
+    if simulations >= considered * max(1, np.ceil(np.log2(considered))):
+        assert visits.min() == max(1, simulations // (considered * max(1, int(np.ceil(np.log2(considered))))))
+        assert considered == 1 or np.sort(visits)[-2] >= visits.max() - 1  # two remain in the last phase
+
+
+def test_visits_are_those_of_sequential_halving(game):
+    found = make(f"{game}/mcts", simulations=96, considered=4).statistics(SHOWN[game])
+    # 4 actions share the first 48 simulations, 2 the others
+    assert sorted(found.visits[found.visits > 0].tolist()) == [12, 12, 36, 36]
+    assert found.visits[found.actions] == 36
+
+
+def test_only_so_many_actions_are_considered():
+    found = make("tetris/mcts", simulations=40, considered=2).statistics(FIELD)
+    best = np.argsort(make("tetris/greedy").values(FIELD))[-2:]
+    assert sorted(np.flatnonzero(found.visits)) == sorted(best)
+
+
+@pytest.mark.parametrize("root", ["gumbel", "puct"])
+@pytest.mark.parametrize("outside", [False, True])
+def test_one_observation_or_a_batch_and_again(game, root, outside):
+    options = {"heuristic": {"player": OUTSIDE[game]}} if outside else {}
+    player, batch = make(f"{game}/mcts", simulations=20, root=root, seed=3, **options), batch_of(game, 3)
+    assert player.compiled == (not outside)
+    found = player.statistics(batch)
+    values = player.values(batch)
+    np.testing.assert_array_equal(found.values, values)
+    np.testing.assert_array_equal(found.actions, player.act(batch))
+    np.testing.assert_array_equal(values.argmax(axis=1), found.actions)
+    for i in range(3):
+        alone = {key: part[i] for key, part in batch.items()} if game == "tetris" else batch[i]
+        np.testing.assert_array_equal(player.values(alone), values[i])
+        for part, whole in zip(player.statistics(alone), found, strict=True):
+            np.testing.assert_array_equal(part, whole[i])
+    again = make(f"{game}/mcts", simulations=20, root=root, seed=3, **options)
+    np.testing.assert_array_equal(again.values(batch), values)
+    other = make(f"{game}/mcts", simulations=20, root=root, seed=4, **options)
+    assert (other.values(batch) != values).any()
+
+
+def test_leaves_valued_inside_and_outside_of_the_kernel_give_the_same_values(game):
+    inside = make(f"{game}/mcts", simulations=30)
+    outside = make(f"{game}/mcts", simulations=30)
+    outside.compiled = False
+    values = inside.values(SHOWN[game])
+    np.testing.assert_array_equal(outside.values(SHOWN[game])[values > -np.inf], values[values > -np.inf])
+
+
+@pytest.mark.parametrize("leaves", [2, 7, 64])
+def test_several_leaves_per_evaluation(game, leaves):
+    """Virtual losses are taken back: all visits are counted, and the best actions stay the best."""
+    name, options = f"{game}/mcts", {"heuristic": {"player": OUTSIDE[game]}, "simulations": 64, "root": "puct"}
+    found = make(name, leaves=leaves, **options).statistics(SHOWN[game])
+    assert found.visits.sum() == 64
+    assert np.isfinite(found.values[found.visits > 0]).all()
+
+
+@pytest.mark.parametrize(("leaves", "calls"), [(1, 65), (7, 11), (64, 2)])
+def test_one_evaluation_values_the_leaves_of_all_games(leaves, calls, monkeypatch):
+    player = make("2048/mcts", heuristic={"player": "2048/random"}, simulations=64, leaves=leaves)
+    values, sizes = player.leaf.values, []
+    monkeypatch.setattr(player.leaf, "values", lambda shown: (sizes.append(len(shown)), values(shown))[1])
+    player.values(batch_of("2048", 3))
+    assert len(sizes) == calls
+    assert sizes[0] == 3  # the roots
+    assert max(sizes) <= 3 * leaves
+
+
+def test_statistics(game):
+    for root in ("gumbel", "puct"):
+        found = make(f"{game}/mcts", simulations=50, root=root).statistics(SHOWN[game])
+        legal = np.isfinite(found.values)
+        assert found.visits.sum() == 50
+        assert found.priors.sum() == pytest.approx(1)
+        assert found.policy.sum() == pytest.approx(1)
+        assert (found.priors[~legal] == 0).all()
+        assert (found.policy[~legal] == 0).all()
+        assert found.values[legal].min() <= found.value <= found.values.max()
+        if root == "puct":
+            np.testing.assert_allclose(found.policy, found.visits / 50)
+
+
+def test_priors(game):
+    values = make(f"{game}/greedy", **{"heuristic": "nneonneo"} if game == "2048" else {}).values(SHOWN[game])
+    legal = np.isfinite(values)
+    exact = np.exp((values - values.max()) / 20.0)
+    tempered = make(f"{game}/mcts", simulations=1, temperature=20.0).statistics(SHOWN[game]).priors
+    np.testing.assert_allclose(tempered, exact / exact.sum(), rtol=1e-9)
+    uniform = make(f"{game}/mcts", simulations=1, prior="uniform").statistics(SHOWN[game]).priors
+    np.testing.assert_allclose(uniform, legal / legal.sum())
+
+
+def test_gumbel_noise_draws_actions_by_their_priors():
+    """With one action considered, the noise alone chooses it; its prior is the probability."""
+    options = {"simulations": 1, "considered": 1, "gumbel_scale": 1.0, "temperature": 500.0, "value_scale": 1e-9}
+    priors, counts = None, np.zeros(4)
+    for seed in range(400):
+        found = make("2048/mcts", seed=seed, **options).statistics(BOARD)
+        priors, counts = found.priors, counts + found.visits
+    assert (abs(counts - 400 * priors) < 4 * np.sqrt(400 * priors * (1 - priors)) + 1).all()
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
+def test_copies_decide_the_same(game, again):
+    player = make(f"{game}/mcts", simulations=30)
+    values = player.values(SHOWN[game])
+    twin = again(player)
+    np.testing.assert_array_equal(twin.values(SHOWN[game]), values)
+    np.testing.assert_array_equal(player.values(SHOWN[game]), values)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"simulations": 0}, "simulations is 0; expected an integer of at least 1"),
+        ({"simulations": 2.5}, "simulations is 2.5"),
+        ({"root": "ucb"}, "root is 'ucb'; expected one of 'gumbel', 'puct'"),
+        ({"considered": 0}, "considered is 0"),
+        ({"exploration": 0}, "exploration is 0; expected a finite number above 0"),
+        ({"prior": "flat"}, "prior is 'flat'; expected one of 'values', 'uniform'"),
+        ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
+        ({"gumbel_scale": -1}, "gumbel_scale is -1; expected a finite number from 0"),
+        ({"value_scale": float("nan")}, "value_scale is nan"),
+        ({"leaves": 0}, "leaves is 0"),
+        ({"lost": "no"}, "lost is 'no'"),
+        ({"rewards": 1}, "rewards is 1; expected True, False or None"),
+        ({"seed": -1}, "seed is -1"),
+        ({"heuristic": "snake"}, "'snake'"),
+        ({"heuristic": {"player": 3}}, "player is 3; expected a player's name"),
+        ({"heuristic": {"player": "nobody"}}, "no player 'nobody'"),
+    ],
+)
+def test_bad_options_are_named(game, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(f"{game}/mcts", **options)

@@ -1,0 +1,132 @@
+"""Monte-Carlo tree search in Tetris: rules of all kinds, the chances of pieces, fatal placements."""
+
+from dataclasses import asdict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall.tetris import from_text
+from mergefall_baselines import make
+from mergefall_baselines.tetris import mcts
+
+ENV = "mergefall/Tetris-v0"
+FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "next": [2]}
+RULES = [
+    {"placements": "drop", "preview": 0},
+    {"placements": "slide", "randomizer": "bag7", "preview": 0},
+    {"pieces": "sz", "overflow": "clear_first", "preview": 2},
+    {"pieces": "five", "randomizer": "hidden", "cols": 7},
+]
+
+
+def searched_tree(player, observation):
+    """(nodes, edges, states) of the compiled search from one observation, the unused part left out."""
+    player.values(observation)
+    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    count = tree.tree["count"][0]
+    return tree.nodes[:count], tree.edges[:count], tree.states[:count]
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("leaf", [{"player": "tetris/two-tetrad"}, {"player": "tetris/random"}])
+def test_rules_of_all_kinds(rules, leaf):
+    env = gym.make(ENV, **({"cols": 6, "rows": 8} | rules))
+    shown, info = env.reset(seed=0)
+    player = make("tetris/mcts", heuristic=leaf, simulations=12).with_rules(asdict(env.unwrapped.rules))
+    state = player.start(0)
+    for _ in range(6):
+        np.testing.assert_array_equal(np.isfinite(player.values(shown, state)), info["action_mask"].astype(bool))
+        action, state = player.predict(shown, state)
+        shown, _, over, _, info = env.step(int(action))
+        if over:
+            break
+
+
+def test_known_pieces_come_and_unknown_ones_are_drawn():
+    """With leaves that look at the current piece alone, a piece is drawn only when the known ones are used up."""
+    nodes, _, states = searched_tree(make("tetris/mcts", simulations=300), FIELD)
+    pieces = (states[:, mcts.QUEUE] & np.uint64(15)).astype(int)
+    first, second = nodes["depth"] == 1, nodes["depth"] == 2
+    assert (pieces[first] == 2).all()
+    assert (nodes["outcome"][first] == 0).all()
+    assert set(pieces[second]) == set(range(7))
+    assert (states[1:, mcts.KNOWN] == 1).all()
+
+
+def test_leaves_that_see_the_next_piece_get_it():
+    nodes, _, states = searched_tree(
+        make("tetris/mcts", simulations=300, heuristic={"player": "tetris/two-tetrad"}), FIELD
+    )
+    first = nodes["depth"] == 1
+    assert (states[1:, mcts.KNOWN] == 2).all()
+    assert (states[first, mcts.QUEUE] & np.uint64(15) == 2).all()
+    assert set((states[first, mcts.QUEUE] >> np.uint64(4)).astype(int)) == set(range(7))
+
+
+def test_pieces_come_with_their_probabilities():
+    shown = {"board": FIELD["board"], "piece": 1}
+    nodes, edges, _ = searched_tree(make("tetris/mcts", simulations=2000), shown)
+    action = edges[0]["visits"].argmax()
+    children = np.flatnonzero((nodes["parent"] == 0) & (nodes["action"] == action) & (nodes["depth"] == 1))
+    assert (nodes["over"][children] == 0).all()
+    visits = 1 + edges[children]["visits"].sum(axis=1)
+    assert visits.sum() == edges[0, action]["visits"]
+    assert abs(visits - visits.sum() / 7).max() < 5  # independent draws would differ by about 10
+
+
+def test_what_is_left_of_a_bag_is_drawn():
+    player = make("tetris/mcts", simulations=400, randomizer="bag7", preview=0)
+    assert player.remembers
+    assert not player.batched
+    memory = player.start(0)
+    for piece in (0, 3, 4, 5, 1):  # 2 and 6 are left
+        board = {"board": FIELD["board"], "piece": piece}
+        _, memory = player.predict(board, memory)
+    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    count = tree.tree["count"][0]
+    drawn, depth = (tree.states[:count, mcts.QUEUE] & np.uint64(15)).astype(int), tree.nodes["depth"][:count]
+    assert set(drawn[depth == 1]) == {2, 6}
+    after = tree.nodes["parent"][:count]
+    for i in np.flatnonzero(depth == 2):
+        assert {drawn[i], drawn[after[i]]} == {2, 6}
+
+
+def test_the_terms_of_moves_count_on_the_way():
+    """One simulation: the mean of the value before it, and of the move's terms plus the best placement after it."""
+    player = make("tetris/mcts", simulations=1, considered=1)
+    exact = make("tetris/expectimax", depth=2).values(FIELD)
+    found = player.statistics(FIELD)
+    before = make("tetris/greedy").values(FIELD)[found.actions]
+    assert found.values[found.actions] == pytest.approx((before + exact[found.actions]) / 2)
+
+
+def test_lines_count_without_a_heuristic():
+    shown = {"board": from_text("..../..../..../.###"), "piece": 0, "next": [1]}
+    found = make("tetris/mcts", heuristic=None, simulations=60).statistics(shown)
+    assert found.actions == 4  # I, upright in the gap
+    assert found.values[4] >= 1
+
+
+def test_fatal_placements_are_legal_but_worth_less_than_the_others():
+    shown = {"board": from_text("####./####./####./####./####."), "piece": 1, "next": [1]}
+    player = make("tetris/mcts", simulations=20)
+    values = player.values(shown)
+    assert np.isfinite(values).sum() == 4
+    assert player.act(shown) == np.flatnonzero(np.isfinite(values))[0]
+    low = {"board": from_text("...../####./####./####./####."), "piece": 0, "next": [1]}
+    values, greedy = player.values(low), make("tetris/greedy").values(low)
+    fatal = np.isfinite(values) & ~np.isfinite(greedy)
+    assert fatal.any()
+    assert values[fatal].max() <= values[np.isfinite(greedy)].min()
+
+
+def test_the_rules_of_the_leaf_are_checked():
+    with pytest.raises(ValueError, match="cols"):
+        make("tetris/mcts", heuristic={"player": {"name": "tetris/bcts", "cols": 8}}).values(FIELD)
+
+
+def test_rules_are_options():
+    assert make("tetris/mcts", rows=12, preview=0).with_rules({"rows": 12}).options["rows"] == 12
+    with pytest.raises(ValueError, match="rows is 3"):
+        make("tetris/mcts", rows=3)
+    assert make("tetris/mcts", heuristic={"player": "tetris/random"}).batched
