@@ -99,6 +99,8 @@ def is_compiled(player: Player) -> bool:
 class TreeSearch(KernelPlayer):
     """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options and add the games."""
 
+    counted: Sequence[bool | str] = (True, False)  # values of the option `rewards`
+
     def _set_options(
         self,
         leaf: Player,
@@ -112,15 +114,16 @@ class TreeSearch(KernelPlayer):
         value_scale: float,
         leaves: int,
         lost: float | None,
-        rewards: bool | None,
+        rewards: bool | str | None,
+        gamma: float,
         seed: int,
     ) -> None:
         """Check the options and keep them."""
         self.leaf, self.compiled = leaf, is_compiled(leaf)
-        if rewards is not None and not isinstance(rewards, bool):
-            raise ValueError(f"rewards is {rewards!r}; expected True, False or None")
+        if not isinstance(rewards, bool | str | None) or rewards not in (None, *self.counted):
+            raise ValueError(f"rewards is {rewards!r}; expected {', '.join(map(repr, self.counted))} or None")
         usual = getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None)
-        self.rewards: bool = usual if rewards is None else rewards
+        self.rewards: bool | str = usual if rewards is None else rewards
         self.leaves = integer("leaves", leaves, 1)
         simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
         heat = -RANGE_SHARE if temperature is None else number("temperature", temperature, above=0)
@@ -133,6 +136,7 @@ class TreeSearch(KernelPlayer):
             exploration=number("exploration", exploration, above=0),
             temperature=heat if choice("prior", prior, PRIORS) == "values" else 0.0,
             lost=(0.0 if self.rewards else math.nan) if lost is None else number("lost", lost),
+            gamma=number("gamma", gamma, 0, 1),
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
 
@@ -256,10 +260,10 @@ class TreeSearch(KernelPlayer):
         values, value = np.empty((len(t), game.n_actions)), np.full(len(t), np.nan)
         if len(t):
             observations = game.observations(trees.states[t, leaves[t, i]])
-            values[:] = game.leaf.values(observations)
+            values[:], of_boards = game.leaf.search_values(observations)
             check_values(game.leaf.name, values)
-            if type(game.leaf).board_values is not Player.board_values:
-                value[:] = game.leaf.board_values(observations)
+            if of_boards is not None:
+                value[:] = of_boards
         tree_kernels(game.kernels).update(trees, leaves, rows, values, value, self.plan)
 
     def _game(self, rules: Any) -> Game:

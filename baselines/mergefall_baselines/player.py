@@ -93,6 +93,14 @@ class Player:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n]): that of its best action."""
         return self.values(observation).max(axis=-1)
 
+    def search_values(self, observation: Any) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """What a search needs of a batch of leaves: (`values`, `board_values`).
+
+        The second is None if a board is worth as much as its best action.
+        """
+        own = type(self).board_values is not Player.board_values
+        return self.values(observation), self.board_values(observation) if own else None
+
     def act(self, observation: Any, state: Any = None) -> NDArray[np.int64]:
         """The chosen action: a 0-d int64 for one observation, int64[n] for a batch."""
         return self.predict(observation, state)[0]

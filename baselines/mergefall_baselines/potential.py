@@ -15,11 +15,13 @@ from mergefall_baselines.registry import make
 
 
 def player_of(spec: Any) -> Player:
-    """The player of a spec: its name, or a mapping of `name` and options; raises ValueError for anything else.
+    """The player of a spec: a name, a mapping of `name` and options, or a player; raises ValueError for anything else.
 
     >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
     '2048/greedy'
     """
+    if isinstance(spec, Player):
+        return spec
     options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
     if not isinstance(options.get("name"), str):
         raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")

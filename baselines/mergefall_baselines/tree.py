@@ -99,6 +99,7 @@ class Plan(NamedTuple):
     - `gumbel`: whether the root uses Gumbel and sequential halving, else PUCT.
     - `schedule`: int64[considered + 1, simulations], see `halving`.
     - `temperature`: of priors; 0: uniform priors; negative: in units of the range of a position's values.
+    - `gamma`: discount of each further move.
     - `lost`: the value of a lost position; NaN: as far below the lowest value met as that is below the highest.
     """
 
@@ -110,6 +111,7 @@ class Plan(NamedTuple):
     exploration: float
     temperature: float
     lost: float
+    gamma: float
     seed: np.uint64
 
 
@@ -339,7 +341,7 @@ def backup(tree, leaf, plan):
     value = lost_value(tree, plan) if tree.nodes[leaf].over else tree.nodes[leaf].value
     while node > 0:
         at = tree.nodes[node]
-        value += at.reward
+        value = at.reward + plan.gamma * value
         edge = tree.edges[at.parent, at.action]
         edge.total += value
         edge.visits += 1

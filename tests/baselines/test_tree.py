@@ -160,7 +160,7 @@ def test_copies_decide_the_same(game, again):
         ({"value_scale": float("nan")}, "value_scale is nan"),
         ({"leaves": 0}, "leaves is 0"),
         ({"lost": "no"}, "lost is 'no'"),
-        ({"rewards": 1}, "rewards is 1; expected True, False or None"),
+        ({"rewards": 1}, "rewards is 1; expected True, False"),
         ({"seed": -1}, "seed is -1"),
         ({"heuristic": "snake"}, "'snake'"),
         ({"heuristic": {"player": 3}}, "player is 3; expected a player's name"),

@@ -25,6 +25,7 @@ class Settings(NamedTuple):
     rows: int
     cols: int
     rewards: float  # 1 if the score of a move counts, else 0
+    log2: bool  # whether it counts as log2(1 + score)
     memory: NDArray[np.uint64]  # of the leaf's player, which remembers nothing
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
@@ -42,7 +43,8 @@ def advance(state, action, bits, after, game):
         after[i] = state[i]
     cells = cells_of(after, game)
     gain = move_cells(cells, game.rows, game.cols, action)
-    return put_tile(cells, bits), game.rewards * gain, False
+    reward = np.log2(1.0 + gain) if game.log2 else np.float64(gain)
+    return put_tile(cells, bits), game.rewards * reward, False
 
 
 @kernel
@@ -121,8 +123,9 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
             faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
         lost: the value of a position without a legal move. Default: 0 if rewards count; else as far below the lowest
             position of the tree as that is below the highest.
-        rewards: whether the score of the moves counts. Default: False with a heuristic, True with another player,
-            unless it has an option `rewards` of its own.
+        rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
+            heuristic, True with another player, unless it has an option `rewards` of its own.
+        gamma: float from 0 to 1, discount of each further move.
         seed: int ≥ 0, of noise and draws.
         rows, cols: the board's size. Default: the observation's.
 
@@ -138,6 +141,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         [0, 21, 8, 21]
     """
 
+    counted = (True, False, "log2")
+
     def __init__(
         self,
         heuristic: Any = "nneonneo",
@@ -151,7 +156,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         value_scale: float = 1.0,
         leaves: int = 1,
         lost: float | None = None,
-        rewards: bool | None = None,
+        rewards: bool | str | None = None,
+        gamma: float = 1.0,
         seed: int = 0,
         rows: int | None = None,
         cols: int | None = None,
@@ -170,6 +176,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
             leaves,
             lost,
             rewards,
+            gamma,
             seed,
         )
 
@@ -183,7 +190,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         rows, cols = rules.rows, rules.cols
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
-        settings = Settings(rows, cols, float(self.rewards), np.zeros(1, U), own)
+        settings = Settings(rows, cols, float(bool(self.rewards)), self.rewards == "log2", np.zeros(1, U), own)
 
         def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
             return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)

@@ -171,8 +171,8 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
     Args:
         heuristic: what values the leaves: a name, a mapping of a name and weights, or None, the lines of the best
             placement; or ``{"player": …}`` with a player's name or a mapping of `name` and options. Default: ``bcts``.
-        simulations, root, considered, exploration, prior, temperature, gumbel_scale, value_scale, leaves, seed: as for
-            `2048/mcts`.
+        simulations, root, considered, exploration, prior, temperature, gumbel_scale, value_scale, leaves, gamma, seed:
+            as for `2048/mcts`.
         lost: the value of a lost game. Default: 0 if rewards count; else as far below the lowest position of the tree
             as that is below the highest.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
@@ -207,6 +207,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         lost: float | None = None,
         rewards: bool | None = None,
         distribution: str | None = None,
+        gamma: float = 1.0,
         seed: int = 0,
         **rules: Any,
     ) -> None:
@@ -225,6 +226,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
             leaves,
             lost,
             rewards,
+            gamma,
             seed,
         )
 

@@ -254,6 +254,15 @@ def observe(states, masks, over):
 
 
 @kernel
+def action_masks(boards, rows, cols, masks):
+    """Write the action masks of n boards uint8[n, rows·cols] to `masks` bool[n, 4]."""
+    for i in range(len(boards)):
+        legal = core.legal_mask(boards[i], rows, cols)
+        for action in range(4):
+            masks[i, action] = legal >> action & 1
+
+
+@kernel
 def afterstates(states, boards, gains):
     """`board.afterstates` of n games: boards uint8[n, 4, rows·cols], scores int64[n, 4]."""
     for i in range(len(states)):

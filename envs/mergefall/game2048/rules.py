@@ -120,6 +120,12 @@ class Rules:
         """What players see of states uint64[n, words]: uint8[n, rows, cols]."""
         return core.cells_of(states, self.rows, self.cols)
 
+    def action_masks(self, observations: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """The legal actions bool[n, 4] of observations uint8[n, rows, cols], which are not checked."""
+        masks = np.empty((len(observations), 4), np.bool_)
+        batch.action_masks(observations.reshape(len(observations), -1), self.rows, self.cols, masks)
+        return masks
+
     def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether each of the games uint64[n, words] is over, bool[n]."""
         masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)

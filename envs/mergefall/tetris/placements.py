@@ -122,3 +122,11 @@ def list_placements(columns, piece, with_slides, placements):
             placements[count] = placement
             count += 1
     return count
+
+
+@kernel
+def action_masks(columns, pieces, slides, masks):
+    """Write the legal actions of n boards uint64[n, cols] with pieces int64[n] to `masks` bool[n, actions]."""
+    for i in range(len(columns)):
+        for action in range(masks.shape[1]):
+            masks[i, action] = rest_of(columns[i], pieces[i], action, slides) >= 0

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import Outcomes
 from mergefall.checks import choice, integer, states_like
-from mergefall.tetris import chance, field, game
+from mergefall.tetris import chance, field, game, placements
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
 from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, rest_of, row_of
-from mergefall.typing import Options
+from mergefall.typing import Arrays, Options
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
@@ -141,6 +141,14 @@ class Rules:
         queue = (queue & U(game.NIBBLE)).astype(np.int64)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
         return shown | {"next": queue[:, 1:]} if self.preview else shown
+
+    def action_masks(self, observations: Arrays) -> NDArray[np.bool_]:
+        """The legal actions bool[n, actions] of a batch of observations, which are not checked."""
+        boards, pieces = observations["board"], np.asarray(observations["piece"], np.int64)
+        masks = np.empty((len(boards), self.n_actions), np.bool_)
+        slides, rows = self.placements == "slide", pieces + self.piece_set.first
+        placements.action_masks(columns_of(boards), rows, slides, masks)
+        return masks
 
     def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether each of the games uint64[n, words] is over, bool[n]."""

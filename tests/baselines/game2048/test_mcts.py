@@ -59,13 +59,13 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
-@pytest.mark.parametrize("heuristic", ["nneonneo", "monotone-smooth", "tile-order", "prairie-fire", None])
-def test_every_heuristic(heuristic):
+@pytest.mark.parametrize("heuristic", ["prairie-fire", None])
+def test_leaves_of_other_kinds(heuristic):
     values = make("2048/mcts", heuristic=heuristic, simulations=30).values(BOARD)
     assert np.isfinite(values).all()
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (5, 3), (6, 6)])
+@pytest.mark.parametrize("shape", [(2, 3), (5, 3)])
 def test_boards_of_any_size(shape):
     board = np.random.default_rng(0).integers(0, 4, shape)
     player = make("2048/mcts", heuristic="monotone-smooth", simulations=50)
@@ -74,8 +74,7 @@ def test_boards_of_any_size(shape):
 
 def test_boards_that_outgrow_a_word():
     big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
-    for heuristic in ("monotone-smooth", {"player": {"name": "2048/ntuple", "downgrade": 16384}}):
-        assert np.isfinite(make("2048/mcts", heuristic=heuristic, simulations=50).values(big)).all()
+    assert np.isfinite(make("2048/mcts", heuristic="monotone-smooth", simulations=50).values(big)).all()
 
 
 def test_only_illegal_moves_are_worth_minus_infinity():
@@ -143,3 +142,14 @@ def test_episodes_with_leaves_from_outside_are_the_gym_loop():
 def test_the_rules_of_the_leaf_are_checked():
     with pytest.raises(ValueError, match=r"2048/ntuple was made for rows=4, but the environment has rows=3"):
         make("2048/mcts", heuristic={"player": "2048/ntuple"}).values([[1, 1, 0]] * 3)
+
+
+@pytest.mark.parametrize("rewards", [True, "log2"])
+def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(rewards):
+    _, edges, _ = searched_tree(make("2048/mcts", simulations=40, rewards=rewards, gamma=0.0), BOARD)
+    visits = edges[0]["visits"]
+    assert visits.all()
+    scores = [move(BOARD, action)[1] for action in range(4)]
+    expected = np.log2(1 + np.array(scores)) if rewards == "log2" else np.array(scores)
+    assert sorted(scores) == [0, 0, 4, 4]
+    np.testing.assert_allclose(edges[0]["total"] / visits, expected)

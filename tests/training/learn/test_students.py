@@ -1,4 +1,4 @@
-"""What `distill` and `kickstart` share: games played, returns, resuming, warm starts, and what they refuse."""
+"""What learners with a student share: games played, returns, resuming, warm starts, and what they refuse."""
 
 import re
 
@@ -10,7 +10,18 @@ from mergefall_training.learn import trainer
 from mergefall_training.learn.run import read_curve
 from mergefall_training.learn.student import lambda_returns
 
-from tests.training.learn.small_runs import FIELD, LEARNERS, NETWORK, OF_TETRIS, TETRIS, curve, same, small, trained
+from tests.training.learn.small_runs import (
+    FIELD,
+    LEARNERS,
+    NETWORK,
+    OF_TETRIS,
+    TAUGHT,
+    TETRIS,
+    curve,
+    same,
+    small,
+    trained,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -87,6 +98,7 @@ CASES = [
     ("distill", {}),
     ("distill", {"value_target": "teacher", "teacher": ["2048/optimal", "2048/greedy"]}),
     ("kickstart", {}),
+    ("expert-iteration", {}),
 ]
 
 
@@ -115,7 +127,9 @@ def test_a_run_that_was_killed_ends_where_an_unbroken_one_ends(tmp_path, monkeyp
 def test_a_checkpoint_that_does_not_fit_is_refused(algorithm):
     learner = learner_of(small(algorithm))
     state = learner.state()
-    for name, value in {"random": torch.zeros(3, dtype=torch.uint8), "teachers": [0.0], "envs": {}}.items():
+    wrong = {"random": torch.zeros(3, dtype=torch.uint8), "envs": {}}
+    wrong |= {"teachers": [0.0]} if "teachers" in state else {"rounds": [[1, 2]]}
+    for name, value in wrong.items():
         with pytest.raises((ValueError, TypeError, RuntimeError, LookupError)):
             learner.restore(0, state | {name: value})
 
@@ -149,6 +163,8 @@ def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
         ("kickstart", {"kickstart_share": 2}, "kickstart_share is 2; expected a finite number from 0 up to 1"),
         ("kickstart", {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
         ("kickstart", {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
+        ("expert-iteration", {"simulations": 0}, "simulations is 0; expected an integer"),
+        ("expert-iteration", {"value_scale": 0}, "value_scale is 0; expected a finite number above 0"),
         ("distill", {"lam": 1}, "distill has no 'lam'; it has"),
         ("kickstart", {"lam": 1}, "kickstart has no 'lam'; it has"),
     ],
@@ -158,7 +174,7 @@ def test_what_cannot_be_learnt_is_refused_before_a_run_begins(algorithm, changed
         trainer(algorithm).check(small(algorithm, changed))
 
 
-@pytest.mark.parametrize("algorithm", LEARNERS)
+@pytest.mark.parametrize("algorithm", TAUGHT)
 def test_an_agent_can_teach(tmp_path, algorithm):
     trained(tmp_path / "run", small("distill"))
     trainer(algorithm).check(small(algorithm, {"teacher": str(tmp_path / "run")}))  # its preferences are values

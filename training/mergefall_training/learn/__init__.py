@@ -28,6 +28,7 @@ ALGORITHMS = {
     "clone": "clone",
     "distill": "distill",
     "kickstart": "kickstart",
+    "expert-iteration": "expert_iteration",
     "afterstate": "afterstate",
     "ntuple": "ntuple",
     "td": "td",

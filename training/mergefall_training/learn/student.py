@@ -222,11 +222,16 @@ class Student:
 
     # -- the run ------------------------------------------------------------------------------------------------------
 
-    def value_unit(self) -> tuple[float, float]:
-        """(shift, factor): shift + factor · V is in the unit that players show."""
+    @property
+    def reward_unit(self) -> float:
+        """What the network's values are multiplied by to be in units of the reward: the deviation of the return."""
         statistics = self.envs.normalize
         assert statistics is not None
-        return 0.0, 1.0 if self.h.normalize else float(np.sqrt(statistics.ret_rms.var + statistics.epsilon))
+        return float(np.sqrt(statistics.ret_rms.var + statistics.epsilon))
+
+    def value_unit(self) -> tuple[float, float]:
+        """(shift, factor): shift + factor · V is in the unit that players show."""
+        return 0.0, 1.0 if self.h.normalize else self.reward_unit
 
     def arrays(self) -> dict[str, Array]:
         """The policy's parameters."""

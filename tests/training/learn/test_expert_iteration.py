@@ -1,0 +1,68 @@
+"""Expert iteration plays as its search says, learns the search's policy and values, and gets better at small boards."""
+
+import numpy as np
+import pytest
+import torch
+from mergefall_baselines import make
+from mergefall_training import evaluate
+from mergefall_training.learn.expert_iteration.train import Learner
+
+from tests.training.learn.small_runs import FIELD, G2048, OF_TETRIS, SMALL, TETRIS, small, trained
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_the_network_gives_the_search_its_policy_and_its_values_in_units_of_the_reward():
+    learner = Learner(small("expert-iteration"), "cpu")
+    for _ in range(3):
+        learner.learn()  # so that the unit is not 1
+    network = learner.search.leaf
+    preferences, values = network.search_values(learner.observations)
+    with torch.no_grad():
+        log_probs, found = learner.outputs(learner.observations, learner.masks)
+    np.testing.assert_allclose(np.exp(preferences), log_probs.exp().numpy(), atol=1e-6)
+    assert (np.isfinite(preferences) == learner.masks).all()
+    unit = np.sqrt(learner.envs.normalize.ret_rms.var)
+    assert unit != pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(values, found.numpy() * unit, rtol=1e-5)
+
+
+def test_moves_policy_and_values_are_those_of_the_search():
+    learner = Learner(small("expert-iteration", {"simulations": 24}), "cpu")
+    found = learner.search.statistics(learner.observations)
+    chosen = learner.choose()
+    np.testing.assert_array_equal(chosen.actions, found.actions)
+    np.testing.assert_allclose(np.exp(chosen.log_probs), found.policy, atol=1e-6)
+    np.testing.assert_allclose(chosen.values * learner.reward_unit, found.value, rtol=1e-5)
+    assert (np.exp(chosen.log_probs)[~learner.masks] < 1e-6).all()
+
+
+def test_a_search_values_one_move_before_the_end_as_its_rewards(tmp_path):
+    """With a network that says 0, a decision is worth its rewards: here log2(1 + 8) for the merge of two 4s."""
+    learner = Learner(small("expert-iteration", {"simulations": 8}, env_kwargs=SMALL), "cpu")
+    with torch.no_grad():
+        for parameter in learner.policy.value_net.parameters():
+            parameter.zero_()
+    board = np.array([[[2, 2, 1], [3, 4, 5]]], np.uint8)
+    values = learner.search.statistics(board).values[0]
+    left, right = values[3], values[1]
+    assert max(left, right) > np.log2(9) * 0.5  # the first value, 0, counts as one visit
+    assert np.isneginf(values[[0, 2]]).all()
+
+
+def test_it_learns_without_a_teacher(tmp_path):
+    """2×3 is solved: perfect play scores 480, random play an eighth of it."""
+    changed = {"n_envs": 32, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "learning_rate": "lin_0.01"}
+    trained(tmp_path / "run", small("expert-iteration", changed | {"simulations": 8}, 20_480, 20_480))
+    ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
+    assert ours.mean().low > 180
+
+
+def test_tetris_learns_too(tmp_path):
+    changed = {"n_envs": 16, "n_steps": 8, "batch_size": 128, "simulations": 8, "learning_rate": 0.005} | OF_TETRIS
+    config = small("expert-iteration", changed, 6_400, 6_400, env_id=TETRIS, env_kwargs=FIELD, cap=60)
+    trained(tmp_path / "run", config)
+    player = make(str(tmp_path / "run"), model="last")
+    ours = evaluate(player, TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
+    chance = evaluate("tetris/random", TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
+    assert np.mean([e.pieces for e in ours.episodes]) > 1.5 * np.mean([e.pieces for e in chance.episodes])
