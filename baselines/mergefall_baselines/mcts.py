@@ -115,7 +115,7 @@ class TreeSearch(KernelPlayer):
         leaves: int,
         lost: float | None,
         rewards: bool | str | None,
-        gamma: float,
+        gamma: float | None,
         seed: int,
     ) -> None:
         """Check the options and keep them."""
@@ -136,7 +136,7 @@ class TreeSearch(KernelPlayer):
             exploration=number("exploration", exploration, above=0),
             temperature=heat if choice("prior", prior, PRIORS) == "values" else 0.0,
             lost=(0.0 if self.rewards else math.nan) if lost is None else number("lost", lost),
-            gamma=number("gamma", gamma, 0, 1),
+            gamma=number("gamma", getattr(leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1),
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
 

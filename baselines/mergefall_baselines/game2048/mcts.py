@@ -125,7 +125,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
             position of the tree as that is below the highest.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
             heuristic, True with another player, unless it has an option `rewards` of its own.
-        gamma: float from 0 to 1, discount of each further move.
+        gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
         seed: int ≥ 0, of noise and draws.
         rows, cols: the board's size. Default: the observation's.
 
@@ -157,7 +157,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         leaves: int = 1,
         lost: float | None = None,
         rewards: bool | str | None = None,
-        gamma: float = 1.0,
+        gamma: float | None = None,
         seed: int = 0,
         rows: int | None = None,
         cols: int | None = None,

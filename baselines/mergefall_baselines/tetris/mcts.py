@@ -207,7 +207,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         lost: float | None = None,
         rewards: bool | None = None,
         distribution: str | None = None,
-        gamma: float = 1.0,
+        gamma: float | None = None,
         seed: int = 0,
         **rules: Any,
     ) -> None:

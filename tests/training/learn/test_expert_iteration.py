@@ -6,6 +6,7 @@ import torch
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn.expert_iteration.train import Learner
+from mergefall_training.learn.run import open_run
 
 from tests.training.learn.small_runs import FIELD, G2048, OF_TETRIS, SMALL, TETRIS, small, trained
 
@@ -66,3 +67,18 @@ def test_tetris_learns_too(tmp_path):
     ours = evaluate(player, TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
     chance = evaluate("tetris/random", TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
     assert np.mean([e.pieces for e in ours.episodes]) > 1.5 * np.mean([e.pieces for e in chance.episodes])
+
+
+def test_a_search_with_the_trained_agent_is_the_search_that_it_learned_from(tmp_path):
+    config = small("expert-iteration", {"mixed_precision": False, "gumbel_scale": 0.5, "simulations": 12})
+    trained(tmp_path / "run", config)
+    with open_run(tmp_path / "run", config, resume=True, progress=False) as run:
+        learner, checkpoint = Learner(config, "cpu"), run.load_checkpoint()
+    learner.restore(*checkpoint)
+    options = {"simulations": 12, "considered": 8, "value_scale": 0.1, "gumbel_scale": 0.5, "temperature": 1.0}
+    agent = {"player": {"name": str(tmp_path / "run"), "model": "last"}}
+    ours = make("2048/mcts", heuristic=agent, **options).statistics(learner.observations)
+    theirs = learner.search.statistics(learner.observations)
+    np.testing.assert_array_equal(ours.actions, theirs.actions)
+    np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-4)
+    np.testing.assert_allclose(ours.policy, theirs.policy, atol=1e-4)

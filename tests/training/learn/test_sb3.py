@@ -389,6 +389,7 @@ def test_mixed_precision_computes_nearly_the_same():
     model, envs = sb3.build(config(policy_kwargs=AHEAD), "cpu")
     extractor = model.policy.features_extractor
     boards = model.policy.obs_to_tensor(envs.top.reset())[0].float()
+    extractor.mixed_precision = False
     plain = extractor(boards)
     extractor.mixed_precision = True
     mixed = extractor(boards)

@@ -151,7 +151,7 @@ class Student:
     def begin(self) -> None:
         """Load the parameters at `warm_start`, if it is given."""
         if self.h.warm_start is not None:
-            warm_start(self.policy, self.config, self.network())
+            warm_start(self.policy, self.config, self._layers())
 
     # -- playing ------------------------------------------------------------------------------------------------------
 
@@ -242,6 +242,10 @@ class Student:
 
     def network(self) -> dict[str, Any]:
         """The rest of the network's description for `player`."""
+        unit = self.reward_unit if self.h.normalize else 1.0
+        return {**self._layers(), "gamma": self.h.gamma, "reward_unit": unit}
+
+    def _layers(self) -> dict[str, Any]:
         return network_of({"policy": self.h.policy, "policy_kwargs": self.h.policy_kwargs})
 
     def state(self) -> dict[str, Any]:

@@ -89,6 +89,11 @@ class Learner(BufferStudent):
         """(shift, factor): shift + factor · V is in the unit that players show."""
         return super().value_unit() if self.h.value_target == "returns" else (self.value_scale[0], self.value_scale[1])
 
+    def network(self) -> dict[str, Any]:
+        """The rest of the network's description for `player`; values of a teacher are no returns."""
+        found = super().network()
+        return found if self.h.value_target == "returns" else found | {"reward_unit": 1.0}
+
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
         return super().state() | {"teachers": self.teachers.state(), "value_scale": self.value_scale}

@@ -31,11 +31,16 @@ def player(spec: Options, arrays: Arrays) -> Agent:
 
 
 class PolicyAgent(Agent):
-    """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities."""
+    """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
+
+    - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves.
+    """
 
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         super().__init__(spec)
         network = spec["network"]
+        self.rewards: bool | str = "log2" if spec["env_kwargs"].get("reward") == "log2" else True
+        self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         env = environment(spec["env_id"], spec["env_kwargs"])
         kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
         self.policy = kind(
@@ -60,12 +65,15 @@ class PolicyAgent(Agent):
         return found.numpy()
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
-        """The best Q-value, or what the value network predicts (divided by a standard deviation with `normalize`)."""
+        """The best Q-value, or what the value network predicts, in units of the reward.
+
+        Agents of earlier versions of the package divide it by a standard deviation, if trained with `normalize`.
+        """
         if hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"):
             return super().board_values(observation)
         tensors, single = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            found = self.policy.predict_values(tensors)[:, 0].numpy().astype(np.float64)
+            found = self.policy.predict_values(tensors)[:, 0].numpy().astype(np.float64) * self._unit
         return found if single else found[0]
 
 

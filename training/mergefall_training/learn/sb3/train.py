@@ -283,7 +283,10 @@ def _fill(array: Array, stored: Array) -> None:
 
 def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], dict[str, Any]]:
     """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
-    return parameters_of(model.policy), network_of(hyperparameters)
+    normalized = model.get_vec_normalize_env()
+    unit = np.sqrt(normalized.ret_rms.var + normalized.epsilon) if normalized is not None else 1.0
+    about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
+    return parameters_of(model.policy), network_of(hyperparameters) | about
 
 
 def network_of(given: Options) -> dict[str, Any]:
