@@ -7,7 +7,7 @@ takes any player. ``play`` plays one whole episode: in the gym loop here, in a c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -139,13 +139,15 @@ def play_in_env(
     seed: int,
     env_kwargs: Mapping[str, Any] | None = None,
     max_episode_steps: int | None = None,
+    wrap: Callable[[Any], Any] | None = None,
 ) -> Trajectory:
     """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
 
     `player` is anything with ``predict``. A `Player` is started with the episode's seed. A ``predict`` that takes
-    `action_masks`, as MaskablePPO's does, gets the legal actions.
+    `action_masks`, as MaskablePPO's does, gets the legal actions. `wrap` is applied to the environment before play.
     """
     env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
+    env = env if wrap is None else wrap(env)
     masked = "action_masks" in inspect.signature(player.predict).parameters
     try:
         observation, info = env.reset(seed=seed)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +24,12 @@ from mergefall_training.files import write_whole
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import read_curve, train
 from mergefall_training.play.batched import play_together
+from mergefall_training.play.starts import collect_starts
 from mergefall_training.play.workers import task
-from mergefall_training.wrappers import collect_starts, wrapped
 
 ENV = "mergefall/Game2048-v0"
 TEACHER = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
-MINIMIZER = {"adversary": {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.1}}
+MINIMIZER = {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.1}
 TEACHER_GAMES = 100
 
 
@@ -40,7 +39,7 @@ def changes(out: Path) -> dict[str, dict]:
         "plain": {},
         "clone": {},
         "regret": {"env_wrapper": [{"regret": {"player": TEACHER}}], "gamma": 0.0, "normalize": False},
-        "adversary": {"env_wrapper": [MINIMIZER]},
+        "adversary": {"env_wrapper": [{"adversary": MINIMIZER}]},
         "starts": {"env_wrapper": [{"starts": {"path": str(out / "starts.npz")}}]},
     }
 
@@ -55,9 +54,9 @@ def result(folder: Path, games: int) -> dict[str, float]:
     """Mean scores of a run's last model, in the plain environment and against the adversary; kept beside it."""
     path = folder / f"result-{games}.json"
     if not path.exists():
-        job = task(make(str(folder), model="last"), ENV, {}, None)
-        against = partial(wrapped, specs=[MINIMIZER])
-        found = {"plain": play_together(job, range(games)), "adversary": play_together(job, range(games), against)}
+        player = make(str(folder), model="last")
+        jobs = {"plain": task(player, ENV, {}, None), "adversary": task(player, ENV, {}, None, MINIMIZER)}
+        found = {name: play_together(job, range(games)) for name, job in jobs.items()}
         means = {name: float(np.mean([episode.score for episode in played])) for name, played in found.items()}
         write_whole(path, json.dumps(means | {"seconds": read_curve(folder)[-1].seconds}).encode())
     return json.loads(path.read_text())

@@ -20,10 +20,11 @@ from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, read_config, read_curve, train
 from mergefall_training.play.records import read_records
+from mergefall_training.play.starts import collect_starts
 from mergefall_training.play.watching import Show
 from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import tune
-from mergefall_training.wrappers.starts import FORMAT, VERSION, collect_starts, load_starts
+from mergefall_training.wrappers.starts import FORMAT, VERSION, load_starts
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 EVIL = f"evilmod:{TETRIS}"

@@ -73,6 +73,9 @@ class Evaluate(WithPlayer):
     """Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
     out: Path | None = None
     """File to which each finished game is appended; the same command resumes a stopped run."""
+    adversary: Pairs = field(default_factory=list)
+    """Argument of the adversary, which picks some of the new tiles or pieces against the player: `player=NAME` or
+    `rate=SHARE`, in YAML; may be repeated; default: no adversary."""
 
     def run(self) -> None:
         from mergefall_training.compare.comparison import print_result
@@ -92,11 +95,20 @@ class Evaluate(WithPlayer):
             self.workers,
             self.out,
             max_episode_steps=self.max_episode_steps,
+            adversary=parse_options(self.adversary) or None,
             executor=self.executor,
         )
         header = evaluation.header
         who = Contestant(header.player, header.options, header.title, self.episodes)
-        contest = Contest(header.title, header.env_id, header.env_kwargs, header.max_episode_steps, self.seed, (who,))
+        contest = Contest(
+            header.title,
+            header.env_id,
+            header.env_kwargs,
+            header.max_episode_steps,
+            self.seed,
+            (who,),
+            adversary=header.adversary,
+        )
         row = Row(who, evaluation, evaluation.summary(), player.batched and self.executor != "ray")
         print_result(ContestResult(contest, [row]), console())
 
@@ -106,8 +118,8 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """Name of a suite (`documented`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`, `tetris`), or a
-    YAML file."""
+    """Name of a suite (`documented`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`, `robustness`,
+    `tetris`), or a YAML file."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     workers: int | None = None

@@ -11,7 +11,7 @@ from mergefall_training.learn.clone import train as cloning
 from mergefall_training.learn.clone.demonstrations import demonstrate
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, open_run, read_curve
-from mergefall_training.wrappers.starts import collect_starts
+from mergefall_training.play.starts import collect_starts
 from mergefall_training.wrappers.wrapping import wrapped
 
 from tests.training.learn.small_runs import FIELD, G2048, SMALL, TETRIS, same, trained

@@ -12,8 +12,9 @@ from mergefall_training import cli
 from mergefall_training.learn.clone import demonstrations
 from mergefall_training.learn.clone.demonstrations import demonstrate, recorded
 from mergefall_training.play.replay import Replay, replays
+from mergefall_training.play.starts import collect_starts
 from mergefall_training.play.workers import task
-from mergefall_training.wrappers.starts import collect_starts, load_starts, with_starts
+from mergefall_training.wrappers.starts import load_starts, with_starts
 
 from ...envs.tools import equal
 

@@ -7,9 +7,10 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mergefall_training.compare.results import ContestResult, Row
+from mergefall_training.compare.results import ContestResult, Row, Series, series_of
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
 from mergefall_training.files import write_whole
 from mergefall_training.learn.run import train
@@ -44,7 +45,7 @@ def compare(
     progress: bool = True,
     screen: Console | None = None,
 ) -> list[ContestResult]:
-    """Play a suite and print one table per contest.
+    """Play a suite and print one table per contest, or per series of contests.
 
     Args:
         suite: the name of a suite that comes with the package, a YAML file, or a `Suite`.
@@ -63,18 +64,26 @@ def compare(
     trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
     if trained and folder is None:
         raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
-    results = []
+    results: list[ContestResult] = []
     workers = cores() if workers is None else integer("workers", workers, 1)
     parallel = executor == "processes" and workers > 1
     with process_pool(workers) if parallel else nullcontext(executor) as shared:
-        for contest in suite.contests:
-            rows = [row for one in contest.players for row in _rows(contest, one, folder, workers, shared, progress)]
-            by_mean = sorted(_with_ratios(rows, contest), key=lambda row: -row.summary.mean.value)
-            results.append(ContestResult(contest, by_mean))
-            print_result(results[-1], screen)
+        for _, alike in groupby(suite.contests, lambda contest: contest.series or contest.name):
+            played = [_result(contest, folder, workers, shared, progress) for contest in alike]
+            for series in series_of(played):
+                print_series(series, screen)
+            for result in played:
+                if not result.contest.series:
+                    print_result(result, screen)
+            results += played
     if folder is not None:
         _write(folder, suite, results, screen)
     return results
+
+
+def _result(contest: Contest, folder: Path | None, workers: int, executor: Any, progress: bool) -> ContestResult:
+    rows = [row for one in contest.players for row in _rows(contest, one, folder, workers, executor, progress)]
+    return ContestResult(contest, sorted(_with_ratios(rows, contest), key=lambda row: -row.summary.mean.value))
 
 
 def _rows(
@@ -87,7 +96,7 @@ def _rows(
     rows = []
     for seed in range(contestant.training.seeds):
         label = contestant.label if contestant.training.seeds == 1 else f"{contestant.label}, seed {seed}"
-        path = folder / contest.name / "runs" / replace(contestant, label=label).file_name
+        path = folder / (contest.series or contest.name) / "runs" / replace(contestant, label=label).file_name
         run = train(path, contestant.training.config(contest, seed), resume="auto", progress=progress)
         trained = replace(contestant, player=path.as_posix(), options={"model": "last"}, label=label)
         row = _play(contest, trained, folder, workers, executor, progress)
@@ -108,6 +117,7 @@ def _play(
         workers,
         folder / contest.name / f"{contestant.file_name}.jsonl" if folder else None,
         max_episode_steps=contest.max_episode_steps,
+        adversary=contest.adversary,
         executor=executor,
         progress=progress,
     )
@@ -148,17 +158,41 @@ def _runs_table(result: ContestResult) -> Table:
     return view
 
 
+def print_series(series: Series, screen: Console) -> None:
+    """Print the table of a series: one line per player, one column per rate, each mean above its interval."""
+    screen.print(Text.assemble((series.name, "bold"), ": ", series.conditions), soft_wrap=True)
+    view = Table(padding=(0, 1, 0, 0), box=None)
+    view.add_column("player", overflow="fold", min_width=16)
+    for name in ("N", *(f"rate {rate:g}" for rate in series.rates)):
+        view.add_column(name, justify="right", no_wrap=True)
+    for rows in series.rows:
+        means = [_cell(row.summary.mean, short) for row in rows]
+        view.add_row(Text(rows[0].contestant.label), str(rows[0].summary.episodes), *means)
+    screen.print(view)
+    headline = series.game.headline
+    note = f"Mean {headline} at each rate of the adversary, below it its 95% interval: bootstrap"
+    note += _censoring((row for rows in series.rows for row in rows), headline)
+    screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
+
+
+def _censoring(rows: Iterable[Row], headline: str) -> str:
+    """How capped games count, if there are any."""
+    if not any(row.evaluation.censored for row in rows):
+        return ""
+    return (
+        f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
+        " with the exact Poisson interval, and a ratio has the exact binomial one"
+    )
+
+
 def _note(result: ContestResult) -> str:
     """Where the table's intervals come from."""
-    headline = result.game.headline
     note = "Below each estimate its 95% interval: bootstrap"
     if result.all_tiles:
         note += ", Wilson's for shares of games that reached a tile"
-    if any(row.evaluation.censored for row in result.rows):
-        note += (
-            f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
-            " with the exact Poisson interval, and a ratio has the exact binomial one"
-        )
+    note += _censoring(result.rows, result.game.headline)
+    if result.rows[0].evaluation.header.adversary is not None:
+        note += f"; ms/{result.game.turn} include the adversary's time"
     if batched := [row.contestant.label for row in result.rows if row.batched]:
         note += f"; ms/{result.game.turn} of many games side by side: {', '.join(batched)}"
     return f"{note}."
@@ -238,10 +272,12 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
             raise
         screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
     else:
-        for result in results:
-            for name, png in plots.draw(result).items():
-                write_whole(folder / result.contest.name / f"{name}.png", png)
-                written.append(f"{result.contest.name}/{name}.png")
+        drawn = {result.contest.name: plots.draw(result) for result in results if not result.contest.series}
+        drawn |= {series.name: plots.draw_series(series) for series in series_of(results)}
+        for place, pictures in drawn.items():
+            for name, png in pictures.items():
+                write_whole(folder / place / f"{name}.png", png)
+                written.append(f"{place}/{name}.png")
     screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
 
 
@@ -267,6 +303,7 @@ def _flat(result: ContestResult, row: Row) -> dict[str, Any]:
         "env": header.env_id,
         "env_kwargs": json.dumps(header.env_kwargs),
         "max_episode_steps": header.max_episode_steps,
+        "adversary": json.dumps(result.contest.adversary),
     }
     figures = {name: value for name, value in vars(summary).items() if name != "tiles"}
     figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in result.all_tiles}
@@ -299,6 +336,7 @@ def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
                 "env": header.env_id,
                 "env_kwargs": header.env_kwargs,
                 "max_episode_steps": header.max_episode_steps,
+                "adversary": result.contest.adversary,
                 "baseline": result.contest.baseline,
                 "players": players,
                 "trained": [

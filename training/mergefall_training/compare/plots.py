@@ -12,10 +12,11 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike, NDArray
 
-from mergefall_training.compare.results import ContestResult
+from mergefall_training.compare.results import ContestResult, Series
 from mergefall_training.play.statistics import Interval, mean_of_runs, survival
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
@@ -40,16 +41,21 @@ def draw(result: ContestResult) -> dict[str, bytes]:
     return {name: _png(figure) for name, figure in figures.items()}
 
 
+def draw_series(series: Series) -> dict[str, bytes]:
+    """The plots of a series, PNG files by name: ``rates``, the mean of each player against the adversary's rate."""
+    return {"rates": _png(_rates(series))}
+
+
 def _png(figure: Figure) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=144)
     return content.getvalue()
 
 
-def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
+def _figure(result: ContestResult | Series, title: str, height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(10, height), layout="constrained")
     axes = figure.add_subplot()
-    figure.suptitle(f"{result.contest.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
+    figure.suptitle(f"{result.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
     axes.set_title(textwrap.fill(result.conditions, 110), loc="left", fontsize=8, color=GREY)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -210,13 +216,45 @@ def _speed(result: ContestResult) -> Figure:
     return figure
 
 
-def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike) -> None:
-    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap."""
+def _rates(series: Series) -> Figure:
+    """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
+    headline, rates = series.game.headline, series.rates
+    figure, axes = _figure(series, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.rows)))
+    lowest = min((rate for rate in rates if rate > 0), default=1.0)
+    axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)
+    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    axes.minorticks_off()
+    lines, ends = [], []
+    for number, rows in enumerate(series.rows):
+        colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
+        means, low, high = np.array([_seen(row.summary.mean) for row in rows]).T
+        axes.vlines(rates, low, high, colors=colour, linewidth=1.5, alpha=0.5)
+        lines += axes.plot(rates, means, style, color=colour, markersize=5)
+        ends.append(means[-1])
+    axes.set_yscale("symlog", linthresh=1)
+    axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylim(bottom=0 if min(ends) < 1 else None)
+    axes.set_xlabel("share of draws that the adversary picks")
+    axes.set_ylabel(f"mean {headline}, with 95 % intervals")
+    axes.grid(which="major", color="#dddddd", linewidth=0.6)
+    _name_points(axes, [rows[0].contestant.label for rows in series.rows], [rates[-1]] * len(ends), ends, lines)
+    return figure
+
+
+def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike, lines: Sequence[Line2D] = ()) -> None:
+    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap.
+
+    `lines`: the line that each label names, whose colour and dashes it gets; default: black labels at points.
+    """
     if not labels:
         return
     points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
     places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1])
-    for label, point, place in zip(labels, points, places, strict=True):
+    looks = [(line.get_color(), line.get_color(), line.get_linestyle()) for line in lines]
+    looks = looks or [("black", "#bbbbbb", "-")] * len(labels)
+    for label, point, place, (ink, colour, dashes) in zip(labels, points, places, looks, strict=True):
+        leader = {"arrowstyle": "-", "color": colour, "linestyle": dashes, "linewidth": 0.7}
         axes.annotate(
             label,
             tuple(point),
@@ -224,8 +262,9 @@ def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike
             textcoords="axes fraction",
             va="center",
             fontsize=8.5,
+            color=ink,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4},
+            arrowprops={**leader, "relpos": (0, 0.5), "shrinkB": 4},
         )
 
 

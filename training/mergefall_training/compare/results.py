@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 from mergefall.games import Game
@@ -10,6 +12,7 @@ from mergefall.games import Game
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary
+from mergefall_training.play.records import title
 from mergefall_training.play.statistics import Interval, mean_of_runs
 
 TILE_COLUMNS = 6
@@ -58,13 +61,18 @@ class ContestResult:
     rows: list[Row]
 
     @property
+    def name(self) -> str:
+        """The contest's name."""
+        return self.contest.name
+
+    @property
     def game(self) -> Game:
         """The game that was played."""
         return self.rows[0].evaluation.game
 
     @property
     def conditions(self) -> str:
-        """Everything that a figure depends on, in one line: environment, size, rules, cap, N and seeds."""
+        """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
         header = self.rows[0].evaluation.header
         kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
         size = "×".join(str(kwargs.pop(name)) for name in self.game.size if name in kwargs)
@@ -73,7 +81,15 @@ class ContestResult:
         counts = sorted({row.summary.episodes for row in self.rows})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         last = max(row.summary.last_seed for row in self.rows)
-        return f"{header.env_id} ({rules}), {cap}, {n}, seeds {self.contest.seed}-{last}"
+        return f"{header.env_id} ({rules}), {cap}{self._adversary}, {n}, seeds {self.contest.seed}-{last}"
+
+    @property
+    def _adversary(self) -> str:
+        given = self.contest.adversary
+        if given is None:
+            return ""
+        options = dict(given["player"]) if isinstance(given["player"], Mapping) else {"name": given["player"]}
+        return f", adversary {title(str(options.pop('name')), options)} at rate {given['rate']}"
 
     @property
     def groups(self) -> list[Group]:
@@ -101,3 +117,44 @@ class ContestResult:
         """The tiles worth a column: the largest ones that some games reached and others did not."""
         missed = [t for t in self.all_tiles if any(row.evaluation.tile_rate(t).value < 1 for row in self.rows)]
         return missed[-TILE_COLUMNS:]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The results of contests that differ in the adversary's rate only, in the suite's order."""
+
+    results: list[ContestResult]
+
+    @property
+    def name(self) -> str:
+        """The name that the contests share."""
+        return self.results[0].contest.series
+
+    @property
+    def game(self) -> Game:
+        """The game that was played."""
+        return self.results[0].game
+
+    @property
+    def rates(self) -> list[float]:
+        """The adversary's rate in each contest."""
+        return [result.contest.adversary["rate"] for result in self.results if result.contest.adversary]
+
+    @property
+    def rows(self) -> list[list[Row]]:
+        """The rows of each player, one for each rate; the player with the highest mean at the first rate is first."""
+        found = [{row.contestant.label: row for row in result.rows} for result in self.results]
+        return [[rows[label] for rows in found] for label in found[0]]
+
+    @property
+    def conditions(self) -> str:
+        """The conditions of all contests in one line."""
+        contest = self.results[0].contest
+        all_rates = replace(contest, adversary={**(contest.adversary or {}), "rate": self.rates})
+        return ContestResult(all_rates, [row for result in self.results for row in result.rows]).conditions
+
+
+def series_of(results: list[ContestResult]) -> list[Series]:
+    """The series among the results of a suite."""
+    found = groupby((result for result in results if result.contest.series), key=lambda result: result.contest.series)
+    return [Series(list(contests)) for _, contests in found]

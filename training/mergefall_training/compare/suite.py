@@ -7,8 +7,9 @@ and the players, which all play the same seeds::
     games:
       - name: 2048-2x3
         env: mergefall/Game2048-v0
-        env_kwargs: {rows: 2, cols: 3}      # optional, as are the next three
+        env_kwargs: {rows: 2, cols: 3}      # optional, as are the next four
         max_episode_steps: 10000            # default: no cap
+        adversary: {player: 2048/minimax, rate: 0.1}  # draws new tiles or pieces; default: chance draws alone
         seed: 0                             # default: 0
         baseline: random                    # label of the player that the others are compared with
         episodes: 100
@@ -24,6 +25,9 @@ and the players, which all play the same seeds::
 `interval`, `hyperparameters`, `max_episode_steps` and `env_kwargs` (added to the contest's, such as a reward or
 `shaping`, for training only); the preset fills in the rest. Its `episodes` (default: 30) are those of each point of
 the learning curve.
+
+`adversary` holds the arguments of `mergefall_training.wrappers.adversary`. With several rates, ``rate: [0, 0.1, 1]``,
+the players play once at each rate, and one table and one plot show all means. Rate 0 is the plain game.
 """
 
 from __future__ import annotations
@@ -32,12 +36,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from mergefall.checks import id_of_file
+from mergefall.checks import id_of_file, number
 
 from mergefall_training.yaml_numbers import load_yaml
 
@@ -104,7 +108,11 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Contest:
-    """One environment and the players that play it on the same seeds."""
+    """One environment and the players that play it on the same seeds.
+
+    - `adversary`: who draws against the players, as in `evaluate`; None if chance draws alone.
+    - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
+    """
 
     name: str
     env: str
@@ -113,6 +121,8 @@ class Contest:
     seed: int
     players: tuple[Contestant, ...]
     baseline: str | None = None
+    adversary: dict[str, Any] | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,9 +159,11 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
 
 def _suite(name: str, content: Any) -> Suite:
     given = _fields(content, "the suite", description=(str, ""), games=(list, _REQUIRED))
-    contests = tuple(_contest(contest, f"game {number}") for number, contest in enumerate(given["games"], start=1))
-    _all_different([contest.name for contest in contests], "games")
-    return Suite(name, given["description"], contests)
+    games = [_contest(contest, f"game {place}") for place, contest in enumerate(given["games"], start=1)]
+    _all_different([contest.name for contest in games], "games")
+    contests = [one for contest in games for one in _at_each_rate(contest)]
+    _all_different([contest.name for contest in contests], "games and rates")
+    return Suite(name, given["description"], tuple(contests))
 
 
 def _contest(content: Any, where: str) -> Contest:
@@ -164,6 +176,7 @@ def _contest(content: Any, where: str) -> Contest:
         max_episode_steps=(int, None),
         seed=(int, 0),
         baseline=(str, None),
+        adversary=(dict, None),
         episodes=(int, _REQUIRED),
         players=(list, _REQUIRED),
     )
@@ -171,10 +184,13 @@ def _contest(content: Any, where: str) -> Contest:
         raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
     with _named(where):
         id_of_file(given["env"])
+    if given["adversary"] is not None:
+        with _named(f"{where}: adversary"):
+            given["adversary"] = _adversary(given["adversary"])
     episodes = given.pop("episodes")
     players = [
-        _contestant(player, f"game {given['name']}, player {number}", episodes)
-        for number, player in enumerate(given.pop("players"), start=1)
+        _contestant(player, f"game {given['name']}, player {place}", episodes)
+        for place, player in enumerate(given.pop("players"), start=1)
     ]
     _all_different([player.file_name.lower() for player in players], f"labels of {where}")
     labels = [player.label for player in players]
@@ -186,6 +202,34 @@ def _contest(content: Any, where: str) -> Contest:
             with _named(f"game {contest.name}, {player.label}"):
                 player.training.config(contest, seed=0)
     return contest
+
+
+def _adversary(content: dict[str, Any]) -> dict[str, Any]:
+    """The adversary of a contest, with its default rate; `rate` is a number or a list of numbers."""
+    # Imported late: they bring the players' compiled code, which listing the suites does not need.
+    from mergefall_training.wrappers.adversary import arguments
+    from mergefall_training.wrappers.searcher import player_of
+
+    given = arguments({str(name): value for name, value in content.items()})
+    player_of(given["player"])
+    rates = given["rate"] if isinstance(given["rate"], list) else [given["rate"]]
+    _all_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
+    return given
+
+
+def _at_each_rate(contest: Contest) -> list[Contest]:
+    """The contest itself; one contest for each rate if its adversary has a list of them."""
+    if contest.adversary is None or not isinstance(contest.adversary["rate"], list):
+        return [contest]
+    return [
+        replace(
+            contest,
+            name=f"{contest.name}-rate-{rate:g}",
+            adversary=contest.adversary | {"rate": rate},
+            series=contest.name,
+        )
+        for rate in contest.adversary["rate"]
+    ]
 
 
 def _contestant(content: Any, where: str, episodes: int) -> Contestant:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from time import perf_counter
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,11 +16,10 @@ from mergefall_training.play.workers import Task
 AT_ONCE = 256
 
 
-def play_together(job: Task, seeds: Sequence[int], wrap: Callable[[Any], Any] | None = None) -> Generator[Episode]:
+def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     """The task's episodes from ``seeds`` as `workers.play_all` plays them, each as it ends.
 
-    The `seconds` of a game are its share of the total time. `wrap` is applied to the batched environment before
-    play. The player must remember nothing.
+    The `seconds` of a game are its share of the total time. The player must remember nothing.
 
     >>> from mergefall_training.play.workers import task
     >>> from mergefall_baselines import make
@@ -30,17 +28,17 @@ def play_together(job: Task, seeds: Sequence[int], wrap: Callable[[Any], Any] | 
     [5, 6]
     """
     for first in range(0, len(seeds), AT_ONCE):
-        yield from _play(job, seeds[first : first + AT_ONCE], wrap)
+        yield from _play(job, seeds[first : first + AT_ONCE])
 
 
-def _play(job: Task, seeds: Sequence[int], wrap: Callable[[Any], Any] | None) -> Generator[Episode]:
+def _play(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     player = job.player
     assert isinstance(player, Player)
     assert player.start(0) is None
     game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
-    native = gym.make_vec(job.env_id, num_envs=len(seeds), max_episode_steps=job.max_episode_steps, **kwargs)
-    envs = native if wrap is None else wrap(native)
-    observations, _ = envs.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
+    envs = gym.make_vec(job.env_id, num_envs=len(seeds), max_episode_steps=job.max_episode_steps, **kwargs)
+    envs = job.opposed(envs)
+    observations, _ = envs.reset(seed=list(seeds))
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped too, but ignored
     actions, length, seconds = np.zeros(len(seeds), dtype=np.int64), 0, 0.0
     player.act(observations)  # compiles, so that no game's `seconds` includes compiling

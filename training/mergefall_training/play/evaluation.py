@@ -69,7 +69,7 @@ class Summary:
 class Evaluation:
     """Finished episodes of one player in one environment.
 
-    - `header`: player, options, environment, cap and version.
+    - `header`: player, options, environment, cap, version and adversary.
     - `episodes`: sorted by seed.
     """
 
@@ -152,6 +152,7 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     *,
     max_episode_steps: int | None = None,
+    adversary: Options | None = None,
     executor: str | ProcessPoolExecutor = "processes",
     progress: bool = True,
 ) -> Evaluation:
@@ -167,6 +168,9 @@ def evaluate(
             last digits of a network's output, and so a move that is nearly a tie.
         out: JSON-lines file to which each finished episode is appended. The same call plays the missing episodes.
         max_episode_steps: cap on the length of games; default: none.
+        adversary: a searcher that draws new tiles or pieces against the player, as the arguments of
+            `mergefall_training.wrappers.adversary`: ``{"player": "2048/minimax", "rate": 0.1}``. Default: none, chance
+            draws alone, as at rate 0. Against an adversary no game is played in a compiled loop.
         executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.
         progress: whether to show a progress bar.
 
@@ -182,7 +186,7 @@ def evaluate(
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = cores() if workers is None else integer("workers", workers, 1)
     check_executor(executor)
-    job = task(player, env_id, env_kwargs, max_episode_steps)
+    job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job)
     wanted = range(seed, seed + episodes)
     with _recording(out, header) as records:
@@ -208,7 +212,7 @@ def evaluate(
 def _header(player: Predictor, job: Task) -> Header:
     name = getattr(player, "name", Player.name)
     options = dict(getattr(player, "options", {}))
-    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary)
 
 
 def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:

@@ -109,7 +109,10 @@ def episode_from(record: Mapping[str, object]) -> Episode:
 
 @dataclass(frozen=True)
 class Header:
-    """Player, environment and version of a run; episodes belong to one run only if all of these are equal."""
+    """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
+
+    `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
+    """
 
     player: str
     options: dict[str, Any]
@@ -117,18 +120,31 @@ class Header:
     env_kwargs: dict[str, Any]
     max_episode_steps: int | None
     package: str
+    adversary: dict[str, Any] | None = None
 
     @property
     def title(self) -> str:
         """The player and its options in one line, as the command line spells them."""
-        return " ".join([self.player, *(f"{name}={value}" for name, value in self.options.items())])
+        return title(self.player, self.options)
 
     def line(self) -> str:
         """The header as the first line of a file. Raises ValueError for options that are no JSON types."""
+        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        if self.adversary is None:  # as in files that were written before there were adversaries
+            del content["adversary"]
         try:
-            return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, allow_nan=False)
+            return json.dumps(content, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
+
+
+def title(player: str, options: Mapping[str, Any]) -> str:
+    """A player and its options in one line.
+
+    >>> title("2048/minimax", {"depth": 1})
+    '2048/minimax depth=1'
+    """
+    return " ".join([player, *(f"{name}={value}" for name, value in options.items())])
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
@@ -149,8 +165,8 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
 class RecordFile:
     """A file of episodes that is open for appending; `episodes` maps seeds to the episodes it holds.
 
-    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version), for a damaged one, and for
-    one that another run has open.
+    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version, adversary), for a damaged
+    one, and for one that another run has open.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
@@ -206,7 +222,7 @@ def _header_from(record: dict[str, Any]) -> Header:
     if version != VERSION:
         raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
     expected = {field.name for field in fields(Header)}
-    if record.keys() != expected:
+    if record.keys() | {"adversary"} != expected:
         raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
     options = record["options"]
     if isinstance(options, dict) and "evaluation" in options:  # what Tetris players called their heuristic before

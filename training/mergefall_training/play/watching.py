@@ -51,7 +51,8 @@ class Show:
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
         player = make(header.player, **header.options)
-        return cls(task(player, header.env_id, header.env_kwargs, header.max_episode_steps), header.title, seed, record)
+        job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
+        return cls(job, header.title, seed, record)
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
@@ -111,7 +112,8 @@ class Show:
 
     def _make(self, render_mode: str) -> gym.Env[Any, Any]:
         job = self.task
-        return gym.make(job.env_id, max_episode_steps=job.max_episode_steps, render_mode=render_mode, **job.env_kwargs)
+        steps = job.max_episode_steps
+        return job.opposed(gym.make(job.env_id, max_episode_steps=steps, render_mode=render_mode, **job.env_kwargs))
 
     def _status(self, info: Options) -> str:
         return f"{self.title}, seed {self.seed}: {_figures(info)}"

@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from time import perf_counter, sleep
 from typing import Any
 
@@ -25,21 +25,38 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall.typing import Options
+from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
 
 from mergefall_training.play.records import Episode, episode_from
+from mergefall_training.wrappers.adversary import adversary as with_adversary
+from mergefall_training.wrappers.adversary import arguments
+from mergefall_training.wrappers.searcher import player_of
 
 
 @dataclass(frozen=True)
 class Task:
-    """A player in an environment: enough to play the episode of any seed."""
+    """A player in an environment: enough to play the episode of any seed.
+
+    `adversary`: all arguments of `mergefall_training.wrappers.adversary`; None if chance draws alone.
+    """
 
     player: Predictor
     env_id: str
     env_kwargs: dict[str, Any]
     max_episode_steps: int | None
+    adversary: dict[str, Any] | None = None
+
+    @cached_property
+    def _opponent(self) -> Player:
+        # Made once: a network takes longer to read than a game to play.
+        assert self.adversary is not None
+        return player_of(self.adversary["player"])
+
+    def opposed(self, env: Environment) -> Any:
+        """A single or batched environment with the task's adversary in it."""
+        return env if self.adversary is None else with_adversary(env, self._opponent, self.adversary["rate"])
 
     def starter(self) -> Callable[[int], Episode]:
         """The task as a function of the seed, compiled, so that no episode's `seconds` includes compiling."""
@@ -57,9 +74,9 @@ class Task:
 
     def trajectory(self, seed: int, cap: int | None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions."""
-        if isinstance(self.player, Player):
+        if isinstance(self.player, Player) and self.adversary is None:
             return self.player.play(self.env_id, seed, self.env_kwargs, cap)
-        return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap)
+        return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap, self.opposed)
 
     def pack(self) -> bytes:
         """The task as bytes for another process; raises ValueError if the player cannot be pickled.
@@ -70,7 +87,7 @@ class Task:
         if isinstance(player, Player) and player.made_as is not None:
             player = player.made_as, dict(player.options)
         try:
-            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps))
+            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             name = getattr(self.player, "name", repr(self.player))
             raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
@@ -100,15 +117,25 @@ def _trajectory(packed: bytes, seed: int) -> Trajectory:
     return task.trajectory(seed, task.max_episode_steps)
 
 
-def task(player: Predictor, env_id: str, env_kwargs: Options | None, max_episode_steps: int | None) -> Task:
-    """A task whose parts fit together, with the environment's defaults filled in.
+def task(
+    player: Predictor,
+    env_id: str,
+    env_kwargs: Options | None,
+    max_episode_steps: int | None,
+    adversary: Options | None = None,
+) -> Task:
+    """A task whose parts fit together, with the defaults of the environment and of the adversary filled in.
 
-    Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player.
+    Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player,
+    and for arguments that `mergefall_training.wrappers.adversary` does not take.
     """
     kwargs = dict(env_kwargs or {})
     if max_episode_steps is not None:
         max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
     env = environment(env_id, kwargs, max_episode_steps=max_episode_steps)
+    against = None if adversary is None else arguments(adversary)
+    if against is not None:
+        with_adversary(env, **against)  # raises what games would raise
     env.close()
     spec = env.spec
     assert spec is not None
@@ -117,7 +144,9 @@ def task(player: Predictor, env_id: str, env_kwargs: Options | None, max_episode
     kwargs = all_kwargs(env, kwargs)
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
-    return Task(player, known, kwargs, spec.max_episode_steps)
+    if against is not None and against["rate"] == 0:
+        against = None  # the plain game, draw by draw, which compiled loops can play
+    return Task(player, known, kwargs, spec.max_episode_steps, against)
 
 
 def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:

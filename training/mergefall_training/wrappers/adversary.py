@@ -8,6 +8,7 @@ wanted. The game itself stays the plain one.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import number
 from mergefall.games import concatenate
-from mergefall.typing import Environment, Info, Observation
+from mergefall.typing import Environment, Info, Observation, Options
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
@@ -50,6 +51,20 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     if not hasattr(env.unwrapped, "afterstates"):
         raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
     return (_VectorAdversary if batched else _Adversary)(env, chosen, rate)
+
+
+def arguments(given: Options) -> dict[str, Any]:
+    """All arguments of `adversary` but `env`: the given ones and the defaults. Raises ValueError for other ones.
+
+    >>> arguments({"player": "2048/minimax"})
+    {'player': '2048/minimax', 'rate': 1.0}
+    """
+    try:
+        bound = inspect.signature(adversary).bind(None, **given)
+    except TypeError as error:
+        raise ValueError(f"adversary is {given!r}; expected 'player', perhaps with 'rate': {error}") from error
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "env"}
 
 
 def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArray[np.uint8]) -> NDArray[np.uint64]:

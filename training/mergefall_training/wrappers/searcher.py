@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +15,17 @@ from numpy.typing import NDArray
 Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
 
 
+def player_of(spec: Spec) -> Player:
+    """The player of a `Spec`; raises ValueError for anything else, and for options that the player does not have."""
+    if isinstance(spec, Player):
+        return spec
+    if isinstance(spec, str):
+        return make(spec)
+    if isinstance(spec, Mapping) and isinstance(spec.get("name"), str):
+        return make(**{str(name): value for name, value in spec.items()})
+    raise ValueError(f"player is {spec!r}; expected a name, or a mapping of 'name' and options")
+
+
 def searcher(env: Environment, spec: Spec) -> Player:
     """The player of a `Spec` under the environment's rules.
 
@@ -24,8 +36,7 @@ def searcher(env: Environment, spec: Spec) -> Player:
     rules = getattr(single.unwrapped, "rules", None)
     if rules is None:
         raise ValueError(f"env is {env}; expected one of mergefall's")
-    player = spec if isinstance(spec, Player) else make(spec) if isinstance(spec, str) else make(**dict(spec))
-    player = player.with_rules(asdict(rules))
+    player = player_of(spec).with_rules(asdict(rules))
     if player.start(0) is not None:
         raise ValueError(f"player is {player.name!r}, which remembers; expected one that needs the observation alone")
     return player

@@ -5,7 +5,7 @@
       - adversary: {player: 2048/minimax, rate: 0.1}
       - starts: {path: starts.npz, ordinary: 0.5}
 
-The first wrapper is the innermost. Evaluations use the plain environment.
+The first wrapper is the innermost. Evaluations during training use the plain environment.
 """
 
 from __future__ import annotations

@@ -1,0 +1,154 @@
+"""Contests at several rates of the adversary: one table and one plot, and the same files as other contests."""
+
+import csv
+import io
+import json
+
+import pytest
+from mergefall_training.cli import main
+from mergefall_training.compare.comparison import compare, short
+from mergefall_training.compare.results import series_of
+from mergefall_training.compare.suite import load_suite
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.records import read_records
+from rich.console import Console
+
+SUITE = """
+description: Two players at three rates, and a contest at one rate.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 3, cols: 3}
+    adversary: {player: {name: 2048/minimax, depth: 1}, rate: [0, 0.5, 1]}
+    episodes: 10
+    players:
+      - {player: 2048/random, label: "chance [b]"}
+      - {player: 2048/greedy, episodes: 6}
+  - name: tetris
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 5, rows: 5, preview: 0}
+    adversary: {player: tetris/bcts}
+    episodes: 3
+    players: [{player: tetris/random}]
+"""
+
+
+def write_suite(folder, old="", new=""):
+    assert old in SUITE
+    path = folder / "mine.yaml"
+    path.write_text(SUITE.replace(old, new, 1))
+    return path
+
+
+def run(path, out):
+    screen = Console(file=io.StringIO(), width=140)
+    results = compare(path, out, workers=1, progress=False, screen=screen)
+    return results, screen.file.getvalue()
+
+
+def test_a_contest_with_several_rates_is_a_contest_for_each():
+    suite = load_suite("robustness")
+    names = [(contest.name, contest.series) for contest in suite.contests]
+    assert names[:2] == [("2048-4x4-rate-0", "2048-4x4"), ("2048-4x4-rate-0.1", "2048-4x4")]
+    assert [contest.adversary["rate"] for contest in suite.contests] == [0, 0.1, 0.3, 1] * 2
+    assert all(contest.players == suite.contests[0].players for contest in suite.contests[:4])
+
+
+def test_one_table_shows_every_player_at_every_rate(tmp_path):
+    results, printed = run(write_suite(tmp_path), None)
+    (series,) = series_of(results)
+    assert (series.name, series.rates) == ("small", [0, 0.5, 1])
+    assert printed.count("chance [b]") == 1
+    for text in ("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"):
+        assert text in printed
+    assert printed.split("player", 1)[1].split("\n")[0].split()[1:] == ["rate", "0", "rate", "0.5", "rate", "1"]
+    for rows in series.rows:
+        assert len({row.contestant.label for row in rows}) == 1
+        for row in rows:
+            assert short(row.summary.mean.value) in printed
+    assert "adversary tetris/bcts at rate 1.0" in printed
+    assert "ms/piece include the adversary's time" in printed
+
+
+def test_each_rate_holds_the_games_of_an_evaluation(tmp_path):
+    results, _ = run(write_suite(tmp_path), tmp_path / "out")
+    for result in results[:3]:
+        found = {row.contestant.label: row.evaluation for row in result.rows}
+        given = {"env_kwargs": {"rows": 3, "cols": 3}, "workers": 1, "progress": False}
+        alone = evaluate("2048/greedy", "mergefall/Game2048-v0", 6, adversary=result.contest.adversary, **given)
+        assert found["greedy"].results.tolist() == alone.results.tolist()
+        header, episodes = read_records(tmp_path / "out" / result.contest.name / "greedy.jsonl")
+        assert (header, episodes) == (found["greedy"].header, found["greedy"].episodes)
+    again, _ = run(tmp_path / "mine.yaml", tmp_path / "out")
+    assert [[row.evaluation for row in result.rows] for result in again] == [
+        [row.evaluation for row in result.rows] for result in results
+    ]
+
+
+def test_the_files_name_the_rates_and_one_plot_shows_them(tmp_path):
+    image, out = pytest.importorskip("matplotlib.image"), tmp_path / "out"
+    results, _ = run(write_suite(tmp_path), out)
+    rates = [result.contest.adversary["rate"] for result in results]
+    assert rates == [0, 0.5, 1, 1]
+    games = json.loads((out / "results.json").read_text())["games"]
+    assert [game["adversary"]["rate"] for game in games] == rates
+    lines = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert [json.loads(line["adversary"])["rate"] for line in lines] == [0, 0, 0.5, 0.5, 1, 1, 1]
+    assert [path.relative_to(out).as_posix() for path in sorted(out.glob("small*/*.png"))] == ["small/rates.png"]
+    pixels = image.imread(out / "small" / "rates.png")
+    assert pixels.shape[1] == 1440
+    assert pixels.std() > 0.02
+    assert {path.stem for path in out.glob("tetris/*.png")} == {"lines", "speed", "survival"}
+
+
+TRAINED = """
+      - train:
+          algorithm: afterstate
+          timesteps: 300
+          interval: 100
+          hyperparameters: {n_envs: 4, n_steps: 8, policy_kwargs: {net_arch: [4]}, gamma: 0.99}
+        label: agent
+"""
+
+
+def test_an_agent_is_trained_once_for_all_rates(tmp_path):
+    path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", TRAINED.removeprefix("\n"))
+    results, _ = run(path, tmp_path / "out")
+    assert [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("config.json")] == [
+        "small/runs/agent/config.json"
+    ]
+    assert all({row.contestant.label for row in result.rows} == {"chance [b]", "agent"} for result in results[:3])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("rate: [0, 0.5, 1]", "rate: []", "game 1: adversary: rates: expected at least one"),
+        ("rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),
+        ("rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
+        ("rate: [0, 0.5, 1]", "rate: often", "rate is 'often'"),
+        ("rate: [0, 0.5, 1]", "rates: [0, 0.5, 1]", "rates"),
+        ("name: 2048/minimax", "name: 2048/maximin", "2048/maximin"),
+        ("{name: 2048/minimax, depth: 1}", "7", "player is 7"),
+        ("adversary: {player: tetris/bcts}", "adversary: tetris/bcts", "adversary is 'tetris/bcts'; expected dict"),
+        ("name: tetris", "name: small-rate-1", "games and rates"),
+    ],
+)
+def test_a_faulty_adversary_says_where_and_what(tmp_path, old, new, complaint):
+    with pytest.raises(ValueError, match=r"suite .*mine\.yaml") as error:
+        load_suite(write_suite(tmp_path, old, new))
+    assert complaint in str(error.value)
+
+
+def test_the_command_takes_an_adversary(tmp_path, capsys):
+    out = tmp_path / "games.jsonl"
+    given = ["--adversary", "player={name: 2048/minimax, depth: 1}", "--adversary", "rate=0.5"]
+    small = ["--env-option", "rows=2", "--env-option", "cols=3", "--episodes", "3", "--workers", "1"]
+    main(["evaluate", "2048/greedy", *small, *given, "--out", str(out)])
+    printed = capsys.readouterr().out
+    assert "adversary 2048/minimax depth=1 at rate 0.5" in printed
+    assert "ms/move include the adversary's time" in printed
+    assert read_records(out)[0].adversary == {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.5}
+    with pytest.raises(SystemExit):
+        main(["evaluate", "2048/greedy", *small, "--adversary", "rate=2"])
+    assert "missing a required argument: 'player'" in capsys.readouterr().err

@@ -1,0 +1,185 @@
+"""Evaluations against the adversary: the plain game at rate 0, the same games however they are played, honest files."""
+
+import json
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall_baselines import make
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.records import read_records
+from mergefall_training.play.watching import Show
+from mergefall_training.play.workers import task, unpack_task
+from mergefall_training.wrappers import adversary
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+MINIMIZER = {"name": "2048/minimax", "depth": 1}
+GAMES = [
+    (G2048, {"rows": 3, "cols": 3}, "2048/greedy", MINIMIZER),
+    (TETRIS, {"cols": 6, "rows": 6, "preview": 0}, "tetris/bcts", "tetris/greedy"),
+    (TETRIS, {"cols": 6, "rows": 6}, "tetris/two-tetrad", {"name": "tetris/two-tetrad", "heuristic": "bcts"}),
+]
+
+
+def play(player="2048/greedy", episodes=6, rate=0.3, env_id=G2048, kwargs=GAMES[0][1], against=MINIMIZER, **options):
+    given = None if rate is None else {"player": against, "rate": rate}
+    given = {"env_kwargs": kwargs, "workers": 1, "progress": False, "adversary": given, **options}
+    return evaluate(player, env_id, episodes, **given)
+
+
+def side_by_side(name):
+    """The player, as one that decides for many games in little more time than for one."""
+    player = make(name)
+    player.batched = True
+    return player
+
+
+def timeless(evaluation):
+    """Records without what may differ between two runs."""
+    return [replace(episode, seconds=0.0) for episode in evaluation.episodes]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), GAMES)
+@pytest.mark.parametrize("made", [make, side_by_side])
+def test_at_rate_zero_it_is_the_plain_evaluation(env_id, kwargs, name, against, made):
+    options = {"env_id": env_id, "kwargs": kwargs, "against": against, "max_episode_steps": 100}
+    ours, plain = (play(made(name), rate=rate, **options) for rate in (0, None))
+    assert timeless(ours) == timeless(plain)
+    assert ours.header == plain.header
+    assert ours.header.adversary is None
+
+
+@pytest.mark.parametrize("rate", [0.4, 1])
+@pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), GAMES)
+def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kwargs, name, against, rate):
+    options = {"env_id": env_id, "kwargs": kwargs, "against": against, "rate": rate, "max_episode_steps": 100}
+    single, batched = (timeless(play(made(name), **options)) for made in (make, side_by_side))
+    assert single == batched
+    player, env = make(name), adversary(gym.make(env_id, max_episode_steps=100, **kwargs), against, rate)
+    for episode in single:
+        (observation, _), over, steps, info = env.reset(seed=episode.seed), False, 0, {}
+        while not over:
+            observation, _, terminated, truncated, info = env.step(int(player.act(observation)))
+            over, steps = terminated or truncated, steps + 1
+        assert (steps, info["score"]) == (episode.length, episode.score)
+
+
+def test_workers_do_not_change_the_games():
+    assert timeless(play(workers=2)) == timeless(play())
+    assert timeless(play("2048/random", workers=2)) == timeless(play("2048/random"))
+
+
+def test_anything_with_predict_plays():
+    class Copied:
+        def predict(self, observation, state=None, episode_start=None, deterministic=True):
+            return make("2048/greedy").predict(observation)
+
+    assert timeless(play(Copied())) == timeless(play())
+
+
+def test_the_adversary_lowers_the_mean():
+    means = [play(episodes=40, rate=rate).results.mean() for rate in (0, 0.3, 1)]
+    assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
+    pieces = {"env_id": TETRIS, "kwargs": GAMES[1][1], "against": "tetris/greedy"}
+    means = [play("tetris/bcts", 40, rate, **pieces).results.mean() for rate in (0, 0.3, 1)]
+    assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
+
+
+def test_a_task_travels_with_its_adversary():
+    job = task(make("2048/greedy"), G2048, GAMES[0][1], None, {"player": MINIMIZER})
+    again = unpack_task(job.pack())
+    assert again.adversary == job.adversary == {"player": MINIMIZER, "rate": 1.0}
+    np.testing.assert_array_equal(again.trajectory(4, None).actions, job.trajectory(4, None).actions)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_plays_the_games_of_an_unbroken_one(tmp_path):
+    out = tmp_path / "games.jsonl"
+    three = play(episodes=3, out=out)
+    six = play(out=out)
+    assert six.episodes[:3] == three.episodes
+    assert timeless(six) == timeless(play())
+
+
+def test_the_header_names_the_adversary_and_its_rate(tmp_path):
+    out = tmp_path / "games.jsonl"
+    evaluation = play(out=out)
+    assert read_records(out) == (evaluation.header, evaluation.episodes)
+    first = json.loads(out.read_text().splitlines()[0])
+    assert first["adversary"] == {"player": MINIMIZER, "rate": 0.3}
+    play(episodes=1, out=tmp_path / "default.jsonl", adversary={"player": MINIMIZER})
+    assert read_records(tmp_path / "default.jsonl")[0].adversary == {"player": MINIMIZER, "rate": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("rate", "other", "difference"),
+    [
+        (0.3, {"rate": 0.1}, "adversary.rate is 0.3 there, 0.1 here"),
+        (0.3, {"against": {"name": "2048/minimax", "depth": 2}}, "adversary.player.depth is 1 there, 2 here"),
+        (0.3, {"rate": 0}, "here"),
+        (None, {"rate": 0.3}, "adversary is None there"),
+    ],
+)
+def test_games_of_different_adversaries_are_not_mixed(tmp_path, rate, other, difference):
+    out = tmp_path / "games.jsonl"
+    play(rate=rate, episodes=2, out=out)
+    before = out.read_bytes()
+    with pytest.raises(ValueError, match="another run") as error:
+        play(**{"episodes": 3, "rate": rate, "out": out, **other})
+    assert difference in str(error.value)
+    assert out.read_bytes() == before
+
+
+def test_plain_games_are_recorded_as_they_were_before_there_were_adversaries(tmp_path):
+    out = tmp_path / "games.jsonl"
+    plain = play(rate=None, episodes=2, out=out)
+    assert "adversary" not in json.loads(out.read_text().splitlines()[0])
+    assert play(rate=0, episodes=2, out=out).episodes == plain.episodes  # read, not played
+
+
+def test_a_recorded_game_is_watched_against_its_adversary(tmp_path, capsys):
+    out = tmp_path / "games.jsonl"
+    episode = play(episodes=3, out=out).episodes[2]
+    Show.recorded(out, 2).in_terminal(1000)  # raises if the game ends otherwise than the recorded one
+    assert f"score {episode.score}" in capsys.readouterr().out
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "missing a required argument: 'player'"),
+        ({"player": MINIMIZER, "share": 0.1}, "share"),
+        ({"player": MINIMIZER, "env": None}, "env"),
+        ({"player": MINIMIZER, "rate": 1.5}, "rate is 1.5"),
+        ({"player": MINIMIZER, "rate": "0.1"}, "rate is '0.1'"),
+        ({"player": "2048/nobody", "rate": 0}, "2048/nobody"),
+        ({"player": {"depth": 1}}, "expected a name, or a mapping of 'name' and options"),
+        ({"player": None}, "player is None"),
+        ({"player": {"name": "2048/minimax", "deepness": 1}}, "deepness"),
+        ({"player": {"name": "2048/minimax", "rows": 4}}, "made for rows=4"),
+        ({"player": "2048/random"}, "remembers"),
+        ("2048/minimax", "adversary is '2048/minimax'"),
+    ],
+)
+def test_bad_input_is_named(tmp_path, given, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        play(adversary=given, out=tmp_path / "games.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_adversary_that_is_an_object_is_not_recorded(tmp_path):
+    minimizer = make("2048/minimax", depth=1)
+    assert timeless(play(against=minimizer)) == timeless(play())
+    with pytest.raises(ValueError, match="JSON types"):
+        play(against=minimizer, out=tmp_path / "games.jsonl")
+
+
+def test_the_adversary_is_for_games_of_mergefall():
+    with pytest.raises(ValueError, match="expected one of mergefall's"):
+        evaluate(make("2048/greedy"), "CartPole-v1", 1, adversary={"player": MINIMIZER})
