@@ -180,6 +180,22 @@ def test_agents_are_trained_then_play_the_same_games(tmp_path):
     assert written == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
 
 
+def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
+    first = "{algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: *small}"
+    text = TRAINED.replace("hyperparameters: {", "hyperparameters: &small {")
+    text = text.replace("{<<: *run, env_kwargs: {reward: log2}}", "{<<: *run, timesteps: 100, after: " + first + "}")
+    (path := tmp_path / "chain.yaml").write_text(text)
+    run(path, tmp_path / "out")
+    runs = tmp_path / "out" / "small" / "runs"
+    for seed in (0, 1):
+        before, after = (read_curve(runs / f"log_seed_{seed}{part}") for part in ("-first", ""))
+        assert (before[-1].step >= 200, after[0].step) == (True, 0)
+        assert after[0].mean == before[-1].mean
+    stamps = {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
+    run(path, tmp_path / "out")
+    assert stamps == {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
+
+
 def test_agents_are_trained_in_a_folder_only(tmp_path):
     (path := tmp_path / "trained.yaml").write_text(TRAINED)
     with pytest.raises(ValueError, match="name a folder"):

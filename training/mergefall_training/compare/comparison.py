@@ -24,9 +24,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mergefall_training.compare.results import ContestResult, Row, Series, series_of
-from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
+from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
 from mergefall_training.files import write_whole
-from mergefall_training.learn.run import train
+from mergefall_training.learn.run import Run, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import Interval
 from mergefall_training.play.workers import process_pool
@@ -97,11 +97,21 @@ def _rows(
     for seed in range(contestant.training.seeds):
         label = contestant.label if contestant.training.seeds == 1 else f"{contestant.label}, seed {seed}"
         path = folder / (contest.series or contest.name) / "runs" / replace(contestant, label=label).file_name
-        run = train(path, contestant.training.config(contest, seed), resume="auto", progress=progress)
+        run = _train(path, contestant.training, contest, seed, progress)
         trained = replace(contestant, player=path.as_posix(), options={"model": "last"}, label=label)
         row = _play(contest, trained, folder, workers, executor, progress)
         rows.append(replace(row, group=contestant.label, training_seed=seed, curve=run.points))
     return rows
+
+
+def _train(path: Path, training: Training, contest: Contest, seed: int, progress: bool) -> Run:
+    """Train in a folder, after the runs that this one begins from, or go on where that stopped."""
+    warm_start = None
+    if training.after is not None:
+        first = path.with_name(f"{path.name}-first")
+        _train(first, training.after, contest, seed, progress)
+        warm_start = first.as_posix()
+    return train(path, training.config(contest, seed, warm_start), resume="auto", progress=progress)
 
 
 def _play(

@@ -22,9 +22,9 @@ and the players, which all play the same seeds::
             label: MaskablePPO              # default: the algorithm
 
 `train` in place of `player` trains agents for the comparison, one for each training seed from 0. It may also hold
-`interval`, `hyperparameters`, `max_episode_steps` and `env_kwargs` (added to the contest's, such as a reward or
-`shaping`, for training only); the preset fills in the rest. Its `episodes` (default: 30) are those of each point of
-the learning curve.
+`preset`, `interval`, `hyperparameters`, `max_episode_steps`, `env_kwargs` (added to the contest's, such as a reward or
+`shaping`, for training only), and `after`, the training of another run whose network this one begins with. The preset
+fills in the rest. Its `episodes` (default: 30) are those of each point of the learning curve.
 
 `adversary` holds the arguments of `mergefall_training.wrappers.adversary`. With several rates, ``rate: [0, 0.1, 1]``,
 the players play once at each rate, and one table and one plot show all means. Rate 0 is the plain game.
@@ -56,6 +56,8 @@ _REQUIRED: Any = object()
 class Training:
     """How the agents of a contestant are trained before they play: one run for each training seed 0 to seeds − 1.
 
+    - `after`: the training of another run of the same seed, from whose network this one begins (`warm_start`).
+
     The other fields are arguments of `mergefall_training.learn.presets.configure`.
     """
 
@@ -64,12 +66,14 @@ class Training:
     env_kwargs: dict[str, Any]
     max_episode_steps: int | None
     hyperparameters: dict[str, Any]
+    preset: str | None
     timesteps: int | None
     interval: int | None
     episodes: int
+    after: Training | None = None
 
-    def config(self, contest: Contest, seed: int) -> Config:
-        """The configuration of a run."""
+    def config(self, contest: Contest, seed: int, warm_start: str | None = None) -> Config:
+        """The configuration of a run; `warm_start` is the path of the model that it begins from."""
         # Imported late: it brings compiled code, which listing the suites does not need.
         from mergefall_training.learn.presets import configure
 
@@ -78,7 +82,8 @@ class Training:
             contest.env,
             env_kwargs=contest.env_kwargs | self.env_kwargs,
             max_episode_steps=self.max_episode_steps,
-            changed=self.hyperparameters,
+            changed=self.hyperparameters | ({} if warm_start is None else {"warm_start": warm_start}),
+            preset=self.preset,
             timesteps=self.timesteps,
             interval=self.interval,
             episodes=self.episodes,
@@ -198,9 +203,11 @@ def _contest(content: Any, where: str) -> Contest:
         raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
     contest = Contest(**given, players=tuple(players))
     for player in players:
-        if player.training is not None:
+        training = player.training
+        while training is not None:
             with _named(f"game {contest.name}, {player.label}"):
-                player.training.config(contest, seed=0)
+                training.config(contest, seed=0)
+            training = training.after
     return contest
 
 
@@ -271,12 +278,16 @@ def _training(content: Any, where: str) -> Training:
         env_kwargs=(dict, {}),
         max_episode_steps=(int, None),
         hyperparameters=(dict, {}),
+        preset=(str, None),
         timesteps=(int, None),
         interval=(int, None),
         episodes=(int, 30),
+        after=(dict, None),
     )
     if given["seeds"] < 1:
         raise ValueError(f"{where}: seeds is {given['seeds']}; expected a number of runs, at least 1")
+    if given["after"] is not None:
+        given["after"] = _training(given["after"], f"{where}: after")
     return Training(**given)
 
 
