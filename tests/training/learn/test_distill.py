@@ -37,7 +37,7 @@ def test_tetris_is_distilled_too(tmp_path, target):
 
 @pytest.mark.parametrize("normalize", [False, True])
 def test_values_are_of_the_students_returns(tmp_path, normalize):
-    """The value of the first board is the mean return of the student's games, in the unit that `normalize` says."""
+    """The value of the first board is the mean return of the student's games, whatever unit the network learns in."""
     changed = {"normalize": normalize, "gae_lambda": 0.95, "n_steps": 16, "exploration_rate": 0.0, "gamma": 0.9}
     config = small("distill", changed | {"n_envs": 32, "vf_coef": 2.0}, timesteps=51_200, interval=51_200)
     with open_run(tmp_path / "run", config, progress=False) as run:
@@ -56,8 +56,7 @@ def test_values_are_of_the_students_returns(tmp_path, normalize):
             observation, reward, over, _, _ = env.step(int(player.act(observation)))
             rewards.append(reward)
         expected.append(np.sum(rewards * 0.9 ** np.arange(len(rewards))))
-    unit = np.sqrt(learner.envs.normalize.ret_rms.var) if normalize else 1.0
-    assert abs(np.mean(found) * unit / np.mean(expected) - 1) < 0.25
+    assert abs(np.mean(found) / np.mean(expected) - 1) < 0.25
 
 
 def test_values_of_the_teacher_are_in_its_unit(tmp_path):
