@@ -20,10 +20,17 @@ def searched_tree(player, board):
     return tree.nodes[:count], tree.edges[:count], tree.states[:count]
 
 
+def outside(**options):
+    """A player whose leaves are valued outside of the compiled search, which then need not be compiled for them."""
+    player = make("2048/mcts", **options)
+    player.compiled = False
+    return player
+
+
 @pytest.mark.parametrize("root", ["gumbel", "puct"])
 def test_with_exact_leaves_the_values_are_exact_but_for_chance(root):
     """The mean over draws is all that differs; the R2 sequence makes it small."""
-    player = make("2048/mcts", heuristic={"player": "2048/optimal"}, simulations=4000, root=root)
+    player = outside(heuristic={"player": "2048/optimal"}, simulations=4000, root=root)
     optimal = make("2048/optimal")
     for board in SMALL:
         exact, found = optimal.values(board), player.statistics(board)
@@ -59,22 +66,23 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
-@pytest.mark.parametrize("heuristic", ["prairie-fire", None])
-def test_leaves_of_other_kinds(heuristic):
-    values = make("2048/mcts", heuristic=heuristic, simulations=30).values(BOARD)
+@pytest.mark.parametrize("heuristic", ["nneonneo", "monotone-smooth", "tile-order", "prairie-fire", None])
+def test_every_heuristic(heuristic):
+    values = outside(heuristic=heuristic, simulations=30).values(BOARD)
     assert np.isfinite(values).all()
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (5, 3)])
+@pytest.mark.parametrize("shape", [(2, 3), (5, 3), (6, 6)])
 def test_boards_of_any_size(shape):
     board = np.random.default_rng(0).integers(0, 4, shape)
-    player = make("2048/mcts", heuristic="monotone-smooth", simulations=50)
+    player = outside(heuristic="monotone-smooth", simulations=50)
     np.testing.assert_array_equal(np.isfinite(player.values(board)), legal_actions(board))
 
 
 def test_boards_that_outgrow_a_word():
     big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
-    assert np.isfinite(make("2048/mcts", heuristic="monotone-smooth", simulations=50).values(big)).all()
+    for heuristic in ("monotone-smooth", {"player": {"name": "2048/ntuple", "downgrade": 16384}}):
+        assert np.isfinite(outside(heuristic=heuristic, simulations=50).values(big)).all()
 
 
 def test_only_illegal_moves_are_worth_minus_infinity():
