@@ -133,6 +133,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "quintris": (LINES, None),
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference} | RUNS, None),
     "ways": ({"games": field("games")} | SCORE | {"each training seed": each_run}, None),
+    "ways-2min": (SCORE | RUNS, None),
     "cloning": (SCORE | {"moves matched in games held out": field("matched")} | RUNS, None),
     "speed": (SPEED, None),
     "learning-speed": (SPEED, None),
