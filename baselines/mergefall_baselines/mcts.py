@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Player, Trajectory, check_values, play_in_env
-from mergefall_baselines.potential import player_of
+from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
     EDGE,
     TREE,

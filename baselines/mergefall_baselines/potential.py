@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,22 +9,7 @@ import numpy as np
 from mergefall.typing import Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player
-from mergefall_baselines.registry import make
-
-
-def player_of(spec: Any) -> Player:
-    """The player of a spec: a name, a mapping of `name` and options, or a player; raises ValueError for anything else.
-
-    >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
-    '2048/greedy'
-    """
-    if isinstance(spec, Player):
-        return spec
-    options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
-    if not isinstance(options.get("name"), str):
-        raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
-    return make(**options)
+from mergefall_baselines.registry import player_of
 
 
 class PlayerValues:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -59,6 +59,21 @@ def make(name: str, **options: Any) -> Player:
     player.name = player.made_as = name
     player.options = {key: _json_of(value) for key, value in options.items()} | dict(player.options)
     return player
+
+
+def player_of(spec: Any) -> Player:
+    """The player of a spec: a name, a mapping of `name` and options, or a player; raises ValueError for anything else.
+
+    >>> from mergefall_baselines.registry import player_of
+    >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
+    '2048/greedy'
+    """
+    if isinstance(spec, Player):
+        return spec
+    options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
+    if not isinstance(options.get("name"), str):
+        raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
+    return make(**options)
 
 
 def _json_of(value: Any) -> Any:

@@ -159,7 +159,7 @@ def test_a_recorded_game_is_watched_against_its_adversary(tmp_path, capsys):
         ({"player": MINIMIZER, "rate": 1.5}, "rate is 1.5"),
         ({"player": MINIMIZER, "rate": "0.1"}, "rate is '0.1'"),
         ({"player": "2048/nobody", "rate": 0}, "2048/nobody"),
-        ({"player": {"depth": 1}}, "expected a name, or a mapping of 'name' and options"),
+        ({"player": {"depth": 1}}, "expected a player's name, or a mapping of name and options"),
         ({"player": None}, "player is None"),
         ({"player": {"name": "2048/minimax", "deepness": 1}}, "deepness"),
         ({"player": {"name": "2048/minimax", "rows": 4}}, "made for rows=4"),

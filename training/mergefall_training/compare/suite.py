@@ -214,8 +214,9 @@ def _contest(content: Any, where: str) -> Contest:
 def _adversary(content: dict[str, Any]) -> dict[str, Any]:
     """The adversary of a contest, with its default rate; `rate` is a number or a list of numbers."""
     # Imported late: they bring the players' compiled code, which listing the suites does not need.
+    from mergefall_baselines.registry import player_of
+
     from mergefall_training.wrappers.adversary import arguments
-    from mergefall_training.wrappers.searcher import player_of
 
     given = arguments({str(name): value for name, value in content.items()})
     player_of(given["player"])

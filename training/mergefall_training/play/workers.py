@@ -28,11 +28,11 @@ from mergefall.checks import integer
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
+from mergefall_baselines.registry import player_of
 
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
-from mergefall_training.wrappers.searcher import player_of
 
 
 @dataclass(frozen=True)

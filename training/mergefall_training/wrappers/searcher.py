@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from mergefall.typing import Environment, Options
-from mergefall_baselines import Player, make
+from mergefall_baselines import Player
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
-
-
-def player_of(spec: Spec) -> Player:
-    """The player of a `Spec`; raises ValueError for anything else, and for options that the player does not have."""
-    if isinstance(spec, Player):
-        return spec
-    if isinstance(spec, str):
-        return make(spec)
-    if isinstance(spec, Mapping) and isinstance(spec.get("name"), str):
-        return make(**{str(name): value for name, value in spec.items()})
-    raise ValueError(f"player is {spec!r}; expected a name, or a mapping of 'name' and options")
 
 
 def searcher(env: Environment, spec: Spec) -> Player:
