@@ -30,7 +30,7 @@ def test_any_number_of_workers_gives_the_same_labels():
     expected = make("2048/optimal").with_rules(SMALL).values(seen)
     for workers in (1, 2):
         with teachers_of({"name": "2048/optimal"}, workers=workers) as teachers:
-            np.testing.assert_array_equal(teachers.values(seen, len(seen), 0), expected)
+            np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 
 def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():
@@ -38,7 +38,7 @@ def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():
     players = [make(**spec).with_rules(SMALL) for spec in specs_of(names)]
     teachers = teachers_of(names)
     for step, number in ((0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (299, 2), (320, 2)):
-        np.testing.assert_array_equal(teachers.values(seen, len(seen), step), players[number].values(seen))
+        np.testing.assert_array_equal(teachers.values(seen, step), players[number].values(seen))
 
 
 VALUES = st.lists(st.lists(st.floats(-1e6, 1e6) | st.just(-np.inf), min_size=4, max_size=4), min_size=1, max_size=6)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, number
-from mergefall.games import take
+from mergefall.games import board_of, take
 from mergefall.typing import Observation
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
@@ -99,20 +99,22 @@ class Teachers(AbstractContextManager["Teachers"]):
         self, observations: Observation, masks: NDArray[np.bool_], step: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """What the teacher at a step says to a batch: (targets float32[n, actions], values float64[n, actions])."""
-        values = self.values(observations, len(masks), step)
+        values = self.values(observations, step)
         found, teacher = gaps(values), self.number_at(step)
         if found.size:
             kept = GAP_MEMORY if teacher == self._gap_of and self._gap else 0.0
             self._gap, self._gap_of = kept * self._gap + (1 - kept) * float(np.median(found)), teacher
         return soft_targets(values, masks, self.temperature), values
 
-    def values(self, observations: Observation, count: int, step: int) -> NDArray[np.float64]:
-        """The values of all actions, float64[count, actions], by the teacher at a step; −∞ if illegal or fatal."""
+    def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
+        """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
         job = self.jobs[self.number_at(step)]
         if self._pool is None:
             return values_of(job.player, observations)
         packed = job.pack()
-        parts = [take(observations, part) for part in np.array_split(np.arange(count), self._h.workers)]
+        parts = [
+            take(observations, part) for part in np.array_split(np.arange(len(board_of(observations))), self._h.workers)
+        ]
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
 
     def check(self, observation: Observation) -> None:
