@@ -118,19 +118,22 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """Name of a suite (`documented`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`, `robustness`,
-    `tetris`), or a YAML file."""
+    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`,
+    `robustness`, `tetris`), or a YAML file."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
+    game: tuple[str, ...] = ()
+    """Names of the suite's games to play; default: all of them."""
     workers: int | None = None
-    """Processes that play side by side; default: one per core."""
+    """Processes that train and play side by side; default: one per core."""
     executor: Literal["processes", "ray"] = "processes"
     """Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
 
     def run(self) -> None:
         from mergefall_training.compare.comparison import compare
 
-        compare(self.suite, self.out or Path("results", Path(self.suite).stem), self.workers, executor=self.executor)
+        out = self.out or Path("results", Path(self.suite).stem)
+        compare(self.suite, out, self.workers, games=self.game or None, executor=self.executor)
 
 
 @dataclass(frozen=True, kw_only=True)

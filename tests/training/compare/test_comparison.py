@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 
 import pytest
@@ -39,9 +40,9 @@ def write_suite(folder, old="", new=""):
     return path
 
 
-def run(path, out):
+def run(path, out, workers=1, games=None):
     screen = Console(file=io.StringIO(), width=140)
-    results = compare(path, out, workers=1, progress=False, screen=screen)
+    results = compare(path, out, workers, games=games, progress=False, screen=screen)
     return results, screen.file.getvalue()
 
 
@@ -178,6 +179,53 @@ def test_agents_are_trained_then_play_the_same_games(tmp_path):
     (again,), _ = run(path, tmp_path / "out")
     assert [row.evaluation for row in again.rows] == [row.evaluation for row in first.rows]
     assert written == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+
+
+def test_agents_trained_side_by_side_are_those_trained_one_by_one(tmp_path):
+    (path := tmp_path / "trained.yaml").write_text(TRAINED)
+    (alone,), _ = run(path, tmp_path / "alone")
+    (together,), _ = run(path, tmp_path / "together", workers=2)
+    assert [row.contestant.label for row in together.rows] == [row.contestant.label for row in alone.rows]
+    for ours, theirs in zip(together.rows, alone.rows, strict=True):
+        assert [episode.score for episode in ours.evaluation.episodes] == [
+            episode.score for episode in theirs.evaluation.episodes
+        ]
+        assert [point.mean for point in ours.curve] == [point.mean for point in theirs.curve]
+
+
+def test_a_run_that_fails_in_another_process_ends_the_comparison(tmp_path):
+    text = TRAINED.replace("gamma: 0.99}", "gamma: 0.99, warm_start: nothing}")
+    (path := tmp_path / "trained.yaml").write_text(text)
+    with pytest.raises(ValueError, match="nothing holds no training run"):
+        run(path, tmp_path / "out", workers=2)
+
+
+def test_a_contest_is_played_with_each_preset(tmp_path):
+    text = TRAINED.replace("    episodes: 5\n", "    episodes: 5\n    presets: [quick, slow]\n").replace(
+        "          timesteps: 300\n          interval: 100\n", "          share: 0.5\n"
+    )
+    text = text.replace("afterstate", "ntuple").replace("    env_kwargs: {rows: 2, cols: 2}\n", "")
+    text = re.sub(r"hyperparameters: .*", "after: {algorithm: ntuple, preset: small}", text)
+    (path := tmp_path / "presets.yaml").write_text(text.replace("[quick, slow]", "[2min, 2h]"))
+    suite = load_suite(path)
+    assert [contest.name for contest in suite.contests] == ["small-2min", "small-2h"]
+    for contest, steps in zip(suite.contests, (120_000_000, 7_200_000_000), strict=True):
+        training = contest.players[1].training
+        assert training.config(contest, seed=0).timesteps == steps // 2
+        assert training.after.preset == "small"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="ntuple has no preset 'quick'"):
+        load_suite(path)
+
+
+def test_a_part_of_a_suite_is_played(tmp_path):
+    path = write_suite(tmp_path)
+    results, printed = run(path, tmp_path / "out", games=["capped"])
+    assert [result.contest.name for result in results] == ["capped"]
+    assert "small" not in printed
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"capped", "results.csv", "results.json"}
+    with pytest.raises(ValueError, match="game is 'large'; expected one of 'small', 'capped'"):
+        run(path, None, games=["large"])
 
 
 def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):

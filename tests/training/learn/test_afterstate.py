@@ -13,7 +13,13 @@ from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
 from mergefall_baselines import make, play_in_env
 from mergefall_training import evaluate
-from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, afterstates_2048, tetris_afterstates
+from mergefall_training.learn.afterstate.inputs import (
+    INPUTS,
+    INPUTS_OF,
+    afterstates_2048,
+    canonical,
+    tetris_afterstates,
+)
 from mergefall_training.learn.afterstate.player import ValueNetwork, network_value, player
 from mergefall_training.learn.afterstate.train import Hyperparameters, Learner, targets, train
 from mergefall_training.learn.models import load_model
@@ -112,6 +118,18 @@ def test_table_of_2048_is_what_single_environments_say(kwargs):
     ranks = hot.argmax(axis=2) + 1
     np.testing.assert_array_equal(np.where(hot.any(axis=2), ranks, 0), after[legal].reshape(len(hot), -1))
     assert hot.sum(axis=2).max() == 1
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3), (3, 2), (1, 4), (3, 3)])
+def test_symmetric_boards_have_one_canonical_image(shape):
+    boards = np.random.default_rng(0).integers(0, 4, (200, *shape)).astype(np.uint8)
+    found = canonical(boards)
+    for board_, ours in zip(boards, found, strict=True):
+        turned = [np.rot90(board_, k) for k in range(4)]
+        images = [image for one in turned for image in (one, np.fliplr(one)) if image.shape == shape]
+        assert ours.tolist() == max(image.tolist() for image in images)
+        same = canonical(np.array(images))
+        assert (same == ours).all()
 
 
 @pytest.mark.parametrize("units", [(), (3,), (16, 5)])

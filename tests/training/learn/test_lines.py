@@ -1,34 +1,71 @@
 """`LineFeatures` computes what linear layers on one-hot lines compute, forwards and backwards."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.lines import LineFeatures
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, neighbours
+from mergefall_training.learn.sb3.networks import RanksAfterstates
+from torch.nn.functional import one_hot
 
 
-def one_hot_layers(boards, ranks, across, across_bias, down, down_bias):
-    planes = torch.nn.functional.one_hot(torch.from_numpy(boards).long(), ranks).to(across.dtype)
-    rows = torch.nn.functional.linear(planes.flatten(2), across, across_bias)
-    columns = torch.nn.functional.linear(planes.transpose(1, 2).flatten(2), down, down_bias)
-    return torch.cat([rows.flatten(1), columns.flatten(1)], dim=1).relu()
+def one_hot_lines(lines, kinds):
+    planes = one_hot(lines.long(), len(kinds)).flatten(2)
+    pairs = torch.from_numpy(kinds)[lines[:, :, :-1].int(), lines[:, :, 1:].int()]
+    return torch.cat([planes, one_hot(pairs.long(), DIFFERENCES).flatten(2)], dim=2)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (2, 3), (3, 4), (5, 6)])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols, threads):
+def one_hot_layers(boards, channels, kinds, across, across_bias, down, down_bias):
+    ranks, found = torch.from_numpy(boards), []
+    for lines, weight, bias in ((ranks, across, across_bias), (ranks.transpose(1, 2), down, down_bias)):
+        inputs = one_hot_lines(lines, kinds).to(weight.dtype)
+        for line in range(inputs.shape[1]):
+            own = slice(line * channels, (line + 1) * channels)
+            found.append(torch.nn.functional.linear(inputs[:, line], weight[own], bias[own]))
+    return torch.cat(found, dim=1).relu()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (2, 3), (5, 6)])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("half", [False, True])
+def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols, threads, half):
     rng, ranks, channels, n = np.random.default_rng(rows * cols), rows * cols + 2, 9, 37
+    kinds = neighbours(ranks)
     boards = rng.integers(0, ranks, (n, rows, cols)).astype(np.uint8)
-    shapes = (channels, cols * ranks), (channels,), (channels, rows * ranks), (channels,)
-    parameters = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)).requires_grad_() for shape in shapes]
+    boards[rng.random(boards.shape) < 0.3] = 0
+    parameters = []
+    for lines, cells in ((rows, cols), (cols, rows)):
+        parameters += [(lines * channels, cells * ranks + (cells - 1) * DIFFERENCES), (lines * channels,)]
+    parameters = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)).requires_grad_() for shape in parameters]
     above = torch.from_numpy(rng.normal(size=(n, (rows + cols) * channels)).astype(np.float32))
+    above = above.bfloat16() if half else above
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = LineFeatures.apply(boards, *parameters)
+        found = LineFeatures.apply(boards, channels, kinds, half, *parameters)
         gradients = torch.autograd.grad(found, parameters, above)
     finally:
         torch.set_num_threads(before)
-    expected = one_hot_layers(boards, ranks, *parameters)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    for ours, theirs in zip(gradients, torch.autograd.grad(expected, parameters, above), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    expected = one_hot_layers(boards, channels, kinds, *parameters)
+    assert found.dtype == (torch.bfloat16 if half else torch.float32)
+    torch.testing.assert_close(found.float(), expected, rtol=2**-8 if half else 1e-5, atol=1e-5)
+    theirs = torch.autograd.grad(expected, parameters, above.float())
+    for ours, other in zip(gradients, theirs, strict=True):
+        torch.testing.assert_close(ours, other, rtol=1e-4, atol=1e-4)
+
+
+def test_kinds_of_neighbours():
+    kinds = neighbours(18)
+    assert kinds.shape == (18, 18)
+    assert set(kinds.ravel()) == set(range(DIFFERENCES))
+    equal = {int(kinds[rank, rank]) for rank in range(1, 18)}
+    assert len(equal) == 1  # whatever their rank, two equal tiles look the same
+    assert equal.isdisjoint(kinds[~np.eye(18, dtype=bool)])
+
+
+def test_lines_are_the_same_on_other_devices():
+    space = gym.spaces.Box(0, 8, (2, 3), np.uint8)
+    extractor = RanksAfterstates(space, 5, 4)
+    boards = np.random.default_rng(0).integers(0, 9, (50, 2, 3)).astype(np.uint8)
+    products = extractor.lines_by_products(torch.from_numpy(boards).int())
+    torch.testing.assert_close(extractor._lines(boards, torch.device("cpu")), products, rtol=1e-5, atol=1e-5)

@@ -153,7 +153,7 @@ def test_trees_come_back_as_they_were():
 @pytest.mark.parametrize(
     ("name", "env_id", "kwargs", "simple"),
     [
-        ("2048/maskable-ppo", "mergefall/Game2048-v0", {}, "2048/greedy"),
+        ("2048/distill", "mergefall/Game2048-v0", {}, "2048/greedy"),
         ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
         ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
         ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
@@ -169,7 +169,7 @@ def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_i
     )
     assert learnt.results.mean() > 2 * other.results.mean()
     (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")
-    assert file.stat().st_size <= 1_000_000
+    assert file.stat().st_size <= 5_000_000
     assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
     with pytest.raises(ValueError, match="another model"):
         make(name, checksum="0" * 16)

@@ -78,6 +78,19 @@ def test_an_action_is_worth_what_its_afterstate_is(algorithm):
 
 @pytest.mark.parametrize("algorithm", [DQN, QRDQN, PPO, MaskablePPO])
 @pytest.mark.parametrize(
+    ("image", "actions"), [(np.fliplr, [0, 3, 2, 1]), (np.flipud, [2, 1, 0, 3]), (np.transpose, [3, 2, 1, 0])]
+)
+def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, actions):
+    policy, env = policy_of(algorithm, "2048")
+    observation, info = env.reset(seed=3)
+    for _ in range(12):
+        one, other = (values_of(policy, board) for board in (observation, np.ascontiguousarray(image(observation))))
+        assert one == pytest.approx(other[:, actions], abs=1e-5)
+        observation, *_, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
+
+
+@pytest.mark.parametrize("algorithm", [DQN, QRDQN, PPO, MaskablePPO])
+@pytest.mark.parametrize(
     ("changed", "complaint"),
     [
         ({"net_arch": [8]}, r"net_arch is \[8\]"),

@@ -43,7 +43,7 @@ def command(capsys, algorithm, out, *options, **changed):
         ("dqn", {"train_freq": 0}, "train_freq is 0; expected an integer of at least 1"),
         ("dqn", {"learning_starts": "soon"}, "learning_starts is 'soon'; expected an integer of at least 0"),
         ("dqn", {"exploration_fraction": 3}, "exploration_fraction is 3; expected a finite number from 0 up to 1"),
-        ("qr-dqn", {"policy_kwargs": {"n_quantiles": 0}}, "qr-dqn cannot be made of {"),
+        ("qr-dqn", {"policy": "MlpPolicy", "policy_kwargs": {"n_quantiles": 0}}, "qr-dqn cannot be made of {"),
         ("clone", {"game": 3}, "clone has no 'game'; it has batch_size, dataset"),
         ("clone", {"learning_rate": "low"}, "learning_rate is 'low'; expected a number"),
         ("clone", {"policy_kwargs": {"net_arch": "x"}}, "clone cannot be made of {"),

@@ -37,9 +37,9 @@ ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
 OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
 CHANGED = {
     "ppo": ON_POLICY | {"policy_kwargs": AHEAD},
-    "maskable-ppo": ON_POLICY | {"policy_kwargs": SMALL, "normalize": True},
-    "dqn": OFF_POLICY | {"policy_kwargs": SMALL},
-    "qr-dqn": OFF_POLICY | {"policy_kwargs": SMALL | {"n_quantiles": 3}},
+    "maskable-ppo": ON_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL, "normalize": True},
+    "dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL},
+    "qr-dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL | {"n_quantiles": 3}},
 }
 TETRIS_RULES = {"cols": 4, "rows": 6}
 
@@ -57,7 +57,7 @@ def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
     if env_id == TETRIS:
         of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": BOARD}}
         of_algorithm["qr-dqn"] = {"policy_kwargs": PLACED | {"n_quantiles": 3}}
-        changed = of_algorithm.get(algorithm, {"policy_kwargs": PLACED}) | changed
+        changed = {"policy": "AfterstatesPolicy", "policy_kwargs": PLACED} | of_algorithm.get(algorithm, {}) | changed
     settings = CHANGED[algorithm] | changed
     return configure(
         algorithm, env_id, env_kwargs=rules, changed=settings, timesteps=128, interval=48, episodes=3, seed=seed

@@ -7,7 +7,8 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -29,8 +30,8 @@ from mergefall_training.files import write_whole
 from mergefall_training.learn.run import Run, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import Interval
-from mergefall_training.play.workers import process_pool
-from mergefall_training.progress import console
+from mergefall_training.play.workers import on_processes, process_pool
+from mergefall_training.progress import console, progress_bar
 
 FORMAT = "mergefall comparison"
 VERSION = 1
@@ -41,6 +42,7 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     *,
+    games: Sequence[str] | None = None,
     executor: str = "processes",
     progress: bool = True,
     screen: Console | None = None,
@@ -52,13 +54,17 @@ def compare(
         out: folder for the results. Each finished episode is appended to ``<contest>/<label>.jsonl``, so that the same
             call resumes a stopped run; ``results.csv``, ``results.json`` and plots follow. Plots need the extra
             ``render``.
-        workers, executor, progress: as in `evaluate`.
+        games: names of the suite's games to play; default: all of them.
+        workers, executor, progress: as in `evaluate`. Agents are trained one in each worker process.
         screen: where tables are printed; default: standard output.
 
-    Raises ValueError for a suite that makes no sense, and for one that trains agents without `out`.
+    Raises ValueError for a suite that makes no sense or lacks one of `games`, and for one that trains agents without
+    `out`.
     """
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
+    if games is not None:
+        suite = suite.only(games)
     screen = screen or console()
     folder = None if out is None else Path(out)
     trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
@@ -82,6 +88,8 @@ def compare(
 
 
 def _result(contest: Contest, folder: Path | None, workers: int, executor: Any, progress: bool) -> ContestResult:
+    if isinstance(executor, ProcessPoolExecutor) and folder is not None:
+        _train_side_by_side(contest, folder, executor, progress)
     rows = [row for one in contest.players for row in _rows(contest, one, folder, workers, executor, progress)]
     return ContestResult(contest, sorted(_with_ratios(rows, contest), key=lambda row: -row.summary.mean.value))
 
@@ -94,14 +102,43 @@ def _rows(
         return [_play(contest, contestant, folder, workers, executor, progress)]
     assert folder is not None
     rows = []
-    for seed in range(contestant.training.seeds):
-        label = contestant.label if contestant.training.seeds == 1 else f"{contestant.label}, seed {seed}"
-        path = folder / (contest.series or contest.name) / "runs" / replace(contestant, label=label).file_name
+    for seed, label, path in _runs(contest, contestant, folder):
         run = _train(path, contestant.training, contest, seed, progress)
         trained = replace(contestant, player=path.as_posix(), options={"model": "last"}, label=label)
         row = _play(contest, trained, folder, workers, executor, progress)
         rows.append(replace(row, group=contestant.label, training_seed=seed, curve=run.points))
     return rows
+
+
+def _runs(contest: Contest, contestant: Contestant, folder: Path) -> list[tuple[int, str, Path]]:
+    """(training seed, label, run folder) of the agents that are trained for a contestant."""
+    seeds = 0 if contestant.training is None else contestant.training.seeds
+    found = []
+    for seed in range(seeds):
+        label = contestant.label if seeds == 1 else f"{contestant.label}, seed {seed}"
+        name = replace(contestant, label=label).file_name
+        found.append((seed, label, folder / (contest.series or contest.name) / "runs" / name))
+    return found
+
+
+def _train_side_by_side(contest: Contest, folder: Path, pool: ProcessPoolExecutor, progress: bool) -> None:
+    """Train a contest's agents, one in each process; a single one is left to `_train`, with all cores."""
+    jobs = [
+        (path, contestant.training, contest, seed, False)
+        for contestant in contest.players
+        for seed, _, path in _runs(contest, contestant, folder)
+    ]
+    if len(jobs) < 2:
+        return
+    with progress_bar(f"{contest.name}: training runs", len(jobs), enabled=progress) as show:
+        for done, run in enumerate(on_processes(pool, _trained, jobs), start=1):
+            show(done, run)
+
+
+def _trained(path: Path, *job: Any) -> str:
+    """Train in a worker process; returns what to show."""
+    points = _train(path, *job).points
+    return f"{path.name}: mean {points[-1].mean:,.0f}"
 
 
 def _train(path: Path, training: Training, contest: Contest, seed: int, progress: bool) -> Run:

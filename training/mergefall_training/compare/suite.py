@@ -23,8 +23,11 @@ and the players, which all play the same seeds::
 
 `train` in place of `player` trains agents for the comparison, one for each training seed from 0. It may also hold
 `preset`, `interval`, `hyperparameters`, `max_episode_steps`, `env_kwargs` (added to the contest's, such as a reward or
-`shaping`, for training only), and `after`, the training of another run whose network this one begins with. The preset
-fills in the rest. Its `episodes` (default: 30) are those of each point of the learning curve.
+`shaping`, for training only), `share` of the preset's steps (default: 1), and `after`, the training of another run
+whose network this one begins with. The preset fills in the rest. Its `episodes` (default: 30) are those of each point
+of the learning curve.
+
+`presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none.
 
 `adversary` holds the arguments of `mergefall_training.wrappers.adversary`. With several rates, ``rate: [0, 0.1, 1]``,
 the players play once at each rate, and one table and one plot show all means. Rate 0 is the plain game.
@@ -34,14 +37,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from mergefall.checks import id_of_file, number
+from mergefall.checks import choice, id_of_file, number
 
 from mergefall_training.yaml_numbers import load_yaml
 
@@ -56,6 +59,7 @@ _REQUIRED: Any = object()
 class Training:
     """How the agents of a contestant are trained before they play: one run for each training seed 0 to seeds − 1.
 
+    - `share`: share of the preset's steps, if `timesteps` does not say how many.
     - `after`: the training of another run of the same seed, from whose network this one begins (`warm_start`).
 
     The other fields are arguments of `mergefall_training.learn.presets.configure`.
@@ -70,13 +74,17 @@ class Training:
     timesteps: int | None
     interval: int | None
     episodes: int
+    share: float = 1
     after: Training | None = None
 
     def config(self, contest: Contest, seed: int, warm_start: str | None = None) -> Config:
         """The configuration of a run; `warm_start` is the path of the model that it begins from."""
         # Imported late: it brings compiled code, which listing the suites does not need.
-        from mergefall_training.learn.presets import configure
+        from mergefall_training.learn.presets import configure, load_preset
 
+        steps = self.timesteps
+        if steps is None:
+            steps = round(self.share * load_preset(self.algorithm, contest.env, self.preset)["n_timesteps"])
         return configure(
             self.algorithm,
             contest.env,
@@ -84,11 +92,16 @@ class Training:
             max_episode_steps=self.max_episode_steps,
             changed=self.hyperparameters | ({} if warm_start is None else {"warm_start": warm_start}),
             preset=self.preset,
-            timesteps=self.timesteps,
+            timesteps=steps,
             interval=self.interval,
             episodes=self.episodes,
             seed=seed,
         )
+
+    def with_preset(self, preset: str) -> Training:
+        """The training with a preset, and what comes before it, where they name none."""
+        after = None if self.after is None else self.after.with_preset(preset)
+        return replace(self, preset=self.preset or preset, after=after)
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,19 @@ class Suite:
     description: str
     contests: tuple[Contest, ...]
 
+    def only(self, games: Iterable[str]) -> Suite:
+        """The suite with some of its games; the name of a series stands for all its contests.
+
+        Raises ValueError for a name that it lacks.
+
+        >>> [contest.name for contest in load_suite("quick").only(["2048-2x3"]).contests]
+        ['2048-2x3']
+        """
+        names = [contest.series or contest.name for contest in self.contests]
+        asked = [choice("game", name, list(dict.fromkeys(names))) for name in games]
+        kept = tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in asked)
+        return replace(self, contests=kept)
+
 
 def suite_names() -> list[str]:
     """The names of the suites that come with the package."""
@@ -164,14 +190,17 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
 
 def _suite(name: str, content: Any) -> Suite:
     given = _fields(content, "the suite", description=(str, ""), games=(list, _REQUIRED))
-    games = [_contest(contest, f"game {place}") for place, contest in enumerate(given["games"], start=1)]
+    games = [
+        one for place, content in enumerate(given["games"], start=1) for one in _contests(content, f"game {place}")
+    ]
     _all_different([contest.name for contest in games], "games")
     contests = [one for contest in games for one in _at_each_rate(contest)]
-    _all_different([contest.name for contest in contests], "games and rates")
+    _all_different([contest.name for contest in contests], "games, presets and rates")
     return Suite(name, given["description"], tuple(contests))
 
 
-def _contest(content: Any, where: str) -> Contest:
+def _contests(content: Any, where: str) -> list[Contest]:
+    """The contest that an entry describes; one for each preset if it has a list of them."""
     given = _fields(
         content,
         where,
@@ -182,6 +211,7 @@ def _contest(content: Any, where: str) -> Contest:
         seed=(int, 0),
         baseline=(str, None),
         adversary=(dict, None),
+        presets=(list, []),
         episodes=(int, _REQUIRED),
         players=(list, _REQUIRED),
     )
@@ -192,7 +222,7 @@ def _contest(content: Any, where: str) -> Contest:
     if given["adversary"] is not None:
         with _named(f"{where}: adversary"):
             given["adversary"] = _adversary(given["adversary"])
-    episodes = given.pop("episodes")
+    episodes, presets = given.pop("episodes"), given.pop("presets")
     players = [
         _contestant(player, f"game {given['name']}, player {place}", episodes)
         for place, player in enumerate(given.pop("players"), start=1)
@@ -202,13 +232,26 @@ def _contest(content: Any, where: str) -> Contest:
     if given["baseline"] not in (None, *labels):
         raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
     contest = Contest(**given, players=tuple(players))
-    for player in players:
+    found = [_with_preset(contest, preset) for preset in presets] or [contest]
+    for one in found:
+        _check_trainings(one)
+    return found
+
+
+def _with_preset(contest: Contest, preset: Any) -> Contest:
+    """The contest in which agents are trained with a preset, where they name none."""
+    players = [replace(one, training=one.training and one.training.with_preset(str(preset))) for one in contest.players]
+    return replace(contest, name=f"{contest.name}-{preset}", players=tuple(players))
+
+
+def _check_trainings(contest: Contest) -> None:
+    """Raise ValueError for a training that cannot be configured."""
+    for player in contest.players:
         training = player.training
         while training is not None:
             with _named(f"game {contest.name}, {player.label}"):
                 training.config(contest, seed=0)
             training = training.after
-    return contest
 
 
 def _adversary(content: dict[str, Any]) -> dict[str, Any]:
@@ -283,10 +326,13 @@ def _training(content: Any, where: str) -> Training:
         timesteps=(int, None),
         interval=(int, None),
         episodes=(int, 30),
+        share=(float, 1.0),
         after=(dict, None),
     )
     if given["seeds"] < 1:
         raise ValueError(f"{where}: seeds is {given['seeds']}; expected a number of runs, at least 1")
+    with _named(where):
+        number("share", given["share"], 0, 1)
     if given["after"] is not None:
         given["after"] = _training(given["after"], f"{where}: after")
     return Training(**given)

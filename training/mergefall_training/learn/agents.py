@@ -63,7 +63,7 @@ def _shipped(file: str, about: str) -> Callable[..., Player]:
 
 # `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
 PLAYERS = {
-    "2048/maskable-ppo": _shipped("2048-maskable-ppo.npz", "MaskablePPO after 3 million steps, shaped by nneonneo."),
+    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network."),
     "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
     "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
     "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),

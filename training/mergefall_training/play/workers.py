@@ -11,8 +11,9 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
+from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
@@ -183,12 +185,17 @@ def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | Pro
     if executor == "ray":
         yield from _on_ray(task.pack(), seeds)
     elif isinstance(executor, ProcessPoolExecutor):
-        yield from _on_processes(task.pack(), seeds, executor)
+        yield from _episodes(task, seeds, executor)
     elif min(workers, len(seeds)) == 1:
         yield from map(play, seeds)
     else:
         with process_pool(min(workers, len(seeds))) as pool:
-            yield from _on_processes(task.pack(), seeds, pool)
+            yield from _episodes(task, seeds, pool)
+
+
+def _episodes(task: Task, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
+    packed = task.pack()
+    yield from on_processes(pool, _play, [(packed, seed) for seed in seeds])
 
 
 def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Trajectory]:
@@ -199,16 +206,20 @@ def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Tr
         return
     task.trajectory(0, 1)  # compiles the kernels, so that workers find them on disk
     with process_pool(min(workers, len(seeds))) as pool:
-        yield from _on_processes(task.pack(), seeds, pool, _trajectory, in_order=True)
+        packed = task.pack()
+        yield from on_processes(pool, _trajectory, [(packed, seed) for seed in seeds], in_order=True)
 
 
 @contextmanager
 def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """A pool of worker processes. Ctrl-C stops them without tracebacks, and they end when this process dies.
 
-    The processes are spawned, because a forked child would inherit locks held by threads that it does not have.
+    The processes are spawned, because a forked child would inherit locks held by threads that it does not have. They
+    share the cores: PyTorch has as many threads in each as there are cores for it.
     """
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker)
+    threads = max(1, cores() // workers)
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, spawn, initializer=_start_worker, initargs=(threads,))
     try:
         yield pool
     finally:
@@ -228,7 +239,10 @@ def _interrupts_held_back() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-def _start_worker() -> None:
+def _start_worker(threads: int) -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    if "torch" in sys.modules:  # it has read the variable
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -243,16 +257,17 @@ def _start_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _on_processes(
-    packed: bytes, seeds: Sequence[int], pool: ProcessPoolExecutor, function: Any = _play, in_order: bool = False
+def on_processes(
+    pool: ProcessPoolExecutor, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], in_order: bool = False
 ) -> Generator[Any]:
+    """What `function` returns for the arguments of each job; in any order, unless `in_order`."""
     with _interrupts_held_back():
-        futures = [pool.submit(function, packed, seed) for seed in seeds]
+        futures = [pool.submit(function, *job) for job in jobs]
     try:
         for future in futures if in_order else as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
-        sleep(0.5)  # Ctrl-C kills workers too, and its signal may reach this thread a moment later
+        sleep(2)  # Ctrl-C kills workers too, and its signal may reach this thread a moment later
         error.add_note(
             "In a script, call this under `if __name__ == '__main__':`, because worker processes import the script."
         )

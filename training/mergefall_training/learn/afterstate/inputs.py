@@ -175,6 +175,40 @@ def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.floa
 
 
 @kernel
+def _canonical(boards, images, found):
+    """Write each board as the image of its symmetric ones that reads largest; `images` are their cells in order."""
+    boards, images, found = unowned((boards, images, found))
+    cells = images.shape[1]
+    for i in range(len(boards)):
+        best = 0
+        for image in range(1, len(images)):
+            for k in range(cells):
+                ours, other = boards[i, images[best, k]], boards[i, images[image, k]]
+                if ours != other:
+                    best = image if other > ours else best
+                    break
+        for k in range(cells):
+            found[i, k] = boards[i, images[best, k]]
+
+
+def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Boards of ranks uint8[n, rows, cols], each turned and mirrored to the image that reads largest, row by row.
+
+    The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
+
+    >>> canonical(np.array([[[1, 3], [0, 2]]], np.uint8)).tolist()
+    [[[3, 2], [1, 0]]]
+    """
+    n, rows, cols = boards.shape
+    cells = np.arange(rows * cols).reshape(rows, cols)
+    images = [image for turns in range(4) for image in (np.rot90(cells, turns), np.rot90(cells, turns)[::-1])]
+    fitting = np.array([image.ravel() for image in images if image.shape == (rows, cols)])
+    found = np.empty((n, rows * cols), np.uint8)
+    _canonical(np.ascontiguousarray(boards).reshape(n, -1), fitting, found)
+    return found.reshape(boards.shape)
+
+
+@kernel
 def _best(begins, over, values, chosen):
     """Write the row of highest value of each game to `chosen` int64[n], the first of equal ones; -1 without any row.
 

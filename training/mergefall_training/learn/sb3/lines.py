@@ -1,7 +1,7 @@
 """The first layer of `RanksAfterstates` on a CPU: rows and columns of tiles, added up instead of multiplied.
 
-A one-hot line has a single 1 for each cell, so its product with a matrix is a sum of a few rows of the matrix. Adding
-these takes a twentieth of the operations of the matrix product, forwards and backwards.
+A one-hot line has a single 1 for each cell, and for each pair of neighbours, so its product with a matrix is a sum of a
+few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.
 """
 
 from __future__ import annotations
@@ -17,6 +17,21 @@ from mergefall.typing import Array
 from numpy.typing import NDArray
 
 F = np.float32
+STEEP = 5  # larger differences of rank count as this
+DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
+_HALF = np.uint32(1 << 15)  # rounds float32 to bfloat16, its upper 16 bits
+
+
+def neighbours(ranks: int) -> NDArray[np.uint8]:
+    """The kind of two neighbours by their ranks: uint8[ranks, ranks], below DIFFERENCES.
+
+    >>> kinds = neighbours(12)
+    >>> [int(kinds[pair]) for pair in ((0, 0), (0, 4), (4, 0), (4, 4), (4, 5), (11, 1))]
+    [0, 1, 2, 8, 9, 3]
+    """
+    first, second = np.indices((ranks, ranks))
+    empty = [(first == 0) & (second == 0), first == 0, second == 0]
+    return np.select(empty, [0, 1, 2], 3 + STEEP + np.clip(second - first, -STEEP, STEEP)).astype(np.uint8)
 
 
 @kernel
@@ -27,92 +42,148 @@ def _line(line, rows, cols):
     return rows, line - rows, cols
 
 
-@kernel(fastmath=True)
-def _features(boards, rows, cols, ranks, across, down, first, last, found):
-    """Write relu(bias + the sum over a line's cells of table[cell · ranks + rank]) for lines of some boards.
+@kernel
+def _ones(board, count, cell, stride, kinds, ones):
+    """Write where the inputs of a line are 1: for each cell, then for each pair of neighbours; returns their number."""
+    ranks = len(kinds)
+    for k in range(count):
+        ones[k] = k * ranks + np.int64(board[cell + k * stride])
+    for k in range(count - 1):
+        kind = np.int64(kinds[board[cell + k * stride], board[cell + (k + 1) * stride]])
+        ones[count + k] = count * ranks + k * DIFFERENCES + kind
+    return 2 * count - 1
 
-    The last row of the tables `across` and `down` float32[cells · ranks + 1, channels] is the bias.
+
+@kernel(fastmath=True)
+def _features(boards, rows, cols, kinds, across, down, first, last, half, found):
+    """Write relu(bias + the sum of the rows of a table where the inputs are 1) for lines of some boards.
+
+    - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns; the last row is the bias.
+    - `found`: float32[n, lines, channels], or with `half` bfloat16 as uint16.
     """
-    boards, across, down, found = unowned((boards, across, down, found))
-    channels = across.shape[1]
+    boards, kinds, across, down, found = unowned((boards, kinds, across, down, found))
+    channels = across.shape[2]
+    total = np.empty(channels, F)
+    bits = total.view(np.uint32)
+    ones = np.empty(2 * max(rows, cols), np.int64)
     for i in range(first, last):
         for line in range(rows + cols):
             count, cell, stride = _line(line, rows, cols)
-            table = across if line < rows else down
-            bias = count * ranks
-            if count == 4:  # the usual board, in one pass over the channels
-                a = np.int64(boards[i, cell])
-                b = np.int64(boards[i, cell + stride]) + ranks
-                d = np.int64(boards[i, cell + 2 * stride]) + 2 * ranks
-                e = np.int64(boards[i, cell + 3 * stride]) + 3 * ranks
-                for c in range(channels):
-                    total = table[bias, c] + table[a, c] + table[b, c] + table[d, c] + table[e, c]
-                    found[i, line, c] = max(total, F(0))
-                continue
+            table = across[line] if line < rows else down[line - rows]
+            many = _ones(boards[i], count, cell, stride, kinds, ones)
+            bias = table[len(table) - 1]
             for c in range(channels):
-                found[i, line, c] = table[bias, c]
-            for k in range(count):
-                row = k * ranks + boards[i, cell + k * stride]
+                total[c] = bias[c]
+            k = 0
+            while k + 4 <= many:  # four rows in one pass over the channels
+                a, b, d, e = table[ones[k]], table[ones[k + 1]], table[ones[k + 2]], table[ones[k + 3]]
                 for c in range(channels):
-                    found[i, line, c] += table[row, c]
+                    total[c] += a[c] + b[c] + d[c] + e[c]
+                k += 4
+            while k < many:
+                a = table[ones[k]]
+                for c in range(channels):
+                    total[c] += a[c]
+                k += 1
             for c in range(channels):
-                found[i, line, c] = max(found[i, line, c], F(0))
+                total[c] = max(total[c], F(0))
+            if half:
+                at = found[i, line]
+                for c in range(channels):
+                    at[c] = np.uint16((bits[c] + _HALF) >> np.uint32(16))
+            else:
+                found[i, line] = total
 
 
 @kernel(fastmath=True)
-def _gradients(boards, rows, cols, ranks, found, above, first, last, across, down):
-    """Add the gradients of the tables from those of the features, `above`, of some boards."""
-    boards, found, above, across, down = unowned((boards, found, above, across, down))
-    channels = across.shape[1]
+def _gradients(boards, rows, cols, kinds, half, kept, above, first, last, across, down):
+    """Add the gradients of the tables from those of the features, `above`, of some boards.
+
+    `kept` holds the features; both are float32, or with `half` bfloat16 as uint16.
+    """
+    boards, kinds, kept, above, across, down = unowned((boards, kinds, kept, above, across, down))
+    channels = across.shape[2]
     here = np.empty(channels, F)
+    bits = here.view(np.uint32)
+    ones = np.empty(2 * max(rows, cols), np.int64)
     for i in range(first, last):
         for line in range(rows + cols):
             count, cell, stride = _line(line, rows, cols)
-            table = across if line < rows else down
-            for c in range(channels):
-                here[c] = above[i, line, c] if found[i, line, c] > 0 else F(0)
-                table[count * ranks, c] += here[c]
-            for k in range(count):
-                row = k * ranks + boards[i, cell + k * stride]
+            table = across[line] if line < rows else down[line - rows]
+            many = _ones(boards[i], count, cell, stride, kinds, ones)
+            seen, wanted, bias = kept[i, line], above[i, line], table[len(table) - 1]
+            if half:
                 for c in range(channels):
-                    table[row, c] += here[c]
+                    bits[c] = np.uint32(wanted[c]) << np.uint32(16) if seen[c] > 0 else np.uint32(0)
+            else:
+                for c in range(channels):
+                    here[c] = wanted[c] if seen[c] > 0 else F(0)
+            for c in range(channels):
+                bias[c] += here[c]
+            for k in range(many):
+                row = table[ones[k]]
+                for c in range(channels):
+                    row[c] += here[c]
 
 
 class LineFeatures(torch.autograd.Function):
-    """relu of a linear layer on one-hot lines: `LineFeatures.apply(boards, across, across_bias, down, down_bias)`.
+    """relu of linear layers on one-hot lines, float32[n, (rows + cols) · channels], rows first.
+
+    `LineFeatures.apply(boards, channels, kinds, half, across, across_bias, down, down_bias)`:
 
     - `boards`: ranks uint8[n, rows, cols].
-    - `across`, `down`: weights float32[channels, cells of a line · ranks] of rows and columns, with their biases.
-
-    Returns float32[n, (rows + cols) · channels], rows first.
+    - `kinds`: `neighbours(ranks)`.
+    - `half`: whether the features are bfloat16.
+    - `across`, `down`: weights float32[lines · channels, inputs of a line] of rows and columns, with their biases. The
+      inputs are the one-hot ranks of a line's cells, then the one-hot kinds of its neighbours.
     """
 
     @staticmethod
-    def forward(ctx: Any, boards: NDArray[np.uint8], *parameters: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any,
+        boards: NDArray[np.uint8],
+        channels: int,
+        kinds: NDArray[np.uint8],
+        half: bool,
+        *parameters: torch.Tensor,
+    ) -> torch.Tensor:
         n, rows, cols = boards.shape
         across, down = (
-            torch.cat([weight.t(), bias[None]]).numpy()
+            torch.cat([weight.t(), bias[None]]).unflatten(1, (-1, channels)).transpose(0, 1).contiguous().numpy()
             for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)
         )
-        shape = rows, cols, (len(across) - 1) // cols
-        flat, found = boards.reshape(n, -1), np.empty((n, rows + cols, across.shape[1]), F)
-        share(lambda part: _features(flat, *shape, across, down, *part, found), _parts(n), torch.get_num_threads())
-        ctx.known = flat, shape, (across.shape, down.shape), found
-        return torch.from_numpy(found).flatten(1)
+        flat, shape = boards.reshape(n, -1), (rows, cols, kinds)
+        found = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
+        kept = _numbers(found)
+        share(lambda part: _features(flat, *shape, across, down, *part, half, kept), _parts(n), _threads())
+        ctx.known = flat, shape, half, (across.shape, down.shape), kept
+        return found.flatten(1)
 
     @staticmethod
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
-        flat, shape, tables, found = ctx.known
-        gradient = above[0].contiguous().numpy().reshape(found.shape)
+        flat, shape, half, tables, kept = ctx.known
+        gradient = _numbers(above[0].contiguous()).reshape(kept.shape)
         parts = _parts(len(flat))
         sums: list[list[Array]] = [[np.zeros(table, F) for table in tables] for _ in parts]
         work = list(zip(parts, sums, strict=True))
-        share(lambda one: _gradients(flat, *shape, found, gradient, *one[0], *one[1]), work, torch.get_num_threads())
-        across, down = (torch.from_numpy(np.sum(column, axis=0)) for column in zip(*sums, strict=True))
-        return None, across[:-1].t(), across[-1], down[:-1].t(), down[-1]
+        share(lambda one: _gradients(flat, *shape, half, kept, gradient, *one[0], *one[1]), work, _threads())
+        found: list[torch.Tensor] = []
+        for column in zip(*sums, strict=True):
+            total = torch.from_numpy(np.sum(column, axis=0)).transpose(0, 1).flatten(1)
+            found += [total[:-1].t(), total[-1]]
+        return None, None, None, None, *found
+
+
+def _numbers(tensor: torch.Tensor) -> Array:
+    """A tensor's memory as an array; bfloat16 as uint16."""
+    return (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _threads() -> int:
+    return torch.get_num_threads()
 
 
 def _parts(n: int) -> list[tuple[int, int]]:
     """Ranges of boards, one for each thread; gradients are summed in their order."""
-    edges = np.linspace(0, n, torch.get_num_threads() + 1).astype(int).tolist()
+    edges = np.linspace(0, n, _threads() + 1).astype(int).tolist()
     return list(pairwise(edges))

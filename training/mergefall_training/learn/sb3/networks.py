@@ -24,8 +24,8 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
-from mergefall_training.learn.afterstate.inputs import moved, tetris_afterstates, tetris_inputs
-from mergefall_training.learn.sb3.lines import LineFeatures
+from mergefall_training.learn.afterstate.inputs import canonical, moved, tetris_afterstates, tetris_inputs
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, neighbours
 
 ILLEGAL = -1e8  # the logit of an illegal action
 
@@ -54,41 +54,62 @@ class RanksConv(BaseFeaturesExtractor):
 class RanksAfterstates(BaseFeaturesExtractor):
     """2048: features of the four afterstates, by the same two layers for each, and the score of each move.
 
-    float[n, rows, cols] -> float[n, 4 · features_dim + 4]. Ranks are one-hot (`rows·cols + 2` planes). The first layer
-    sees one row or column at a time, the second all of them. The network need not learn how tiles slide and merge, and
-    the four afterstates share its weights. An illegal move leaves the board unchanged.
+    float[n, rows, cols] -> float[n, 4 · features_dim + 4]; the scores are last, 0 for an illegal move, which leaves the
+    board unchanged.
+
+    Each afterstate is turned and mirrored to its canonical image (`afterstate/inputs.py`), so that symmetric boards are
+    one. The first layer sees one row or column at a time, each with weights of its own: the ranks, one-hot with
+    `rows·cols + 2` planes, and the differences between neighbours, one-hot. Two layers that see all of them
+    follow. So the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
+
+    - `channels`: features of each row and column; `hidden`, `features_dim`: of each afterstate, in the layers after it.
 
     With `mixed_precision`, which learners may set, the layers compute in bfloat16.
     """
 
-    def __init__(self, observation_space: gym.spaces.Box, channels: int = 64, features_dim: int = 128) -> None:
+    def __init__(
+        self, observation_space: gym.spaces.Box, channels: int = 64, hidden: int = 256, features_dim: int = 128
+    ) -> None:
         rows, cols = observation_space.shape
-        super().__init__(observation_space, 4 * features_dim + 4)
         self.actions, self.width = 4, features_dim + 1
-        self.ranks = int(observation_space.high.max()) + 1
-        self.across = nn.Linear(cols * self.ranks, channels)
-        self.down = nn.Linear(rows * self.ranks, channels)
-        self.last = nn.Linear((rows + cols) * channels, features_dim)
-        self.register_buffer("one_hot", torch.eye(self.ranks), persistent=False)
+        super().__init__(observation_space, 4 * self.width)
+        self.ranks, self.channels = int(observation_space.high.max()) + 1, channels
+        self.across = nn.Linear(cols * self.ranks + (cols - 1) * DIFFERENCES, rows * channels)
+        self.down = nn.Linear(rows * self.ranks + (rows - 1) * DIFFERENCES, cols * channels)
+        self.middle = nn.Linear((rows + cols) * channels, hidden)
+        self.last = nn.Linear(hidden, features_dim)
+        self.register_buffer("kinds", torch.from_numpy(neighbours(self.ranks)), persistent=False)
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         boards, gains = moved(observations.cpu().numpy().astype(np.uint8))
         device = observations.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            seen = self.last(self._lines(boards.reshape(-1, *boards.shape[2:]), device)).relu()
-        scores = torch.log2(2 + torch.from_numpy(gains).to(device)) / 4  # 0 where illegal
-        return torch.cat([seen.float().view(len(observations), -1), scores], dim=1)
+            lines = self._lines(canonical(boards.reshape(-1, *boards.shape[2:])), device)
+            found = self.last(self.middle(lines).relu()).relu()
+        scores = torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
+        return torch.cat([found.float().view(len(gains), -1), scores], dim=1)
 
     def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
         if device.type == "cpu":
-            layers = (self.across, self.down)
-            return LineFeatures.apply(boards, *(part for layer in layers for part in (layer.weight, layer.bias)))
-        one_hot: Any = self.one_hot.bfloat16() if self.mixed_precision else self.one_hot
-        planes = nn.functional.embedding(torch.from_numpy(boards).to(device).int(), one_hot)
-        lines = [self.across(planes.flatten(2)), self.down(planes.transpose(1, 2).flatten(2))]
-        return torch.cat([part.flatten(1) for part in lines], dim=1).relu()
+            weights = (part for layer in (self.across, self.down) for part in (layer.weight, layer.bias))
+            kinds: Any = self.kinds.numpy()  # pyright: ignore[reportCallIssue]
+            return LineFeatures.apply(boards, self.channels, kinds, self.mixed_precision, *weights)
+        return self.lines_by_products(torch.from_numpy(boards).to(device).int())
+
+    def lines_by_products(self, ranks: torch.Tensor) -> torch.Tensor:
+        """The first layer on boards int32[n, rows, cols] by matrix products, which suit GPUs."""
+        found = [self._layer(self.across, ranks), self._layer(self.down, ranks.transpose(1, 2))]
+        return torch.cat([part.flatten(1) for part in found], dim=1).relu()
+
+    def _layer(self, layer: nn.Linear, ranks: torch.Tensor) -> torch.Tensor:
+        kinds: Any = self.kinds
+        pairs = kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
+        inputs = [(ranks, self.ranks), (pairs, DIFFERENCES)]
+        planes = torch.cat([nn.functional.one_hot(part.long(), size).flatten(2) for part, size in inputs], dim=2)
+        weights, biases = (part.unflatten(0, (-1, self.channels)) for part in (layer.weight, layer.bias))
+        return torch.einsum("nli,lci->nlc", planes.to(weights.dtype), weights) + biases
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
