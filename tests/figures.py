@@ -94,10 +94,6 @@ def difference(record: Record) -> str:
     return "{} [{}, {}]".format(*record["less"]) if "less" in record else ""
 
 
-def each_run(record: Record) -> str:
-    return ", ".join(map(str, record["runs"]))
-
-
 def label(record: Record) -> str:
     return record["label"] + (f" ({record['note']})" if "note" in record else "")
 
@@ -132,7 +128,6 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "sz": (LINES | RUNS | MS | LEARNT | PUBLISHED, None),
     "quintris": (LINES, None),
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference} | RUNS, None),
-    "ways": ({"games": field("games")} | SCORE | {"each training seed": each_run}, None),
     "ways-2min": (SCORE | RUNS, None),
     "cloning": (SCORE | {"moves matched in games held out": field("matched")} | RUNS, None),
     "speed": (SPEED, None),
