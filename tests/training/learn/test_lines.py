@@ -69,3 +69,11 @@ def test_lines_are_the_same_on_other_devices():
     boards = np.random.default_rng(0).integers(0, 9, (50, 2, 3)).astype(np.uint8)
     products = extractor.lines_by_products(torch.from_numpy(boards).int())
     torch.testing.assert_close(extractor._lines(boards, torch.device("cpu")), products, rtol=1e-5, atol=1e-5)
+
+
+def test_ranks_that_no_game_has_count_as_the_highest():
+    extractor = RanksAfterstates(gym.spaces.Box(0, 8, (2, 3), np.uint8), 5, 4, 3)
+    boards = torch.tensor([[[8, 1, 2], [3, 4, 5]], [[9, 1, 2], [3, 4, 5]], [[61, 1, 2], [3, 4, 5]]])
+    highest, *others = extractor(boards)
+    for other in others:
+        torch.testing.assert_close(other, highest)

@@ -59,8 +59,8 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     Each afterstate is turned and mirrored to its canonical image (`afterstate/inputs.py`), so that symmetric boards are
     one. The first layer sees one row or column at a time, each with weights of its own: the ranks, one-hot with
-    `rows·cols + 2` planes, and the differences between neighbours, one-hot. Two layers that see all of them
-    follow. So the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
+    `rows·cols + 2` planes, and the differences between neighbours, one-hot. Two layers that see all of them follow. So
+    the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
 
     - `channels`: features of each row and column; `hidden`, `features_dim`: of each afterstate, in the layers after it.
 
@@ -83,9 +83,9 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         boards, gains = moved(observations.cpu().numpy().astype(np.uint8))
-        device = observations.device
+        device, most = observations.device, np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            lines = self._lines(canonical(boards.reshape(-1, *boards.shape[2:])), device)
+            lines = self._lines(np.minimum(canonical(boards.reshape(-1, *boards.shape[2:])), most), device)
             found = self.last(self.middle(lines).relu()).relu()
         scores = torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
         return torch.cat([found.float().view(len(gains), -1), scores], dim=1)
