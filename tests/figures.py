@@ -105,7 +105,7 @@ LEARNT, PUBLISHED, MS = {"training": field("training")}, {"published": field("pu
 RUNS = {"training seeds": field("training_seed")}
 SPEED = {"what": label, "ours": field("ours"), "beside it": field("beside"), "ratio": field("ratio")}
 MAIN = (
-    "ntuple-2h-6 league-strong-1 nneonneo-fast league-small-1 tile-order-expectimax-3 ppo-masks-shaping "
+    "ntuple-2h-6 league-strong-1 nneonneo-fast distill league-small-1 tile-order-expectimax-3 "
     "two-tetrad-bcts-10x8 dt-10-10x10 cross-entropy sz-afterstate"
 )
 # By a table's name: its columns, the ids of its records (None: all that answer the question of this name).
