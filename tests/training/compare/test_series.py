@@ -131,7 +131,7 @@ def test_an_agent_is_trained_once_for_all_rates(tmp_path):
         ("name: 2048/minimax", "name: 2048/maximin", "2048/maximin"),
         ("{name: 2048/minimax, depth: 1}", "7", "player is 7"),
         ("adversary: {player: tetris/bcts}", "adversary: tetris/bcts", "adversary is 'tetris/bcts'; expected dict"),
-        ("name: tetris", "name: small-rate-1", "games and rates"),
+        ("name: tetris", "name: small-rate-1", "games, presets and rates"),
     ],
 )
 def test_a_faulty_adversary_says_where_and_what(tmp_path, old, new, complaint):

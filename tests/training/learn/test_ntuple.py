@@ -358,7 +358,7 @@ def test_presets_have_names():
     with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 2h"):
         configure("ntuple", preset="3min")
     with pytest.raises(ValueError, match=r"no preset '2min' for .*: none"):
-        configure("dqn", preset="2min")
+        configure("cma-es", "mergefall/Tetris-v0", preset="2min")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from mergefall_training.tune.weights import FINAL_SEED, TRIAL_SEED
 from mergefall_training.yaml_numbers import load_yaml
 
 SMALL = Budget(trials=3, episodes=2, finalists=1, finals=2, seed=3)
-HELD = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": []}}
+HELD = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1}
+HELD |= {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": []}}
 HELD |= {"gae_lambda": 0.9, "ent_coef": 0.01, "clip_range": 0.2, "vf_coef": 0.5, "max_grad_norm": 0.5}
 SPACE = {"gamma": [0.5, 0.99], "learning_rate": {"low": 1e-4, "high": 1.0, "log": True, "prefix": "lin_"}}
 
