@@ -52,7 +52,7 @@ class RanksConv(BaseFeaturesExtractor):
 
 
 class RanksAfterstates(BaseFeaturesExtractor):
-    """2048: features of the four afterstates, by the same two layers for each, and the score of each move.
+    """2048: features of the four afterstates, by the same three layers for each, and the score of each move.
 
     float[n, rows, cols] -> float[n, 4 · features_dim + 4]; the scores are last, 0 for an illegal move, which leaves the
     board unchanged.
