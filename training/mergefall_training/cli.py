@@ -118,8 +118,8 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `potentials`, `prairie-fire`, `quick`,
-    `robustness`, `tetris`), or a YAML file."""
+    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `past-teachers`, `potentials`,
+    `prairie-fire`, `quick`, `robustness`, `tetris`), or a YAML file."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     game: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ class Train(InEnvironment):
     seed: int = 0
     """Training seed; runs with different seeds share neither games nor initial weights."""
     interval: int | None = None
-    """Steps between evaluations, each of which writes a checkpoint; default: a twentieth of the run."""
+    """Steps between evaluations, each of which writes a checkpoint; default: a tenth of the run."""
     episodes: int = 30
     """Games of each evaluation."""
     device: str = "auto"

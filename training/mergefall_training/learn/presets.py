@@ -19,7 +19,7 @@ from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
 from mergefall_training.yaml_numbers import load_yaml
 
-EVALUATIONS = 20  # of a run, by default
+EVALUATIONS = 10  # of a run, by default
 
 
 def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def configure(
 
     Args:
         changed: hyper-parameters that differ from the preset's.
-        interval: steps between evaluations; default: a twentieth of `timesteps`.
+        interval: steps between evaluations; default: a tenth of `timesteps`.
         preset: name of one of the preset's `others`; default: the usual preset.
 
     >>> config = configure("maskable-ppo", env_kwargs={"rows": 3}, changed={"gamma": 0.9}, timesteps=1000)
     >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval
-    (3, 0.9, 50)
+    (3, 0.9, 100)
     """
     given = load_preset(algorithm, env_id, preset) | dict(changed or {})
     env_kwargs = {**given.pop("env_kwargs", {}), **(env_kwargs or {})}

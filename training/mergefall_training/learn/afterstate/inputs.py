@@ -14,6 +14,7 @@ learners and players see the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,12 +201,17 @@ def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
     [[[3, 2], [1, 0]]]
     """
     n, rows, cols = boards.shape
+    found = np.empty((n, rows * cols), np.uint8)
+    _canonical(np.ascontiguousarray(boards).reshape(n, -1), _images(rows, cols), found)
+    return found.reshape(boards.shape)
+
+
+@cache
+def _images(rows: int, cols: int) -> NDArray[np.int64]:
+    """The cells of a flat board in the order of each of its images."""
     cells = np.arange(rows * cols).reshape(rows, cols)
     images = [image for turns in range(4) for image in (np.rot90(cells, turns), np.rot90(cells, turns)[::-1])]
-    fitting = np.array([image.ravel() for image in images if image.shape == (rows, cols)])
-    found = np.empty((n, rows * cols), np.uint8)
-    _canonical(np.ascontiguousarray(boards).reshape(n, -1), fitting, found)
-    return found.reshape(boards.shape)
+    return np.array([image.ravel() for image in images if image.shape == (rows, cols)])
 
 
 @kernel
