@@ -61,8 +61,10 @@ def make(name: str, **options: Any) -> Player:
     return player
 
 
-def player_of(spec: Any) -> Player:
+def player_of(spec: Any, what: str = "player") -> Player:
     """The player of a spec: a name, a mapping of `name` and options, or a player; raises ValueError for anything else.
+
+    `what` is what the message calls it.
 
     >>> from mergefall_baselines.registry import player_of
     >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
@@ -72,7 +74,7 @@ def player_of(spec: Any) -> Player:
         return spec
     options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
     if not isinstance(options.get("name"), str):
-        raise ValueError(f"player is {spec!r}; expected a player's name, or a mapping of name and options")
+        raise ValueError(f"{what} is {spec!r}; expected a player's name, or a mapping of name and options")
     return make(**options)
 
 

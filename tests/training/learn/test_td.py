@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall.tetris import game, place
@@ -197,7 +198,8 @@ def test_a_run_folder_is_a_player_with_options(tmp_path):
     assert run.points[-1].mean > 2
     agent, deeper = make(str(tmp_path)), make(str(tmp_path), depth=2)
     kwargs = {"cols": 6, "rows": 8}
-    assert (agent.play(TETRIS, 1, kwargs).actions != deeper.play(TETRIS, 1, kwargs).actions[:1]).any()
+    observation, _ = gym.make(TETRIS, **kwargs).reset(seed=1)
+    assert (agent.values(observation) != deeper.values(observation)).any()
     found = evaluate(str(tmp_path), TETRIS, 3, env_kwargs=kwargs, workers=1, progress=False)
     assert len(found.episodes) == 3
     with pytest.raises(ValueError, match="rows=8"):

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergefall_baselines import Player, make
-from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, specs_of, values_of
+from mergefall_baselines.registry import player_of
+from mergefall_training.learn import trainer
+from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, values_of
 
 from tests.training.learn.small_runs import G2048, SMALL, small
 
@@ -35,7 +37,7 @@ def test_any_number_of_workers_gives_the_same_labels():
 
 def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():
     seen, names = boards(), ["2048/optimal", "2048/greedy", {"name": "2048/expectimax", "depth": 2}]
-    players = [make(**spec).with_rules(SMALL) for spec in specs_of(names)]
+    players = [player_of(name).with_rules(SMALL) for name in names]
     teachers = teachers_of(names)
     for step, number in ((0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (299, 2), (320, 2)):
         np.testing.assert_array_equal(teachers.values(seen, step), players[number].values(seen))
@@ -96,9 +98,9 @@ def test_the_temperature_starts_anew_with_each_teacher():
     ("changed", "message"),
     [
         ({"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
-        ({"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, a mapping"),
+        ({"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, or a mapping"),
         ({"teacher": []}, "teacher is []; expected a player's name"),
-        ({"teacher": ["2048/optimal", 3]}, "teacher is ['2048/optimal', 3]; expected a player's name"),
+        ({"teacher": ["2048/optimal", 3]}, "teacher is 3; expected a player's name"),
         ({"teacher": "tetris/bcts"}, "expected one of mergefall/Tetris-v0"),
         ({"teacher": "2048/optimal", "temperature": 0}, "temperature is 0; expected a finite number above 0"),
         ({"teacher": "2048/optimal", "gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
@@ -107,7 +109,7 @@ def test_the_temperature_starts_anew_with_each_teacher():
 )
 def test_what_cannot_teach_is_refused(changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        teachers_of(**changed).check(boards(1))
+        trainer("distill").check(small("distill", changed))
 
 
 def test_a_player_without_values_cannot_teach():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,31 +11,16 @@ import numpy as np
 from mergefall.checks import integer, number
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
-from mergefall_baselines import Player, make
+from mergefall_baselines import Player
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.student import StudentHyperparameters
+from mergefall_training.learn.student import Student, StudentHyperparameters
 from mergefall_training.play.workers import process_pool, task, unpack_task
 
 F = np.float32
 GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
-
-
-def specs_of(teacher: Any) -> list[Any]:
-    """The teachers of a hyper-parameter `teacher`: names, or mappings of `name` and options; one or a list.
-
-    >>> specs_of("2048/greedy"), specs_of([{"name": "2048/expectimax", "depth": 1}, "2048/ntuple"])
-    ([{'name': '2048/greedy'}], [{'name': '2048/expectimax', 'depth': 1}, {'name': '2048/ntuple'}])
-    """
-    listed = teacher if isinstance(teacher, list) and teacher else [teacher]
-    found = [{"name": one} if isinstance(one, str) else one for one in listed]
-    for one in found:
-        if not isinstance(one, Mapping) or not isinstance(one.get("name"), str):
-            raise ValueError(
-                f"teacher is {teacher!r}; expected a player's name, a mapping of name and options, or a list"
-            )
-    return [dict(one) for one in found]
 
 
 @dataclass(frozen=True)
@@ -68,10 +52,9 @@ class Teachers(AbstractContextManager["Teachers"]):
     """
 
     def __init__(self, config: Config, h: TaughtHyperparameters) -> None:
-        self.jobs = [
-            task(make(**spec), config.env_id, config.env_kwargs, config.max_episode_steps)
-            for spec in specs_of(h.teacher)
-        ]
+        given = h.teacher if isinstance(h.teacher, list) and h.teacher else [h.teacher]
+        players = [player_of(one, "teacher") for one in given]
+        self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
         self._h, self._timesteps = h, config.timesteps
         self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._pool: ProcessPoolExecutor | None = None
@@ -117,11 +100,13 @@ class Teachers(AbstractContextManager["Teachers"]):
         ]
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
 
-    def check(self, observation: Observation) -> None:
-        """Raise ValueError if a teacher does not play this game, or cannot value a batch of one observation."""
+    def check(self, student: Student) -> None:
+        """Raise ValueError if a new run cannot begin, or if a teacher does not play this game or values no actions."""
+        student.begin()
+        student.outputs(student.observations, student.masks)
         for job in self.jobs:
             job.trajectory(0, 1)
-            values_of(job.player, observation)
+            values_of(job.player, take(student.observations, slice(1)))
 
     def state(self) -> list[Any]:
         """What `restore` takes to go on from here."""

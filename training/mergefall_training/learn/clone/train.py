@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ import torch
 from mergefall.checks import boolean, choice, integer, known
 from mergefall.games import concatenate, game_of, take
 from mergefall.typing import Array, Observation, Options
-from mergefall_baselines import make
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.learn.clone.demonstrations import recorded
@@ -74,9 +74,6 @@ class Hyperparameters:
     def __post_init__(self) -> None:
         if (self.teacher is None) == (self.dataset is None):
             raise ValueError(f"teacher={self.teacher!r}, dataset={self.dataset!r}; expected one of them")
-        name = self.teacher.get("name") if isinstance(self.teacher, Mapping) else self.teacher or ""
-        if not isinstance(name, str):
-            raise ValueError(f"teacher is {self.teacher!r}; expected a player's name, or a mapping of name and options")
         if not isinstance(self.dataset, str | None):
             raise ValueError(f"dataset is {self.dataset!r}; expected a dataset's name")
         integer("games", self.games, 2)
@@ -213,8 +210,7 @@ def _teacher_games(config: Config, h: Hyperparameters, progress: bool) -> Iterat
 
 
 def _teacher(config: Config, h: Hyperparameters) -> Task:
-    teacher = {"name": h.teacher} if isinstance(h.teacher, str) else dict(h.teacher or {})
-    return task(make(**teacher), config.env_id, config.env_kwargs, config.max_episode_steps)
+    return task(player_of(h.teacher, "teacher"), config.env_id, config.env_kwargs, config.max_episode_steps)
 
 
 def _dataset_games(config: Config, dataset: str, vf_coef: float) -> tuple[int, Iterator[Replay]]:

@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import choice, number
-from mergefall.games import take
 from mergefall.typing import Options
 from numpy.typing import NDArray
 
@@ -108,9 +107,7 @@ class Learner(BufferStudent):
 def check(config: Config, device: str = "auto") -> None:
     """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
     learner = Learner(config, device)
-    learner.begin()
-    learner.outputs(learner.observations, learner.masks)
-    learner.teachers.check(take(learner.observations, slice(1)))
+    learner.teachers.check(learner)
 
 
 def train(run: Run) -> None:

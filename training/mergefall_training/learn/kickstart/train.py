@@ -134,9 +134,7 @@ class Learner(Student):
 def check(config: Config, device: str = "auto") -> None:
     """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
     learner = Learner(config, device)
-    learner.begin()
-    learner.outputs(learner.observations, learner.masks)
-    learner.teachers.check(take(learner.observations, slice(1)))
+    learner.teachers.check(learner)
 
 
 def train(run: Run) -> None:
