@@ -118,8 +118,8 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots."""
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
-    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `past-teachers`, `potentials`,
-    `prairie-fire`, `quick`, `robustness`, `tetris`), or a YAML file."""
+    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `past-teachers`, `prairie-fire`,
+    `quick`, `robustness`, `shaping`, `tetris`), or a YAML file."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     game: tuple[str, ...] = ()
@@ -262,6 +262,7 @@ class Train(InEnvironment):
     def run(self) -> None:
         from mergefall_training.learn.presets import configure
         from mergefall_training.learn.run import train
+        from mergefall_training.play.statistics import plain
 
         env = self.env or GAME2048
         config = configure(
@@ -279,7 +280,7 @@ class Train(InEnvironment):
         folder = self.out or Path("runs", f"{self.algorithm}-{env.rpartition('/')[2]}-{self.seed}")
         run = train(folder, config, resume=self.resume, device=self.device)
         best = max(run.points, key=lambda point: point.mean)
-        figure = f"mean {best.headline} {best.mean:,.0f} [{best.low:,.0f}, {best.high:,.0f}], N={best.episodes}"
+        figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
         print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 
 

@@ -327,6 +327,16 @@ def test_a_nameless_player_is_not_recorded(tmp_path):
 # -- figures and bad input --------------------------------------------------------------------------------------------
 
 
+def test_with_a_reward_for_the_goal_players_are_compared_by_wins():
+    kwargs = SMALL | {"goal": 16}
+    wins, scores = play(30, env_kwargs=kwargs | {"reward": "goal"}), play(30, env_kwargs=kwargs)
+    assert (wins.headline, scores.headline) == ("wins", "score")
+    np.testing.assert_array_equal(wins.results, scores.max_tiles >= 16)
+    assert 0 < wins.results.sum() < 30
+    assert wins.summary().mean == scores.tile_rate(16)
+    np.testing.assert_array_equal(wins.scores, scores.results)
+
+
 def test_the_summary_is_what_the_episodes_say():
     header = play(1).header
     figures = [(100, 10, 64), (200, 20, 64), (300, 30, 128), (1000, 40, 256)]

@@ -29,7 +29,7 @@ from mergefall_training.compare.suite import Contest, Contestant, Suite, Trainin
 from mergefall_training.files import write_whole
 from mergefall_training.learn.run import Run, train
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.statistics import Interval
+from mergefall_training.play.statistics import Interval, plain
 from mergefall_training.play.workers import on_processes, process_pool
 from mergefall_training.progress import console, progress_bar
 
@@ -138,7 +138,7 @@ def _train_side_by_side(contest: Contest, folder: Path, pool: ProcessPoolExecuto
 def _trained(path: Path, *job: Any) -> str:
     """Train in a worker process; returns what to show."""
     points = _train(path, *job).points
-    return f"{path.name}: mean {points[-1].mean:,.0f}"
+    return f"{path.name}: mean {plain(points[-1].mean)}"
 
 
 def _train(path: Path, training: Training, contest: Contest, seed: int, progress: bool) -> Run:
@@ -196,7 +196,7 @@ def _runs_table(result: ContestResult) -> Table:
     view = Table(padding=(0, 1, 0, 0), box=None)
     base = next((group.label for group in result.groups if group.label == result.contest.baseline), None)
     view.add_column("trained alike", overflow="fold", min_width=16)
-    for name in ("runs", f"mean {result.game.headline}", "of each", *([f"more than {base}"] if base else [])):
+    for name in ("runs", f"mean {result.headline}", "of each", *([f"more than {base}"] if base else [])):
         view.add_column(Text(name), justify="right", overflow="fold")
     for group in result.groups:
         means = " ".join(short(row.summary.mean.value) for row in group.rows)
@@ -216,7 +216,7 @@ def print_series(series: Series, screen: Console) -> None:
         means = [_cell(row.summary.mean, short) for row in rows]
         view.add_row(Text(rows[0].contestant.label), str(rows[0].summary.episodes), *means)
     screen.print(view)
-    headline = series.game.headline
+    headline = series.headline
     note = f"Mean {headline} at each rate of the adversary, below it its 95% interval: bootstrap"
     note += _censoring((row for rows in series.rows for row in rows), headline)
     screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
@@ -237,7 +237,7 @@ def _note(result: ContestResult) -> str:
     note = "Below each estimate its 95% interval: bootstrap"
     if result.all_tiles:
         note += ", Wilson's for shares of games that reached a tile"
-    note += _censoring(result.rows, result.game.headline)
+    note += _censoring(result.rows, result.headline)
     if result.rows[0].evaluation.header.adversary is not None:
         note += f"; ms/{result.game.turn} include the adversary's time"
     if batched := [row.contestant.label for row in result.rows if row.batched]:
@@ -250,7 +250,7 @@ def _table(result: ContestResult) -> Table:
     view = Table(padding=(0, 1, 0, 0), box=None)
     view.add_column("player", overflow="fold", min_width=16)
     game, capped = result.game, any(row.summary.capped for row in result.rows)
-    names = ["N", f"mean {game.headline}", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles)]
+    names = ["N", f"mean {result.headline}", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles)]
     names += [f"{game.turn}s", f"ms/{game.turn}", *(["capped"] if capped else [])]
     names += ["deaths"] if capped and game.memoryless else []
     for name in names:

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentF
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult, Series
-from mergefall_training.play.statistics import Interval, mean_of_runs, survival
+from mergefall_training.play.statistics import Interval, mean_of_runs, plain, survival
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
@@ -30,7 +30,7 @@ def draw(result: ContestResult) -> dict[str, bytes]:
     - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
     - ``tiles``: for games with tiles; ``survival``: for memoryless games; ``learning``: if agents were trained.
     """
-    headline = result.game.headline
+    headline = result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
     if result.rows[0].evaluation.max_tiles.size:
         figures["tiles"] = _tiles(result)
@@ -77,7 +77,7 @@ def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> N
         # Set after the scale, which brings its own locator.
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
 def _seen(interval: Interval) -> tuple[float, float, float]:
@@ -88,7 +88,7 @@ def _seen(interval: Interval) -> tuple[float, float, float]:
 
 
 def _headline(result: ContestResult) -> Figure:
-    headline = result.game.headline
+    headline = result.headline
     figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     _players_axis(axes, result)
     for number, (name, colour, marker) in enumerate(
@@ -139,7 +139,7 @@ def _tiles(result: ContestResult) -> Figure:
 
 def _survival(result: ContestResult) -> Figure:
     """The share of games still alive against lines; the thin line is the exponential of the same mean."""
-    headline = result.game.headline
+    headline = result.headline
     figure, axes = _figure(result, f"games still alive after so many {headline}", 5)
     last = max(1, *(row.evaluation.results.max() for row in result.rows))
     means = [_seen(row.summary.mean)[0] for row in result.rows]
@@ -168,7 +168,7 @@ def _learning(result: ContestResult) -> Figure:
 
     A curve is the mean of several runs with Student's interval, or a single run with the interval of its games.
     """
-    headline = result.game.headline
+    headline = result.headline
     others = [row for row in result.rows if not row.group]
     figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
     for number, group in enumerate(result.groups):
@@ -198,7 +198,7 @@ def _learning(result: ContestResult) -> Figure:
 
 
 def _speed(result: ContestResult) -> Figure:
-    headline, turn = result.game.headline, result.game.turn
+    headline, turn = result.headline, result.game.turn
     figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
     times = np.array([row.summary.ms_per_move for row in result.rows])
     means, low, high = np.array([_seen(row.summary.mean) for row in result.rows]).T
@@ -218,7 +218,7 @@ def _speed(result: ContestResult) -> Figure:
 
 def _rates(series: Series) -> Figure:
     """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
-    headline, rates = series.game.headline, series.rates
+    headline, rates = series.headline, series.rates
     figure, axes = _figure(series, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.rows)))
     lowest = min((rate for rate in rates if rate > 0), default=1.0)
     axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)

@@ -71,6 +71,11 @@ class ContestResult:
         return self.rows[0].evaluation.game
 
     @property
+    def headline(self) -> str:
+        """The figure that players are compared by."""
+        return self.rows[0].summary.headline
+
+    @property
     def conditions(self) -> str:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
         header = self.rows[0].evaluation.header
@@ -134,6 +139,11 @@ class Series:
     def game(self) -> Game:
         """The game that was played."""
         return self.results[0].game
+
+    @property
+    def headline(self) -> str:
+        """The figure that players are compared by."""
+        return self.results[0].headline
 
     @property
     def rates(self) -> list[float]:

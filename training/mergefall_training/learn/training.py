@@ -11,6 +11,7 @@ from mergefall.typing import Arrays, Options
 from stable_baselines3.common.logger import configure
 
 from mergefall_training.learn.run import Run
+from mergefall_training.play.statistics import plain
 from mergefall_training.progress import progress_bar
 
 
@@ -73,7 +74,7 @@ def training_progress(run: Run) -> Iterator[Callable[[int], None]]:
 
     def note() -> str:
         means = [point.mean for point in run.points]
-        return f"mean {means[-1]:,.0f}, best {max(means):,.0f}" if means else ""
+        return f"mean {plain(means[-1])}, best {plain(max(means))}" if means else ""
 
     title, total = f"{run.config.algorithm}: steps", run.config.timesteps
     with progress_bar(title, total, note=note(), enabled=run.progress) as show:

@@ -30,6 +30,7 @@ from mergefall_training.play.statistics import (
     exponential_mean,
     exponential_ratio,
     interquartile_mean,
+    plain,
     ratio,
     wilson,
 )
@@ -43,7 +44,7 @@ SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evalu
 class Summary:
     """The figures of an evaluation, with 95 % intervals.
 
-    - `headline`: name of the figure that the game is judged by: score for 2048, lines for Tetris.
+    - `headline`: name of the figure that the game is judged by (`Evaluation.headline`).
     - `capped`, `deaths`: number of games that a cap ended, and of the others.
     - `mean`, `median`, `iqm`: of the headline figure, with bootstrap intervals. For Tetris with capped games `mean` is
       `exponential_mean`, `median` and `iqm` are None.
@@ -82,8 +83,21 @@ class Evaluation:
         return self.episodes[0].game
 
     @property
+    def headline(self) -> str:
+        """The figure that players are compared by: score for 2048, lines for Tetris, wins with ``reward="goal"``."""
+        return "wins" if self._goal else self.game.headline
+
+    @property
+    def _goal(self) -> int | None:
+        """The tile that the reward is for, if it is for one."""
+        kwargs = self.header.env_kwargs
+        return kwargs["goal"] if kwargs.get("reward") == "goal" else None
+
+    @property
     def results(self) -> NDArray[np.int64]:
-        """The headline figure of each game: int64[episodes]."""
+        """The headline figure of each game: int64[episodes]; for wins 1 or 0."""
+        if self._goal:
+            return (self.max_tiles >= self._goal).astype(np.int64)
         return np.array([episode.result for episode in self.episodes], dtype=np.int64)
 
     @property
@@ -111,7 +125,9 @@ class Evaluation:
         return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
 
     def mean(self) -> Interval:
-        """The mean result with its 95 % interval: bootstrapped, or `exponential_mean` if games are censored."""
+        """The mean result with its 95 % interval: bootstrapped; Wilson's for wins; `exponential_mean` if censored."""
+        if self._goal:
+            return self.tile_rate(self._goal)
         if self.censored:
             return exponential_mean(int(self.results.sum()), self.deaths)
         return bootstrap(np.mean, self.results)
@@ -127,7 +143,7 @@ class Evaluation:
         seconds, actions = sum(e.seconds for e in self.episodes), sum(e.length for e in self.episodes)
         largest = int(self.max_tiles.max(initial=0))
         return Summary(
-            headline=self.game.headline,
+            headline=self.headline,
             episodes=len(self.episodes),
             first_seed=self.episodes[0].seed,
             last_seed=self.episodes[-1].seed,
@@ -232,7 +248,7 @@ def _progress(
     results, count = sum(episode.result for episode in done.values()), len(done)
 
     def note() -> str:
-        return f"mean {results / count:,.0f}" if count else ""
+        return f"mean {plain(results / count)}" if count else ""
 
     with progress_bar(title, total, completed=count, note=note(), enabled=enabled) as show:
 

@@ -35,6 +35,15 @@ class Interval:
     high: float
 
 
+def plain(number: float) -> str:
+    """A mean as text: whole numbers from 10 on, three digits below.
+
+    >>> plain(2048.5), plain(7), plain(0.7666)
+    ('2,048', '7', '0.767')
+    """
+    return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.3g}"
+
+
 class Statistic(Protocol):
     """A function of samples along an axis: ``np.mean``, ``np.median``, `interquartile_mean`."""
 
