@@ -323,10 +323,14 @@ class BufferStudent(Student):
             rows = torch.randint(len(known.values), (self.h.batch_size,), generator=self.random).numpy()
             log_probs, values = self.outputs(take(known.observations, rows), known.masks[rows])
             policy_loss = -(self.tensor(known.targets[rows]) * log_probs).sum(dim=1).mean()
-            value_loss = torch.nn.functional.mse_loss(values, self.tensor(known.values[rows]))
+            value_loss = torch.nn.functional.mse_loss(values, self.tensor(self.value_aims(known.values[rows])))
             self.descend(policy_loss + self.h.vf_coef * value_loss)
             totals += policy_loss.item(), value_loss.item()
         return dict(zip(("policy_loss", "value_loss"), (totals / self.gradient_steps).tolist(), strict=True))
+
+    def value_aims(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the value head is to say where a board's value is this: the same, unless a learner changes units."""
+        return values
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from mergefall.checks import choice, number
 from mergefall.typing import Options
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.student import BufferHyperparameters, BufferStudent, Labelled
 from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers
 from mergefall_training.learn.training import train_in_rounds
+
+SCALE_MEMORY = 0.99  # share of their old values that the scales of the teacher's values keep at each round
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,31 @@ class Learner(BufferStudent):
         return figures | {"temperature": self.teachers.temperature}
 
     def _teacher_values(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """The value of the teacher's best action, in units of the first round's standard deviation."""
+        """The value of the teacher's best action.
+
+        The value head learns it in units of its running mean and deviation. As these move, the head is rescaled, so
+        that what it says of a board stays the same (Pop-Art: H. van Hasselt et al. 2016).
+        """
         best = values.max(axis=1)
         alive = np.isfinite(best)
-        if not self.rounds:
-            self.value_scale = [float(best[alive].mean()), float(best[alive].std()) or 1.0]
+        if alive.any():
+            kept, before = SCALE_MEMORY if self.rounds else 0.0, self.value_scale
+            here = float(best[alive].mean()), float(best[alive].std()) or 1.0
+            mean, deviation = (kept * old + (1 - kept) * new for old, new in zip(before, here, strict=True))
+            if self.rounds:
+                head = self.policy.value_net
+                with torch.no_grad():
+                    head.weight.mul_(before[1] / deviation)
+                    head.bias.mul_(before[1]).add_(before[0] - mean).div_(deviation)
+            self.value_scale = [mean, deviation]
+        return np.where(alive, best, best[alive].min(initial=self.value_scale[0])).astype(np.float32)
+
+    def value_aims(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the value head is to say where a board's value is this."""
+        if self.h.value_target == "returns":
+            return values
         mean, deviation = self.value_scale
-        lowest = best[alive].min(initial=mean)
-        return ((np.where(alive, best, lowest) - mean) / deviation).astype(np.float32)
+        return (values - np.float32(mean)) / np.float32(deviation)
 
     def value_unit(self) -> tuple[float, float]:
         """(shift, factor): shift + factor · V is in the unit that players show."""
