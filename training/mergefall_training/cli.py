@@ -396,6 +396,36 @@ class Play:
 
 
 @dataclass(frozen=True)
+class Verify:
+    """Play the games of files again that `evaluate` or `compare` wrote, and say which records hold.
+
+    Exits with status 1 if one does not.
+    """
+
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """Files of episodes."""
+
+    def run(self) -> None:
+        from mergefall_training.play.actions import RECORDED
+        from mergefall_training.play.verify import verify
+
+        if not self.files:
+            raise ValueError("no file was named; expected files that `mergefall evaluate --out` wrote")
+        failed = False
+        for file in self.files:
+            verdicts = verify(file)
+            wrong = [verdict for verdict in verdicts if verdict.problem]
+            partial = sum(verdict.partial for verdict in verdicts if not verdict.problem)
+            note = f"; {partial} of them up to action {RECORDED:,}, where their records end" if partial else ""
+            print(f"{file}: {len(verdicts) - len(wrong)} of {len(verdicts)} records hold{note}")
+            for verdict in wrong:
+                print(f"{file}, line {verdict.line}, seed {verdict.seed}: {verdict.problem}")
+            failed |= bool(wrong)
+        if failed:
+            sys.exit(1)
+
+
+@dataclass(frozen=True)
 class Players:
     """List the players with their options and defaults."""
 
@@ -425,7 +455,7 @@ class Envs:
         _print_list(("environment", "arguments and defaults"), rows)
 
 
-Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Players | Envs
+Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Verify | Players | Envs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -434,7 +464,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Command,
         args=arguments,
         prog="mergefall",
-        description="2048 and Tetris: play, watch, compare, train, tune.",
+        description="2048 and Tetris: play, watch, compare, verify, train, tune.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     from gymnasium.error import DependencyNotInstalled

@@ -134,7 +134,7 @@ def test_the_file_holds_the_header_and_the_episodes(tmp_path):
     first, *rest = map(json.loads, out.read_text().splitlines())
     assert first["player"] == "2048/random"
     assert {"rows": 2, "cols": 3}.items() <= first["env_kwargs"].items()
-    assert list(rest[0]) == ["seed", "score", "length", "terminated", "seconds", "max_tile"]
+    assert list(rest[0]) == ["seed", "score", "length", "terminated", "seconds", "max_tile", "actions", "checksum"]
 
 
 def test_more_fewer_and_other_episodes_of_the_same_run(tmp_path):

@@ -107,7 +107,7 @@ def test_episodes_hold_lines_and_pieces_and_are_read_back(tmp_path):
     assert all(type(episode) is TetrisEpisode for episode in evaluation.episodes)
     assert read_records(out) == (evaluation.header, evaluation.episodes)
     assert list(json.loads(out.read_text().splitlines()[1])) == [
-        *("seed", "score", "length", "terminated", "seconds", "lines", "pieces")
+        *("seed", "score", "length", "terminated", "seconds", "lines", "pieces", "actions", "checksum")
     ]
     assert evaluation.results.tolist() == [1000 - episode.score for episode in evaluation.episodes]
     assert play(out=out).episodes == evaluation.episodes

@@ -10,6 +10,7 @@ import numpy as np
 from mergefall.games import game_of, take
 from mergefall_baselines import Player
 
+from mergefall_training.play.actions import ActionLogs
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.play.workers import Task
 
@@ -40,6 +41,7 @@ def _play(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     envs = job.opposed(envs)
     observations, _ = envs.reset(seed=list(seeds))
     playing = np.arange(len(seeds))  # games that are not over; the others are stepped too, but ignored
+    logs = ActionLogs(len(seeds))
     actions, length, seconds = np.zeros(len(seeds), dtype=np.int64), 0, 0.0
     player.act(observations)  # compiles, so that no game's `seconds` includes compiling
     while playing.size:
@@ -47,9 +49,10 @@ def _play(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
         actions[:] = 0
         actions[playing] = player.act(take(observations, playing))
         observations, _, terminated, truncated, infos = envs.step(actions)
+        logs.add(actions)
         length, seconds = length + 1, seconds + (perf_counter() - begun) / playing.size
         for i in playing[(terminated | truncated)[playing]]:
             figures = {name: int(infos[name][i]) for name in game.figures}
             record = {"seed": seeds[i], "length": length, "terminated": bool(terminated[i]), "seconds": seconds}
-            yield episode_from(record | figures)
+            yield episode_from(record | figures | logs.fields(i))
         playing = playing[~(terminated | truncated)[playing]]

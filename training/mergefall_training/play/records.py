@@ -6,11 +6,12 @@ a newline was torn by a kill; a resumed run cuts it off. Any other damage is an 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -48,6 +49,8 @@ class Episode:
     - `length`: number of actions, illegal ones included.
     - `terminated`: whether the game ended by itself; False where a cap ended it.
     - `seconds`: wall time.
+    - `actions`, `rest`: its actions, as `actions.ActionLog` writes them. Records of earlier versions have none; `rest`
+      is None where `actions` holds all.
     """
 
     game: ClassVar[Game] = OTHER
@@ -57,6 +60,8 @@ class Episode:
     length: int
     terminated: bool
     seconds: float
+    actions: str | None = field(default=None, kw_only=True)
+    rest: str | None = field(default=None, kw_only=True)
 
     @property
     def result(self) -> int:
@@ -88,6 +93,7 @@ class TetrisEpisode(Episode):
     pieces: int
 
 
+TEXTS = ("actions", "rest")  # fields that records of earlier versions lack
 _KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, Episode)
 
 
@@ -99,7 +105,9 @@ def episode_from(record: Mapping[str, object]) -> Episode:
     >>> episode_from({"seed": 0, "score": 12, "length": 9, "terminated": True, "seconds": 0.1, "max_tile": 8}).max_tile
     8
     """
-    given = {name: type(value).__name__ for name, value in record.items()}
+    given: dict[str, str] = dict.fromkeys(TEXTS, "str | None")
+    for name, value in record.items():
+        given[name] = given[name] if name in TEXTS and isinstance(value, str) else type(value).__name__
     for kind in _KINDS:
         if given == {field.name: field.type for field in fields(kind)}:
             return kind(**cast(Any, record))
@@ -170,7 +178,7 @@ class RecordFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
-        self.path = Path(path)
+        self.path, self._header = Path(path), header
         line = header.line()
         with ExitStack() as until_read:
             self._file = until_read.enter_context(open_alone(self.path, "episodes"))
@@ -184,7 +192,10 @@ class RecordFile:
 
     def append(self, episode: Episode) -> None:
         """Write a finished episode to the file and flush it."""
-        self._write(json.dumps(asdict(episode)))
+        fields = asdict(episode)
+        record = fields | {name: fields.pop(name) for name in TEXTS}  # last, because they are long
+        record = {name: value for name, value in record.items() if value is not None}
+        self._write(json.dumps(record | {"checksum": checksum(self._header, record)}))
         self.episodes[episode.seed] = episode
 
     def _write(self, line: str) -> None:
@@ -206,8 +217,9 @@ def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[in
     for number, record in enumerate(records, start=1):
         with on_line(path, number):
             if header is None:
-                header = _header_from(record)
+                header = header_from(record)
                 continue
+            record.pop("checksum", None)  # `verify` compares it
             episode = episode_from(record)
             if episode.seed in episodes:
                 raise ValueError(f"seed {episode.seed} is there twice")
@@ -215,7 +227,14 @@ def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[in
     return header, episodes, whole
 
 
-def _header_from(record: dict[str, Any]) -> Header:
+def checksum(header: Header, record: Mapping[str, Any]) -> str:
+    """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
+    content = json.dumps([asdict(header), dict(record)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def header_from(record: dict[str, Any]) -> Header:
+    """The header in the first line of a file. Raises ValueError for anything else."""
     form, version = record.pop("format", None), record.pop("version", None)
     if form != FORMAT:
         raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
@@ -232,6 +251,6 @@ def _header_from(record: dict[str, Any]) -> Header:
 
 def _check_same_run(path: Path, found: Header, line: str) -> None:
     # Compared as JSON reads it back, where a tuple has become a list.
-    asked = _header_from(json.loads(line))
+    asked = header_from(json.loads(line))
     if differing := differences(asdict(found), asdict(asked)):
         raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")

@@ -32,6 +32,7 @@ from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
 from mergefall_baselines.registry import player_of
 
+from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
@@ -69,7 +70,10 @@ class Task:
             seconds = perf_counter() - start
             length, terminated = len(trajectory), bool(trajectory.terminated)
             figures = {name: int(value) for name, value in trajectory.figures.items()}
-            return episode_from(dict(seed=seed, length=length, terminated=terminated, seconds=seconds, **figures))
+            log = ActionLog()
+            log.add(trajectory.actions)
+            found: dict[str, Any] = {"seed": seed, "length": length, "terminated": terminated, "seconds": seconds}
+            return episode_from(found | figures | log.fields())
 
         play(0, cap=1)
         return play

@@ -1,0 +1,201 @@
+"""Recorded games are played again: whatever is altered in a record or a file is found."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall_training.cli import main
+from mergefall_training.play import actions as actions_module
+from mergefall_training.play import verify as verify_module
+from mergefall_training.play.actions import RECORDED, ActionLog, ActionLogs, actions_of
+from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.records import checksum, header_from, read_records
+from mergefall_training.play.verify import verify
+
+GAMES = {
+    "2048": ("2048/greedy", "mergefall/Game2048-v0", {"rows": 3, "cols": 3}, None),
+    "2048-goal": ("2048/greedy", "mergefall/Game2048-v0", {"goal": 64}, None),
+    "2048-capped": ("2048/random", "mergefall/Game2048-v0", {}, 60),
+    "tetris": ("tetris/bcts", "mergefall/Tetris-v0", {"cols": 5, "rows": 6}, None),
+    "tetris-slide": ("tetris/random", "mergefall/Tetris-v0", {"placements": "slide"}, None),
+    "tetris-capped": ("tetris/dellacherie", "mergefall/SZTetris-v0", {}, 40),
+}
+
+
+def record(folder, name, count=5, **how):
+    player, env, kwargs, cap = GAMES[name]
+    path = folder / f"{name}.jsonl"
+    how = {"workers": 1, "progress": False} | how
+    evaluate(player, env, count, 3, kwargs, out=path, max_episode_steps=cap, **how)
+    return path
+
+
+def problems(path):
+    return [verdict.problem for verdict in verify(path, progress=False)]
+
+
+def change(path, line, **changed):
+    """Alter a record as someone would who also knows the checksum."""
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines[line] |= changed
+    content = {name: value for name, value in lines[line].items() if name != "checksum"}
+    lines[line]["checksum"] = checksum(header_from(dict(lines[0])), content)
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_games_as_they_were_played_hold(tmp_path, name):
+    path = record(tmp_path, name)
+    assert problems(path) == [""] * 5
+
+
+def test_the_ways_to_play_record_the_same(tmp_path):
+    """Compiled, in worker processes, and with interruptions."""
+    alone = read_records(record(tmp_path, "2048"))[1]
+    path = record(tmp_path / "resumed", "2048", count=2)
+    assert [e.actions for e in read_records(record(tmp_path / "resumed", "2048", workers=2))[1]] == [
+        e.actions for e in alone
+    ]
+    assert problems(path) == [""] * 5
+
+
+def test_games_against_an_adversary_hold(tmp_path):
+    foe = {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.5}
+    path = record(tmp_path, "2048", adversary=foe)
+    assert problems(path) == [""] * 5
+    path.write_text(path.read_text().replace('"rate": 0.5', '"rate": 0.4'))
+    assert all("checksum" in problem for problem in problems(path))
+
+
+@pytest.mark.parametrize("name", ["2048", "tetris"])
+def test_every_altered_field_is_found(tmp_path, name):
+    path = record(tmp_path, name)
+    lines = path.read_text().splitlines()
+    content = json.loads(lines[3])
+    assert content.keys() >= {"seed", "score", "length", "terminated", "seconds", "actions", "checksum"}
+    for field, value in content.items():
+        other = not value if isinstance(value, bool) else f"{value}A" if isinstance(value, str) else value + 1
+        altered = content | {field: other}
+        path.write_text("\n".join([*lines[:3], json.dumps(altered), *lines[4:]]) + "\n")
+        found = problems(path)
+        assert found[2], field
+        assert [found[0], found[1], found[3], found[4]] == [""] * 4
+
+
+@pytest.mark.parametrize("name", ["2048", "tetris"])
+def test_a_new_checksum_does_not_help(tmp_path, name):
+    """All that the game decides is found by playing it again; only its time is taken as told."""
+    kept = record(tmp_path, name)
+    for field, by in (
+        ("score", 4),
+        ("length", 1),
+        ("length", -1),
+        ("seed", 100),
+        *((f, 1) for f in ("lines",) * (name == "tetris")),
+    ):
+        path = shutil.copy(kept, tmp_path / "altered.jsonl")
+        change(path, 2, **{field: json.loads(kept.read_text().splitlines()[2])[field] + by})
+        assert problems(path)[1], field
+    for changed in (
+        {"terminated": False},
+        {"actions": "!"},
+        {"actions": ""},
+    ):
+        path = shutil.copy(kept, tmp_path / "altered.jsonl")
+        change(path, 2, **changed)
+        assert problems(path)[1], changed
+
+
+def test_another_action_is_found(tmp_path):
+    """Unless it leads to the same result by chance: then there is such a game."""
+    path = record(tmp_path, "2048")
+    episode = read_records(path)[1][0]
+    played = actions_of(episode.actions, episode.length)
+    for k in (0, 12, 24):
+        log, other = ActionLog(), played.copy()
+        other[k] = (other[k] + 1) % 4
+        log.add(other)
+        change(path, 1, **log.fields())
+        assert problems(path)[0]
+    log = ActionLog()
+    log.add(np.full(len(played), 9))
+    change(path, 1, **log.fields())
+    assert problems(path)[0] == "it holds the action 9; the highest is 3"
+
+
+def test_a_header_of_another_player_is_found(tmp_path):
+    path = record(tmp_path, "2048")
+    path.write_text(path.read_text().replace("2048/greedy", "2048/optimal"))
+    assert all("checksum" in problem for problem in problems(path))
+
+
+def test_a_record_that_is_there_twice_is_found(tmp_path):
+    path = record(tmp_path, "2048")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, lines[1]]) + "\n")
+    assert problems(path) == [""] * 5 + ["seed 3 is there twice"]
+
+
+def test_records_of_earlier_versions_load_and_prove_nothing(tmp_path):
+    path = record(tmp_path, "tetris")
+    header, *lines = path.read_text().splitlines()
+    old = [{k: v for k, v in json.loads(line).items() if k not in ("actions", "checksum")} for line in lines]
+    path.write_text("\n".join([header, *map(json.dumps, old)]) + "\n")
+    assert [episode.seed for episode in read_records(path)[1]] == [3, 4, 5, 6, 7]
+    assert all("holds no actions" in problem for problem in problems(path))
+
+
+def test_of_long_games_the_first_actions_are_played_again(tmp_path, monkeypatch):
+    for module in (actions_module, verify_module):
+        monkeypatch.setattr(module, "RECORDED", 20)
+    path = record(tmp_path, "2048")
+    assert [(verdict.problem, verdict.partial) for verdict in verify(path, progress=False)] == [("", True)] * 5
+    whole = read_records(path)[1][0]
+    assert len(actions_of(whole.actions, whole.length)) == 20
+    assert len(whole.rest) == 64
+    change(path, 1, length=20)
+    assert "goes on" in problems(path)[0]
+
+
+@given(st.lists(st.lists(st.integers(0, 400)), min_size=1, max_size=6))
+def test_actions_added_in_parts_are_read_back(parts):
+    log, every = ActionLog(), [action for part in parts for action in part]
+    for part in parts:
+        log.add(np.array(part, np.uint16))
+    assert actions_of(log.fields()["actions"], len(every)).tolist() == every
+
+
+def test_games_side_by_side_have_logs_of_their_own():
+    table = np.random.default_rng(0).integers(0, 4, (2500, 3))
+    logs, alone = ActionLogs(3), [ActionLog() for _ in range(3)]
+    for step, row in enumerate(table, start=1):
+        logs.add(row)
+        for i, length in enumerate((700, 1024, 2500)):
+            if step == length:
+                alone[i].add(table[:length, i].astype(np.uint8))
+                assert logs.fields(i) == alone[i].fields()
+
+
+def test_text_that_is_too_long_is_not_unpacked():
+    log = ActionLog()
+    log.add(np.zeros(RECORDED, np.uint8))
+    with pytest.raises(ValueError, match="the actions are 11 bytes; expected one or two for each of 5"):
+        actions_of(log.fields()["actions"], 5)
+
+
+def test_the_command_tells_which_records_hold(tmp_path, capsys):
+    good, bad = record(tmp_path, "2048"), record(tmp_path, "tetris")
+    main(["verify", str(good)])
+    assert capsys.readouterr().out == f"{good}: 5 of 5 records hold\n"
+    change(bad, 2, score=7)
+    with pytest.raises(SystemExit) as stopped:
+        main(["verify", str(good), str(bad)])
+    assert stopped.value.code == 1
+    out = capsys.readouterr().out
+    assert f"{bad}: 4 of 5 records hold\n{bad}, line 3, seed 4: score is 7, played again" in out
+    with pytest.raises(SystemExit) as stopped:
+        main(["verify", str(tmp_path / "none.jsonl")])
+    assert stopped.value.code == 2

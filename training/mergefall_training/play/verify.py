@@ -1,0 +1,142 @@
+"""Verification: play recorded games again through the rules, and say which records hold.
+
+A record holds if its checksum is that of its content and the file's header, and if its actions, played from its seed,
+lead to its score, its length and its end. The player is not asked: its moves need not be explained, only its games.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from mergefall.checks import id_of_file
+from mergefall.games import game_of
+from numpy.typing import NDArray
+
+from mergefall_training.files import on_line, read_lines
+from mergefall_training.play.actions import RECORDED, actions_of
+from mergefall_training.play.records import Episode, Header, checksum, episode_from, header_from
+from mergefall_training.progress import progress_bar
+from mergefall_training.wrappers.adversary import adversary
+
+AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What replaying said about one record.
+
+    - `line`: its line in the file.
+    - `seed`: of the game; None if the record cannot be read.
+    - `problem`: why the record does not hold; empty if it holds.
+    - `partial`: whether only the first `RECORDED` actions of the game could be played again.
+    """
+
+    line: int
+    seed: int | None
+    problem: str
+    partial: bool = False
+
+
+def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]:
+    """Verify a file of episodes: one verdict for each record, in the file's order.
+
+    Raises ValueError if the file is none, or if its header or its lines cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> from mergefall_training import evaluate
+        >>> path = Path(tempfile.mkdtemp(), "greedy.jsonl")
+        >>> _ = evaluate("2048/greedy", "mergefall/Game2048-v0", 3, out=path, workers=1, progress=False)
+        >>> [verdict.problem for verdict in verify(path, progress=False)]
+        ['', '', '']
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
+    records, _ = read_lines(path, "episodes")
+    with on_line(path, 1):
+        header = header_from(records[0])
+        id_of_file(header.env_id)
+        game_of(header.env_id)
+    verdicts, games = {}, []
+    seeds: set[int] = set()
+    for line, record in enumerate(records[1:], start=2):
+        try:
+            episode, actions = _read(header, record, seeds)
+        except ValueError as error:
+            verdicts[line] = Verdict(line, record.get("seed"), str(error))
+        else:
+            games.append(_Game(line, episode, actions))
+    games.sort(key=lambda game: len(game.actions))
+    with progress_bar(f"{path.name}: games", len(games), enabled=progress) as show:
+        for first in range(0, len(games), AT_ONCE):
+            part = games[first : first + AT_ONCE]
+            for game, problem in zip(part, _problems(header, part), strict=True):
+                whole = len(game.actions) == game.episode.length
+                verdicts[game.line] = Verdict(game.line, game.episode.seed, problem, not whole)
+            show(first + len(part), "")
+    return [verdicts[line] for line in sorted(verdicts)]
+
+
+@dataclass(frozen=True)
+class _Game:
+    line: int
+    episode: Episode
+    actions: NDArray[np.uint16]
+
+
+def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> tuple[Episode, NDArray[np.uint16]]:
+    """The episode of a record and its actions. Raises ValueError for a record that cannot hold."""
+    if "actions" not in record:
+        raise ValueError("it holds no actions; records have them since version 0.2")
+    content = dict(record)
+    found = content.pop("checksum", None)
+    if found != checksum(header, content):
+        raise ValueError(f"its checksum is {found!r}, and not that of its content under this header")
+    episode = episode_from(content)
+    if episode.seed in seeds:
+        raise ValueError(f"seed {episode.seed} is there twice")
+    seeds.add(episode.seed)
+    if episode.length < 1 or episode.game is not game_of(header.env_id):
+        raise ValueError(f"it is no record of {header.env_id}: {asdict(episode)}")
+    return episode, actions_of(episode.actions, episode.length)
+
+
+def _problems(header: Header, games: list[_Game]) -> list[str]:
+    """Play games side by side; for each, why it is not the recorded one, or nothing."""
+    kwargs = {name: value for name, value in header.env_kwargs.items() if name != "render_mode"}
+    cap, n = header.max_episode_steps, len(games)
+    envs: Any = gym.make_vec(header.env_id, num_envs=n, max_episode_steps=cap, **kwargs)
+    if header.adversary is not None:
+        envs = adversary(envs, header.adversary["player"], header.adversary["rate"])
+    counts = np.array([len(game.actions) for game in games])
+    table = np.zeros((counts.max(), n), np.int64)
+    for i, game in enumerate(games):
+        table[: counts[i], i] = game.actions
+    problems: list[str | None] = [None] * n
+    for i in np.flatnonzero(table.max(axis=0) >= envs.single_action_space.n):
+        problems[i] = f"it holds the action {table[:, i].max()}; the highest is {envs.single_action_space.n - 1}"
+        table[:, i] = 0
+    envs.reset(seed=[game.episode.seed for game in games])
+    for step, actions in enumerate(table, start=1):
+        _, _, terminated, truncated, infos = envs.step(actions)
+        over = terminated | truncated
+        for i in np.flatnonzero((over & (step < counts)) | (step == counts)):
+            if problems[i] is None:
+                problems[i] = _compared(games[i].episode, step, bool(terminated[i]), bool(over[i]), infos, int(i))
+    return [problem or "" for problem in problems]
+
+
+def _compared(episode: Episode, step: int, terminated: bool, over: bool, infos: Any, i: int) -> str:
+    """Why game i, which has come to an end or to its last recorded action, is not the recorded one."""
+    if not over:
+        going_on = step == RECORDED < episode.length
+        return "" if going_on else f"its game goes on after its {step} actions"
+    found = {name: int(infos[name][i]) for name in episode.game.figures} | {"length": step, "terminated": terminated}
+    wrong = {name: value for name, value in found.items() if value != getattr(episode, name)}
+    return "; ".join(f"{name} is {getattr(episode, name)}, played again {value}" for name, value in wrong.items())
