@@ -115,11 +115,12 @@ class Evaluate(WithPlayer):
 
 @dataclass(frozen=True)
 class Compare:
-    """Play a suite: several players on the same seeds, with a table, files and plots."""
+    """Play a suite: several players on the same seeds, with a table, files and plots. Or compare files of episodes."""
 
-    suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = "quick"
+    suite: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = ("quick",)
     """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `past-teachers`, `prairie-fire`,
-    `quick`, `robustness`, `shaping`, `tetris`), or a YAML file."""
+    `quick`, `robustness`, `shaping`, `tetris`), or a YAML file. Or files that `evaluate --out` wrote: the players of
+    all others are then compared with that of the first, seed by seed."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     game: tuple[str, ...] = ()
@@ -130,10 +131,18 @@ class Compare:
     """Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."""
 
     def run(self) -> None:
+        if any(name.endswith(".jsonl") for name in self.suite):
+            from mergefall_training.compare.versus import compare_files
+
+            compare_files(self.suite)
+            return
         from mergefall_training.compare.comparison import compare
 
-        out = self.out or Path("results", Path(self.suite).stem)
-        compare(self.suite, out, self.workers, games=self.game or None, executor=self.executor)
+        if len(self.suite) != 1:
+            raise ValueError(f"{len(self.suite)} suites were named; expected one, or files of episodes (.jsonl)")
+        (suite,) = self.suite
+        out = self.out or Path("results", Path(suite).stem)
+        compare(suite, out, self.workers, games=self.game or None, executor=self.executor)
 
 
 @dataclass(frozen=True, kw_only=True)

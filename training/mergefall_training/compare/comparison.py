@@ -200,8 +200,8 @@ def _runs_table(result: ContestResult) -> Table:
         view.add_column(Text(name), justify="right", overflow="fold")
     for group in result.groups:
         means = " ".join(short(row.summary.mean.value) for row in group.rows)
-        cells = [Text(group.label), str(len(group.rows)), _cell(group.mean, short), means]
-        view.add_row(*cells, *([_cell(group.gain, short)] if base else []))
+        cells = [Text(group.label), str(len(group.rows)), cell(group.mean, short), means]
+        view.add_row(*cells, *([cell(group.gain, short)] if base else []))
     return view
 
 
@@ -213,7 +213,7 @@ def print_series(series: Series, screen: Console) -> None:
     for name in ("N", *(f"rate {rate:g}" for rate in series.rates)):
         view.add_column(name, justify="right", no_wrap=True)
     for rows in series.rows:
-        means = [_cell(row.summary.mean, short) for row in rows]
+        means = [cell(row.summary.mean, short) for row in rows]
         view.add_row(Text(rows[0].contestant.label), str(rows[0].summary.episodes), *means)
     screen.print(view)
     headline = series.headline
@@ -261,17 +261,17 @@ def _table(result: ContestResult) -> Table:
     for row in result.rows:
         summary = row.summary
         cells: list[str | Text] = [Text(row.contestant.label), str(summary.episodes)]
-        cells += [_cell(estimate, short) for estimate in (summary.mean, summary.median, summary.iqm)]
-        cells += [_cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
+        cells += [cell(estimate, short) for estimate in (summary.mean, summary.median, summary.iqm)]
+        cells += [cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
         cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
         cells += [str(summary.capped)] if capped else []
         cells += [str(summary.deaths)] if capped and game.memoryless else []
-        cells += [_cell(row.ratio, short)] if ratios else []
+        cells += [cell(row.ratio, short)] if ratios else []
         view.add_row(*cells)
     return view
 
 
-def _cell(interval: Interval | None, number: Callable[[float], str]) -> str:
+def cell(interval: Interval | None, number: Callable[[float], str]) -> str:
     """An estimate above its interval; a dash where the games allow no estimate."""
     if interval is None:
         return "-"

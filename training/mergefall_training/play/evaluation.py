@@ -10,9 +10,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import Game
@@ -23,19 +25,25 @@ from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_together
-from mergefall_training.play.records import Episode, Game2048Episode, Header, RecordFile
+from mergefall_training.play.records import TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
 from mergefall_training.play.statistics import (
+    CONFIDENCE,
     Interval,
     bootstrap,
+    difference,
     exponential_mean,
     exponential_ratio,
     interquartile_mean,
     plain,
     ratio,
+    superiority,
     wilson,
 )
 from mergefall_training.play.workers import Task, check_executor, play_all, task
 from mergefall_training.progress import progress_bar
+
+if TYPE_CHECKING:
+    import pandas
 
 SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evaluated on its training games.
 
@@ -67,6 +75,26 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Versus:
+    """Two players on the same seeds.
+
+    - `games`: number of seeds that both played.
+    - `difference`: the mean of the first player's result minus the second's; None if a cap ended some games of a
+      memoryless game, whose results are then only lower bounds.
+    - `higher`: the probability that the first player's result is the higher one on a seed; ties count half. A capped
+      game counts with what it reached.
+    - `ratio`: the first mean divided by the second, as `Evaluation.ratio`.
+    - `confidence`: of the intervals.
+    """
+
+    games: int
+    difference: Interval | None
+    higher: Interval
+    ratio: Interval
+    confidence: float
+
+
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """Finished episodes of one player in one environment.
 
@@ -132,11 +160,69 @@ class Evaluation:
             return exponential_mean(int(self.results.sum()), self.deaths)
         return bootstrap(np.mean, self.results)
 
-    def ratio(self, other: Evaluation) -> Interval:
-        """The mean result divided by that of another player, with a 95 % interval; results must not be negative."""
+    def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Interval:
+        """The mean result divided by that of another player, with its interval; results must not be negative."""
         if self.censored or other.censored:
-            return exponential_ratio(int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)
-        return ratio(self.results, other.results)
+            totals = (int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)
+            return exponential_ratio(*totals, confidence=confidence)
+        return ratio(self.results, other.results, confidence=confidence)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Evaluation:
+        """The evaluation in a file that `evaluate` or `compare` wrote; raises ValueError if it is none or damaged."""
+        header, episodes = read_records(path)
+        if not episodes:
+            raise ValueError(f"{path} holds no finished game")
+        return cls(header, episodes)
+
+    def versus(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Versus:
+        """This player beside another one, on the seeds that both played.
+
+        Of k comparisons at once, all hold together with 95 % if each has ``confidence=1 - 0.05 / k`` (Bonferroni).
+
+        Raises ValueError if they share no seed, or if they played in different environments.
+
+        Example:
+            >>> games = {name: evaluate(name, "mergefall/Game2048-v0", 30, workers=1, progress=False)
+            ...          for name in ("2048/greedy", "2048/random")}
+            >>> found = games["2048/greedy"].versus(games["2048/random"])
+            >>> found.games, found.difference.low > 0, found.higher.value > 0.8
+            (30, True, True)
+        """
+        for name in ("env_id", "env_kwargs", "max_episode_steps", "adversary"):
+            ours, theirs = getattr(self.header, name), getattr(other.header, name)
+            if ours != theirs:
+                raise ValueError(f"{name} is {ours!r} for {self.header.title}, {theirs!r} for {other.header.title}")
+        common = sorted({e.seed for e in self.episodes} & {e.seed for e in other.episodes})
+        if not common:
+            raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
+        pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in set(common)]) for one in (self, other)]
+        ours, theirs = pair[0].results, pair[1].results
+        bounds = any(one.censored for one in pair)
+        return Versus(
+            len(common),
+            None if bounds else difference(ours, theirs, confidence=confidence),
+            superiority(ours, theirs, confidence=confidence),
+            pair[0].ratio(pair[1], confidence=confidence),
+            confidence,
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The episodes as a pandas DataFrame, one row for each, without their actions. Needs pandas.
+
+        For a CSV file: ``evaluation.to_frame().to_csv("games.csv", index=False)``.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
+        frame = DataFrame([asdict(episode) for episode in self.episodes]).drop(columns=list(TEXTS))
+        return frame.assign(player=self.header.title)
+
+    def __repr__(self) -> str:
+        mean = self.mean()
+        found = f"mean {self.headline} {plain(mean.value)} [{plain(mean.low)}, {plain(mean.high)}]"
+        return f"<{self.header.title} in {self.header.env_id}, {len(self.episodes)} games: {found}>"
 
     def summary(self) -> Summary:
         """The figures that tables and plots show."""

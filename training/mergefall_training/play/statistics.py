@@ -104,6 +104,41 @@ def ratio(
     return Interval(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
 
 
+def difference(
+    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """The mean of a − b over pairs, with its bootstrap percentile interval; whole pairs are resampled.
+
+    >>> difference([5, 7, 9], [4, 6, 8])
+    Interval(value=1.0, low=1.0, high=1.0)
+    """
+    return bootstrap(np.mean, _pairs(a, b), confidence=confidence, resamples=resamples, seed=seed)
+
+
+def superiority(
+    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """The probability that a is higher than b in a pair, ties counting half, with its bootstrap percentile interval.
+
+    Where all pairs agree, a bootstrap knows no doubt; the ends are then Wilson's.
+
+    >>> superiority([5, 7, 9, 2], [4, 6, 9, 3]).value
+    0.625
+    """
+    wins = (np.sign(_pairs(a, b)) + 1) / 2
+    if len(np.unique(wins)) == 1 and wins[0] in (0, 1):
+        return wilson(int(wins.sum()), len(wins), confidence=confidence)
+    return bootstrap(np.mean, wins, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def _pairs(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """The differences of pairs: float64[n]."""
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(f"expected pairs of results; got arrays of shapes {first.shape} and {second.shape}")
+    return first - second
+
+
 def _bootstrap(
     estimate: Callable[[list[NDArray[np.float64]]], NDArray[np.float64]],
     strata: tuple[ArrayLike, ...],

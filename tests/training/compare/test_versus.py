@@ -1,0 +1,134 @@
+"""One player beside another on the same seeds: paired differences, chances, files, and how often intervals hold."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall_training.cli import main
+from mergefall_training.compare.versus import compare_files
+from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.statistics import difference, superiority
+from rich.console import Console
+
+ENV, SMALL = "mergefall/Game2048-v0", {"rows": 3, "cols": 3}
+
+
+def play(player, count=40, seed=0, env=ENV, kwargs=SMALL, **how):
+    return evaluate(player, env, count, seed, kwargs, workers=1, progress=False, **how)
+
+
+PAIRS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=2, max_size=40)
+
+
+@given(PAIRS)
+def test_the_chance_of_more_is_counted_pair_by_pair(pairs):
+    a, b = map(list, zip(*pairs, strict=True))
+    wins = sum((x > y) + (x == y) / 2 for x, y in pairs) / len(pairs)
+    found = superiority(a, b)
+    assert found.value == pytest.approx(wins)
+    assert superiority(b, a).value == pytest.approx(1 - wins)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@given(PAIRS)
+def test_differences_are_those_of_pairs(pairs):
+    a, b = map(list, zip(*pairs, strict=True))
+    assert difference(a, b).value == pytest.approx(np.mean(np.array(a) - b))
+
+
+def test_pairs_must_be_pairs():
+    with pytest.raises(ValueError, match=re.escape("shapes (3,) and (2,)")):
+        superiority([1, 2, 3], [1, 2])
+
+
+@pytest.mark.parametrize("statistic", [difference, superiority])
+def test_intervals_hold_as_often_as_they_say(statistic):
+    """Of 400 samples of 50 pairs, about 95 % of the intervals hold the truth: by chance at least 92 %."""
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(400):
+        common = rng.exponential(100, 50)
+        a, b = common + rng.normal(10, 30, 50), common + rng.normal(0, 30, 50)
+        truth = 10 if statistic is difference else 0.5931685  # Φ(10 / (30 · √2))
+        found = statistic(a, b, resamples=500)
+        held += found.low <= truth <= found.high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_common_noise_cancels_in_pairs():
+    rng = np.random.default_rng(2)
+    common = rng.exponential(1000, 100)
+    a, b = common + 5 + rng.normal(0, 1, 100), common
+    found = difference(a, b)
+    assert 4 < found.low < found.high < 6
+
+
+def test_players_are_compared_on_the_seeds_of_both():
+    greedy, random = play("2048/greedy", 30), play("2048/random", 30, seed=10)
+    found = greedy.versus(random)
+    ours = {e.seed: e.score for e in greedy.episodes}
+    theirs = {e.seed: e.score for e in random.episodes}
+    gaps = [ours[seed] - theirs[seed] for seed in range(10, 30)]
+    assert found.games == 20
+    assert found.difference.value == pytest.approx(np.mean(gaps))
+    assert found.higher.value == pytest.approx(np.mean([(gap > 0) + (gap == 0) / 2 for gap in gaps]))
+    wider = greedy.versus(random, confidence=0.999)
+    assert wider.difference.low < found.difference.low
+    assert wider.confidence == 0.999
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ValueError, match="2048/greedy and 2048/random have no seed in common"):
+        play("2048/greedy", 3).versus(play("2048/random", 3, seed=3))
+    with pytest.raises(ValueError, match=r"env_kwargs is .*'rows': 3.* for 2048/greedy, .*'rows': 2"):
+        play("2048/greedy", 3).versus(play("2048/random", 3, kwargs={"rows": 2, "cols": 3}))
+
+
+def test_capped_games_of_tetris_have_no_difference():
+    tetris = {"env": "mergefall/Tetris-v0", "kwargs": {"cols": 6, "rows": 8}, "max_episode_steps": 60}
+    found = play("tetris/bcts", 10, **tetris).versus(play("tetris/random", 10, **tetris))
+    assert found.difference is None
+    assert found.higher.value == 1
+    assert found.higher.low < 0.8  # ten games prove little
+    assert found.ratio.low > 1
+
+
+def test_files_are_compared_with_the_first(tmp_path, capsys):
+    names = ["2048/random", "2048/greedy", "2048/expectimax"]
+    paths = [str(tmp_path / f"{name.partition('/')[2]}.jsonl") for name in names]
+    for name, path in zip(names, paths, strict=True):
+        play(name, out=path)
+    found = compare_files(paths, Console(width=100, quiet=True))
+    assert [versus.confidence for versus in found] == [0.975, 0.975]
+    assert all(versus.difference.low > 0 for versus in found)
+    main(["compare", *paths])
+    out = capsys.readouterr().out
+    assert "Bonferroni" in out
+    for name, header in itertools.product(names, ("difference", "chance of more", "mean score")):
+        assert name in out
+        assert header in out
+    with pytest.raises(SystemExit):
+        main(["compare", paths[0]])
+    assert "expected two or more" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["compare", "quick", "league"])
+    assert "2 suites were named" in capsys.readouterr().err
+
+
+def test_a_file_is_read_as_the_evaluation_that_wrote_it(tmp_path):
+    path = tmp_path / "games.jsonl"
+    written = play("2048/greedy", 3, out=path)
+    assert Evaluation.read(path) == written
+    assert repr(written).startswith("<2048/greedy in mergefall/Game2048-v0, 3 games: mean score ")
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    with pytest.raises(ValueError, match="holds no finished game"):
+        Evaluation.read(path)
+
+
+def test_games_as_a_table():
+    played = play("2048/greedy", 4)
+    frame = played.to_frame()
+    assert list(frame.columns) == ["seed", "score", "length", "terminated", "seconds", "max_tile", "player"]
+    assert frame["score"].tolist() == played.scores.tolist()
