@@ -69,7 +69,10 @@ def check_mergefall(arguments: list[str]) -> None:
     command = getattr(command, "search", command)  # `mergefall tune` has two subcommands
     fields = vars(command)
     if hasattr(command, "suite"):
-        load_suite(command.suite)
+        for name in command.suite:
+            if not name.endswith(".jsonl"):
+                suite = load_suite(name)
+                assert not command.game or suite.only(command.game).contests
     elif hasattr(command, "player") and command.player.partition("/")[0] in ("2048", "tetris", "quintris"):
         check_player(command.player, cli.parse_options(fields.get("option", [])))
     elif isinstance(command, cli.Train):

@@ -90,8 +90,8 @@ def field(name: str) -> Callable[[Record], str]:
     return lambda record: str(record.get(name, ""))
 
 
-def difference(record: Record) -> str:
-    return "{} [{}, {}]".format(*record["less"]) if "less" in record else ""
+def difference(name: str) -> Callable[[Record], str]:
+    return lambda record: "{} [{}, {}]".format(*record[name]) if name in record else ""
 
 
 def label(record: Record) -> str:
@@ -127,7 +127,8 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "tetris-learners": ({"size": size} | LINES | LEARNT, None),
     "sz": (LINES | RUNS | MS | LEARNT | PUBLISHED, None),
     "quintris": (LINES, None),
-    "shaping": (WHO | {"mean score or lines": value, "less than without": difference} | RUNS, None),
+    "shaping-goal": (WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
+    "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2min": (SCORE | RUNS, None),
     "cloning": (SCORE | {"moves matched in games held out": field("matched")} | RUNS, None),
     "speed": (SPEED, None),

@@ -12,7 +12,7 @@ REQUIRED = {
     "figure": (
         "label player options env env_kwargs episodes seed figure mean unit command date",
         "cap training_seed low high error interval decimals rates ms moves_per_second published note short again "
-        "training size optimum ratio less runs games matched pieces deaths open",
+        "training size optimum ratio less more runs games matched pieces deaths open",
     ),
     "exact": ("label player options env env_kwargs figure mean command date", ""),
     "speed": ("label ours command date", "beside ratio full_run"),
