@@ -13,7 +13,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter, SymmetricalLogLocator
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    PercentFormatter,
+    SymmetricalLogLocator,
+    SymmetricalLogLocator,
+)
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult, Series
@@ -70,13 +77,21 @@ def _players_axis(axes: Axes, result: ContestResult) -> None:
 
 
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
-    """A logarithmic axis if results differ by more than a factor of 20; plain numbers along it."""
+    """A logarithmic axis if results differ by more than a factor of 20; plain numbers along it.
+
+    If some results are 0, as of players that never clear a line, the axis is linear up to 1.
+    """
     axis = axes.xaxis if name == "x" else axes.yaxis
-    if 0 < 20 * np.min(results) < np.max(results):
+    lowest, highest = np.min(results), np.max(results)
+    if 0 < 20 * lowest < highest:
         axes.set(**{f"{name}scale": "log"})
         # Set after the scale, which brings its own locator.
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_minor_formatter(NullFormatter())
+    elif lowest < 1 and highest > 20:
+        getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
+        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=[1, 3]))
+        axes.set(**{f"{name}lim": (0, None)})
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
