@@ -19,7 +19,6 @@ from matplotlib.ticker import (
     NullFormatter,
     PercentFormatter,
     SymmetricalLogLocator,
-    SymmetricalLogLocator,
 )
 from numpy.typing import ArrayLike, NDArray
 
