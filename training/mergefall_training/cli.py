@@ -63,8 +63,10 @@ class WithPlayer(InEnvironment):
 class Evaluate(WithPlayer):
     """Play many games with one player and print the results with 95 % intervals."""
 
-    episodes: int = 100
-    """Number of games."""
+    episodes: int | None = None
+    """Number of games; default: 100, with `until` at most 100,000."""
+    until: str | None = None
+    """Stop when the mean is known so well, such as 2%: neither end of its interval is farther from it than that."""
     seed: int = 0
     """Seed of the first game; game k has seed + k."""
     workers: int | None = None
@@ -89,7 +91,7 @@ class Evaluate(WithPlayer):
         evaluation = evaluate(
             player,
             env,
-            self.episodes,
+            self.episodes or (100 if self.until is None else 100_000),
             self.seed,
             kwargs,
             self.workers,
@@ -97,9 +99,10 @@ class Evaluate(WithPlayer):
             max_episode_steps=self.max_episode_steps,
             adversary=parse_options(self.adversary) or None,
             executor=self.executor,
+            until=None if self.until is None else share_of(self.until),
         )
         header = evaluation.header
-        who = Contestant(header.player, header.options, header.title, self.episodes)
+        who = Contestant(header.player, header.options, header.title, len(evaluation.episodes))
         contest = Contest(
             header.title,
             header.env_id,
@@ -489,6 +492,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def share_of(text: str) -> float:
+    """A share from text such as `2%` or `0.02`. Raises ValueError for anything else.
+
+    >>> share_of("2%"), share_of("0.5")
+    (0.02, 0.5)
+    """
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"a share is {text!r}; expected one such as 2% or 0.02") from error
 
 
 def env_of(player: str, env: str | None, options: Sequence[str]) -> tuple[str, dict[str, Any]]:

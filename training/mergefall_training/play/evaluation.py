@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
-from mergefall.checks import integer
+from mergefall.checks import integer, number
 from mergefall.games import Game
 from mergefall.threads import cores
 from mergefall.typing import Options
@@ -36,6 +36,7 @@ from mergefall_training.play.statistics import (
     interquartile_mean,
     plain,
     ratio,
+    samples_for,
     superiority,
     wilson,
 )
@@ -45,6 +46,7 @@ from mergefall_training.progress import progress_bar
 if TYPE_CHECKING:
     import pandas
 
+FIRST_LOOK = 200  # games before `until` is looked at
 SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evaluated on its training games.
 
 
@@ -257,6 +259,7 @@ def evaluate(
     adversary: Options | None = None,
     executor: str | ProcessPoolExecutor = "processes",
     progress: bool = True,
+    until: float | None = None,
 ) -> Evaluation:
     """Play games from the seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
 
@@ -275,6 +278,8 @@ def evaluate(
             draws alone, as at rate 0. Against an adversary no game is played in a compiled loop.
         executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.
         progress: whether to show a progress bar.
+        until: stop when the mean is known so well, such as 0.02: neither end of its 95 % interval is farther from it
+            than 2 %. `episodes` is then the highest number of games. At least 200 are played (`samples_for`).
 
     Raises ValueError for bad arguments, and if `out` holds another run, is damaged, or another run is writing to it.
 
@@ -290,25 +295,33 @@ def evaluate(
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job)
-    wanted = range(seed, seed + episodes)
+    count = episodes if until is None else min(FIRST_LOOK, episodes)
+    until = until if until is None else number("until", until, above=0)
     with _recording(out, header) as records:
-        done = {s: e for s, e in records.episodes.items() if s in wanted} if records else {}
-        missing = [s for s in wanted if s not in done]
-        together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
-        finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
-        try:
-            with closing(finished), _progress(header.title, done, episodes, progress) as show:
-                for episode in finished:
-                    if records:
-                        records.append(episode)
-                    done[episode.seed] = episode
-                    show(episode)
-        except KeyboardInterrupt as interrupt:
-            if records:
-                kept = sum(s in wanted for s in records.episodes)
-                interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
-            raise
-    return Evaluation(header, [done[s] for s in wanted])
+        known: dict[int, Episode] = records.episodes if records else {}
+        while True:
+            wanted = range(seed, seed + count)
+            done = {s: known[s] for s in wanted if s in known}
+            missing = [s for s in wanted if s not in done]
+            together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
+            finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
+            try:
+                with closing(finished), _progress(header.title, done, count, progress) as show:
+                    for episode in finished:
+                        if records:
+                            records.append(episode)
+                        known[episode.seed] = episode
+                        show(episode)
+            except KeyboardInterrupt as interrupt:
+                if records:
+                    kept = sum(s in known for s in wanted)
+                    interrupt.add_note(f"{kept} of {count} episodes are in {out}; the same call plays the rest")
+                raise
+            found = Evaluation(header, [known[s] for s in wanted])
+            if until is not None:
+                count = min(samples_for(until, found.mean(), count), episodes)
+            if count == len(wanted):
+                return found
 
 
 def _header(player: Predictor, job: Task) -> Header:
