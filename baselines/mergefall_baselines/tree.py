@@ -116,13 +116,13 @@ class Plan(NamedTuple):
 
 
 def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
-    """Uninitialised arrays for `count` trees."""
+    """Arrays for `count` trees, uninitialised but for the states: a board may fill its last word in part."""
     nodes = simulations + 1
     return Trees(
         np.empty((count, 1), TREE),
         np.empty((count, nodes), NODE),
         np.empty((count, nodes, actions), EDGE),
-        np.empty((count, nodes + 1, words), U),
+        np.zeros((count, nodes + 1, words), U),
         np.empty((count, actions)),
         np.empty((count, actions)),
     )

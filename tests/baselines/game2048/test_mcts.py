@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import legal_actions, outcomes
 from mergefall.game2048.rules import move
-from mergefall_baselines import Player, make, play_in_env, register
+from mergefall_baselines import Player, make, play_in_env, register, tree
 from mergefall_baselines.registry import factory_of
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
@@ -37,6 +37,34 @@ def test_with_exact_leaves_the_values_are_exact_but_for_chance(root):
         often = found.visits > 100
         np.testing.assert_allclose(found.values[often], exact[often], rtol=0.05, atol=0.5)
         assert exact.max() - exact[found.actions] < 0.02 * exact.max()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_memory_held_before_does_not_matter(monkeypatch, compiled):
+    """A board of 2×2 fills four of the eight bytes of its word, and draws depend on the whole word."""
+    filled = 0
+
+    class Dirty:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        @staticmethod
+        def empty(shape, dtype=float):
+            array = np.empty(shape, dtype)
+            array.view(np.uint8).fill(filled)
+            return array
+
+    def values():
+        player = make("2048/mcts", heuristic=None, simulations=300)
+        player.compiled = compiled
+        return [player.values(board).tolist() for board in SMALL]
+
+    found = [values()]  # compiles, too
+    monkeypatch.setattr(tree, "np", Dirty())
+    for byte in (0x55, 0xAA):
+        filled = byte
+        found.append(values())
+    assert found[0] == found[1] == found[2]
 
 
 def test_without_a_heuristic_the_values_come_close_to_the_exact_ones():
