@@ -238,6 +238,7 @@ class Agent(nn.Module):
 
     def __init__(self, envs: Any, channels: int, mixed_precision: bool) -> None:
         super().__init__()
+        self.amx = torch.cpu.get_capabilities().get("amx_bf16", False)
         self.mixed_precision = mixed_precision
         space = envs.single_observation_space
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
@@ -248,8 +249,8 @@ class Agent(nn.Module):
         layer_init(self.critic, 1.0)
 
     def get_hidden(self, obs: Tensor) -> Tensor:
-        fast = obs.is_cuda or torch.cpu.get_capabilities().get("amx_bf16", False)
-        with torch.autocast(obs.device.type, torch.bfloat16, enabled=self.mixed_precision and fast):
+        fast = self.mixed_precision and (obs.is_cuda or self.amx)
+        with torch.autocast(obs.device.type, torch.bfloat16, enabled=fast):
             return self.network(obs).float()
 
     def get_value(self, obs: Tensor) -> Tensor:

@@ -91,7 +91,7 @@ class Evaluate(WithPlayer):
         evaluation = evaluate(
             player,
             env,
-            self.episodes or (100 if self.until is None else 100_000),
+            (100 if self.until is None else 100_000) if self.episodes is None else self.episodes,
             self.seed,
             kwargs,
             self.workers,
@@ -137,6 +137,8 @@ class Compare:
         if any(name.endswith(".jsonl") for name in self.suite):
             from mergefall_training.compare.versus import compare_files
 
+            if self.out is not None or self.game:
+                raise ValueError("files of episodes are compared without --out and --game, which are for suites")
             compare_files(self.suite)
             return
         from mergefall_training.compare.comparison import compare

@@ -113,6 +113,9 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
         main(["compare", paths[0]])
     assert "expected two or more" in capsys.readouterr().err
     with pytest.raises(SystemExit):
+        main(["compare", *paths, "--out", str(tmp_path / "out")])
+    assert "without --out and --game" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
         main(["compare", "quick", "league"])
     assert "2 suites were named" in capsys.readouterr().err
 

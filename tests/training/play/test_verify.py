@@ -186,6 +186,16 @@ def test_text_that_is_too_long_is_not_unpacked():
         actions_of(log.fields()["actions"], 5)
 
 
+def test_a_file_that_is_none_is_refused(tmp_path):
+    path = record(tmp_path, "2048")
+    path.write_text(path.read_text().replace('"rows": 3', '"sides": 3'))
+    with pytest.raises(ValueError, match=r"line 1: no environment 'mergefall/Game2048-v0' with kwargs .*sides"):
+        verify(path, progress=False)
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"is empty; expected a file written by `mergefall evaluate --out`"):
+        verify(path, progress=False)
+
+
 def test_the_command_tells_which_records_hold(tmp_path, capsys):
     good, bad = record(tmp_path, "2048"), record(tmp_path, "tetris")
     main(["verify", str(good)])

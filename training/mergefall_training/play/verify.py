@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mergefall_training.files import on_line, read_lines
 from mergefall_training.play.actions import RECORDED, actions_of
 from mergefall_training.play.records import Episode, Header, checksum, episode_from, header_from
+from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary
 
@@ -59,10 +60,13 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
     if not path.is_file():
         raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
     records, _ = read_lines(path, "episodes")
+    if not records:
+        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
     with on_line(path, 1):
         header = header_from(records[0])
         id_of_file(header.env_id)
         game_of(header.env_id)
+        environment(header.env_id, header.env_kwargs).close()
     verdicts, games = {}, []
     seeds: set[int] = set()
     for line, record in enumerate(records[1:], start=2):
@@ -93,7 +97,7 @@ class _Game:
 def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> tuple[Episode, NDArray[np.uint16]]:
     """The episode of a record and its actions. Raises ValueError for a record that cannot hold."""
     if "actions" not in record:
-        raise ValueError("it holds no actions; records have them since version 0.2")
+        raise ValueError("it holds no actions; an earlier version wrote it")
     content = dict(record)
     found = content.pop("checksum", None)
     if found != checksum(header, content):
