@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 
-.PHONY: compare test setup bench perft strength lint exact-3x3 wheel clean-cache
+.PHONY: compare test setup browser bench perft strength lint exact-3x3 wheel clean-cache
 
 compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
 
 test: setup  ## the whole test suite, notebooks included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake -rs
 
 setup: $(VENV)/.installed
 
@@ -19,6 +19,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
+
+browser: setup  ## the page of `mergefall report` in Chromium, which is installed by apt if there is none
+	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
+	$(BIN)/python -m pytest tests/browser
 
 lint: setup  ## style, layers and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/pyright --pythonpath $(BIN)/python

@@ -440,6 +440,30 @@ class Verify:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Write recorded games as one HTML page with tables, plots and replays, which opens from a file."""
+
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folders that `compare` wrote into, and files that `evaluate --out` wrote."""
+    out: Path = Path("report.html")
+    """The page to write."""
+    replays: int = 2
+    """Games of each player to watch, from the first seeds that all share; its best and its worst one follow."""
+    values: int = 400
+    """Positions of each such game at which the page shows the player's values; 0: none, and no player is made."""
+
+    def run(self) -> None:
+        from mergefall_training.compare.report import report
+
+        sections = report(self.paths, self.out, replays=self.replays, values=self.values)
+        for section in sections:
+            print(f"{section.result.name}: {len(section.result.rows)} players")
+            for problem in section.problems:
+                print(f"  {problem}")
+        print(f"written to {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
+
+
+@dataclass(frozen=True)
 class Players:
     """List the players with their options and defaults."""
 
@@ -469,7 +493,7 @@ class Envs:
         _print_list(("environment", "arguments and defaults"), rows)
 
 
-Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Verify | Players | Envs
+Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Verify | Report | Players | Envs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -478,7 +502,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Command,
         args=arguments,
         prog="mergefall",
-        description="2048 and Tetris: play, watch, compare, verify, train, tune.",
+        description="2048 and Tetris: play, watch, compare, verify, report, train, tune.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     from gymnasium.error import DependencyNotInstalled

@@ -100,7 +100,7 @@ def test_every_heuristic(heuristic):
     assert np.isfinite(values).all()
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (5, 3), (6, 6)])
+@pytest.mark.parametrize("shape", [(2, 3), (5, 6)])
 def test_boards_of_any_size(shape):
     board = np.random.default_rng(0).integers(0, 4, shape)
     player = outside(heuristic="monotone-smooth", simulations=50)
@@ -109,8 +109,8 @@ def test_boards_of_any_size(shape):
 
 def test_boards_that_outgrow_a_word():
     big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
-    for heuristic in ("monotone-smooth", {"player": {"name": "2048/ntuple", "downgrade": 16384}}):
-        assert np.isfinite(outside(heuristic=heuristic, simulations=50).values(big)).all()
+    leaf = {"player": {"name": "2048/ntuple", "downgrade": 16384}}
+    assert np.isfinite(outside(heuristic=leaf, simulations=50).values(big)).all()
 
 
 def test_only_illegal_moves_are_worth_minus_infinity():

@@ -193,13 +193,6 @@ def test_agents_trained_side_by_side_are_those_trained_one_by_one(tmp_path):
         assert [point.mean for point in ours.curve] == [point.mean for point in theirs.curve]
 
 
-def test_a_run_that_fails_in_another_process_ends_the_comparison(tmp_path):
-    text = TRAINED.replace("gamma: 0.99}", "gamma: 0.99, warm_start: nothing}")
-    (path := tmp_path / "trained.yaml").write_text(text)
-    with pytest.raises(ValueError, match="nothing holds no training run"):
-        run(path, tmp_path / "out", workers=2)
-
-
 def test_a_contest_is_played_with_each_preset(tmp_path):
     text = TRAINED.replace("    episodes: 5\n", "    episodes: 5\n    presets: [quick, slow]\n").replace(
         "          timesteps: 300\n          interval: 100\n", "          share: 0.5\n"

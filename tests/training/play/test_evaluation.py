@@ -75,19 +75,18 @@ def test_a_player_of_ones_own_travels_to_other_processes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(scores, play(player="2048/greedy").scores)
 
 
-@pytest.mark.parametrize(
-    ("player", "env_id", "kwargs"),
-    [
-        (lambda: Expectimax("monotone-smooth", 2), ENV, SMALL),
-        (lambda: NTuple("small", 1), ENV, {}),
-        (lambda: factory_of("tetris/greedy")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
-        (lambda: factory_of("tetris/two-tetrad")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
-    ],
-)
-def test_a_player_that_is_made_directly_travels_to_other_processes(player, env_id, kwargs):
-    options = {"env_kwargs": kwargs, "max_episode_steps": 40, "progress": False}
-    here, elsewhere = (evaluate(player(), env_id, 3, workers=workers, **options) for workers in (1, 2))
-    assert timeless(here.episodes) == timeless(elsewhere.episodes)
+def test_players_that_are_made_directly_travel_to_other_processes():
+    with process_pool(2) as pool:
+        for player, env_id, kwargs in (
+            (lambda: Expectimax("monotone-smooth", 2), ENV, SMALL),
+            (lambda: NTuple("small", 1), ENV, {}),
+            (lambda: factory_of("tetris/greedy")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
+            (lambda: factory_of("tetris/two-tetrad")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
+        ):
+            options = {"env_kwargs": kwargs, "max_episode_steps": 40, "progress": False}
+            here = evaluate(player(), env_id, 3, workers=1, **options)
+            elsewhere = evaluate(player(), env_id, 3, executor=pool, **options)
+            assert timeless(here.episodes) == timeless(elsewhere.episodes)
 
 
 def test_a_player_that_make_made_travels_by_name_and_options():

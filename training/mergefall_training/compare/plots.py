@@ -27,6 +27,7 @@ from mergefall_training.play.statistics import Interval, mean_of_runs, plain, su
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
+INK = "#111111"  # on a light ground, in whatever colours a page is shown
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 
 
@@ -34,17 +35,38 @@ def draw(result: ContestResult) -> dict[str, bytes]:
     """The plots of a contest, PNG files by name.
 
     - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
-    - ``tiles``: for games with tiles; ``survival``: for memoryless games; ``learning``: if agents were trained.
+    - ``profile``: the share of games that reach a result; for memoryless games ``survival``.
+    - ``tiles``: for games with tiles; ``learning``: if agents were trained.
     """
+    return {name: _png(figure) for name, figure in _figures(result).items()}
+
+
+def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
+    """The same plots as SVG elements for a page, without a ground and in the page's own ink.
+
+    `salt` goes into the names of their parts: those of two figures in one page must differ.
+    """
+    found = {}
+    for name, figure in _figures(result).items():
+        content = io.StringIO()
+        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"{salt}-{name}"}):
+            figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
+        text = content.getvalue()
+        for written, ink in (("#000000", "currentColor"), ("#dddddd", "var(--line)"), (GREY, "var(--soft)")):
+            text = text.replace(written, ink)
+        found[name] = text[text.index("<svg") :]
+    return found
+
+
+def _figures(result: ContestResult) -> dict[str, Figure]:
     headline = result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
     if result.rows[0].evaluation.max_tiles.size:
         figures["tiles"] = _tiles(result)
-    if result.game.memoryless:
-        figures["survival"] = _survival(result)
+    figures["survival" if result.game.memoryless else "profile"] = _profile(result)
     if result.groups:
         figures["learning"] = _learning(result)
-    return {name: _png(figure) for name, figure in figures.items()}
+    return figures
 
 
 def draw_series(series: Series) -> dict[str, bytes]:
@@ -132,7 +154,7 @@ def _tiles(result: ContestResult) -> Figure:
         axes.barh(
             range(len(shares)), shares, left=left, color=colour, edgecolor="white", linewidth=0.6, label=str(tile)
         )
-        ink = "white" if np.dot(colour[:3], (0.3, 0.6, 0.1)) < 0.55 else "black"
+        ink = "white" if np.dot(colour[:3], (0.3, 0.6, 0.1)) < 0.55 else INK
         for y, share in enumerate(shares):
             if share >= 0.06:
                 axes.text(left[y] + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8, color=ink)
@@ -151,10 +173,14 @@ def _tiles(result: ContestResult) -> Figure:
     return figure
 
 
-def _survival(result: ContestResult) -> Figure:
-    """The share of games still alive against lines; the thin line is the exponential of the same mean."""
-    headline = result.headline
-    figure, axes = _figure(result, f"games still alive after so many {headline}", 5)
+def _profile(result: ContestResult) -> Figure:
+    """The share of games that reach a result, or that are still alive after so many lines.
+
+    Of memoryless games the thin line is the exponential of the same mean.
+    """
+    headline, memoryless = result.headline, result.game.memoryless
+    title = f"games still alive after so many {headline}" if memoryless else f"games that reach a {headline}"
+    figure, axes = _figure(result, title, 5)
     last = max(1, *(row.evaluation.results.max() for row in result.rows))
     means = [_seen(row.summary.mean)[0] for row in result.rows]
     for number, (row, mean) in enumerate(zip(result.rows, means, strict=True)):
@@ -163,14 +189,15 @@ def _survival(result: ContestResult) -> Figure:
         times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
         label = f"{row.contestant.label}, N={row.summary.episodes}"
         axes.step(times, shares, "-" if number < len(PALETTE) else "--", where="post", color=colour, label=label)
-        if row.summary.deaths and mean > 0:
+        if memoryless and row.summary.deaths and mean > 0:
             x = np.geomspace(0.01, last, 300)
             axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
     _headline_axis(axes, "x", means)
-    axes.set_xlim(min(means) / 30 if axes.get_xscale() == "log" else 0, last)
+    least = min(means) / 30 if memoryless else max(1, min(row.evaluation.results.min() for row in result.rows))
+    axes.set_xlim(least if axes.get_xscale() == "log" else 0, last)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)")
+    axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)" if memoryless else headline)
     axes.set_ylabel("share of games")
     axes.grid(color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
@@ -219,7 +246,9 @@ def _speed(result: ContestResult) -> Figure:
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if times.max() > 100 * times.min() else (1, 2, 3, 5, 7)))
+    spread = times.max() / times.min()
+    subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     _headline_axis(axes, "y", means)

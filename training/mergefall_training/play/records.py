@@ -155,19 +155,28 @@ def title(player: str, options: Mapping[str, Any]) -> str:
     return " ".join([player, *(f"{name}={value}" for name, value in options.items())])
 
 
-def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
-    """The header and the episodes of a file, sorted by seed; a torn last line is left out.
+def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:
+    """The header of a file and its records as they are written, one for each complete line from the second on.
 
     Raises ValueError if there is no such file, if it is damaged, or if its environment's id names a module to import.
     """
-    if not Path(path).is_file():
+    path = Path(path)
+    if not path.is_file():
         raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
-    header, episodes, _ = _parse(Path(path))
-    if header is None:
+    records, _ = read_lines(path, "episodes")
+    if not records:
         raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
-    with on_line(Path(path), 1):
+    with on_line(path, 1):
+        header = header_from(records[0])
         id_of_file(header.env_id)
-    return header, sorted(episodes.values(), key=lambda episode: episode.seed)
+    return header, records[1:]
+
+
+def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
+    """The header and the episodes of a file, sorted by seed; a torn last line is left out. Raises as `read_header`."""
+    header, records = read_header(path)
+    episodes = _episodes(Path(path), records)
+    return header, [episodes[seed] for seed in sorted(episodes)]
 
 
 class RecordFile:
@@ -182,11 +191,14 @@ class RecordFile:
         line = header.line()
         with ExitStack() as until_read:
             self._file = until_read.enter_context(open_alone(self.path, "episodes"))
-            found, self.episodes, whole = _parse(self.path, torn_header=line.encode())
-            if found is not None:
+            records, whole = read_lines(self.path, "episodes", torn_header=line.encode())
+            if records:
+                with on_line(self.path, 1):
+                    found = header_from(records[0])
                 _check_same_run(self.path, found, line)
+            self.episodes = _episodes(self.path, records[1:])
             self._file.truncate(whole)
-            if found is None:
+            if not records:
                 self._write(line)
             until_read.pop_all()  # the file stays open
 
@@ -209,22 +221,17 @@ class RecordFile:
         self._file.close()
 
 
-def _parse(path: Path, torn_header: bytes = b"") -> tuple[Header | None, dict[int, Episode], int]:
-    """The header (None without a complete line), the episodes by seed, and the bytes that complete lines take."""
-    records, whole = read_lines(path, "episodes", torn_header)
-    header: Header | None = None
+def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:
+    """The episodes of a file's records, by seed."""
     episodes: dict[int, Episode] = {}
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(records, start=2):
         with on_line(path, number):
-            if header is None:
-                header = header_from(record)
-                continue
             record.pop("checksum", None)  # `verify` compares it
             episode = episode_from(record)
             if episode.seed in episodes:
                 raise ValueError(f"seed {episode.seed} is there twice")
             episodes[episode.seed] = episode
-    return header, episodes, whole
+    return episodes
 
 
 def checksum(header: Header, record: Mapping[str, Any]) -> str:

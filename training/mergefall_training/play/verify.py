@@ -13,13 +13,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from mergefall.checks import id_of_file
 from mergefall.games import game_of
 from numpy.typing import NDArray
 
-from mergefall_training.files import on_line, read_lines
+from mergefall_training.files import on_line
 from mergefall_training.play.actions import RECORDED, actions_of
-from mergefall_training.play.records import Episode, Header, checksum, episode_from, header_from
+from mergefall_training.play.records import Episode, Header, checksum, episode_from, read_header
 from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary
@@ -57,19 +56,13 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
         ['', '', '']
     """
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
-    records, _ = read_lines(path, "episodes")
-    if not records:
-        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
+    header, records = read_header(path)
     with on_line(path, 1):
-        header = header_from(records[0])
-        id_of_file(header.env_id)
         game_of(header.env_id)
         environment(header.env_id, header.env_kwargs).close()
     verdicts, games = {}, []
     seeds: set[int] = set()
-    for line, record in enumerate(records[1:], start=2):
+    for line, record in enumerate(records, start=2):
         try:
             episode, actions = _read(header, record, seeds)
         except ValueError as error:

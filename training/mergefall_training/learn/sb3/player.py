@@ -33,6 +33,7 @@ def player(spec: Options, arrays: Arrays) -> Agent:
 class PolicyAgent(Agent):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
 
+    - `log_probabilities`: whether its preferences are log-probabilities.
     - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves.
     """
 
@@ -50,6 +51,7 @@ class PolicyAgent(Agent):
             **policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
         )
         env.close()
+        self.log_probabilities = not (hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"))
         set_parameters(self.policy, arrays)
         self.policy.set_training_mode(False)
 
@@ -69,7 +71,7 @@ class PolicyAgent(Agent):
 
         Agents of earlier versions of the package divide it by a standard deviation, if trained with `normalize`.
         """
-        if hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"):
+        if not self.log_probabilities:
             return super().board_values(observation)
         tensors, single = self.policy.obs_to_tensor(observation)
         with torch.no_grad():

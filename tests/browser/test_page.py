@@ -1,0 +1,135 @@
+"""The report in Chromium: replays reach the recorded results, keys work, a game can be played by hand."""
+
+import json
+
+import pytest
+from mergefall_baselines import make
+from mergefall_training import evaluate
+from mergefall_training.cli import main
+
+PLAYERS = {
+    "2048": [("2048/greedy", {"heuristic": "nneonneo"}), ("2048/random", {})],
+    "tetris": [("tetris/bcts", {}), ("tetris/random", {})],
+}
+ENVS = {
+    "2048": ("mergefall/Game2048-v0", {"rows": 3}),
+    "tetris": ("mergefall/Tetris-v0", {"cols": 6, "rows": 8, "placements": "slide"}),
+}
+
+START = "() => [...document.querySelectorAll('.replay')].map((root) => root.querySelectorAll('canvas').length)"
+
+# Each game of each player to its end: what is shown, and how many values and terms its first position has.
+TO_THE_END = """async () => {
+  const found = [];
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+  for (const root of document.querySelectorAll(".replay")) {
+    const pane = root.querySelector(".pane"), [who, which] = pane.querySelectorAll("select");
+    for (const player of [...who.options].slice(0, -1)) {
+      who.value = player.value;
+      who.dispatchEvent(new Event("change"));
+      await settled();
+      for (const game of [...which.options]) {
+        which.value = game.value;
+        which.dispatchEvent(new Event("change"));
+        await settled();
+        root.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+        const thoughts = pane.querySelectorAll(".thoughts .bar").length;
+        root.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
+        found.push([player.value, Number(game.value), Number(pane.dataset.score), thoughts,
+          pane.querySelector(".figures").textContent]);
+      }
+    }
+  }
+  return found;
+}"""
+
+BY_HAND = """async () => {
+  const found = [];
+  for (const root of document.querySelectorAll(".replay")) {
+    const pane = root.querySelectorAll(".pane")[1];
+    const who = pane.querySelector("select"), board = pane.querySelector("canvas");
+    who.value = "you";
+    who.dispatchEvent(new Event("change"));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const press = (key) => board.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    const text = () => pane.querySelector(".figures").textContent;
+    for (let i = 0; i < 12; i++) for (const key of ["ArrowLeft", "ArrowDown", "ArrowRight"]) press(key);
+    const played = text();
+    press("u");
+    found.push([played, text()]);
+  }
+  return found;
+}"""
+
+WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with records of both games, and what they hold by game, player and seed."""
+    folder, results = tmp_path_factory.mktemp("runs"), {}
+    for game, players in PLAYERS.items():
+        env_id, env_kwargs = ENVS[game]
+        for number, (name, options) in enumerate(players):
+            player, out = make(name, **options), folder / game / f"{number}.jsonl"
+            played = evaluate(player, env_id, 5, 0, env_kwargs, 1, out, max_episode_steps=900, progress=False)
+            results |= {(played.header.title, episode.seed): episode for episode in played.episodes}
+    return folder, results
+
+
+@pytest.fixture(scope="module")
+def page(runs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    main(["report", str(runs[0]), "--out", str(out)])
+    return out
+
+
+def test_the_page_opens_without_complaints(page, asked):
+    assert asked(page, START) == [2, 2]
+
+
+def test_each_replay_ends_with_the_recorded_score(page, runs, asked):
+    found = asked(page, TO_THE_END)
+    assert {player for player, *_ in found} == {title for title, _ in runs[1]}
+    for player, seed, score, thoughts, text in found:
+        episode = runs[1][player, seed]
+        assert score == episode.score
+        assert text.startswith(f"step {episode.length:,} of {episode.length:,}:")
+        assert text.endswith("; over" if episode.terminated else "; cut off here")
+        assert thoughts >= 2 or "random" in player
+    assert len(found) >= 8
+
+
+def test_a_game_is_played_by_hand(page, asked):
+    for played, taken_back in asked(page, BY_HAND):
+        steps = int(played.split()[1])
+        assert steps > 3
+        assert taken_back.startswith(f"step {steps - 1} of {steps - 1}:")
+
+
+def test_an_address_names_a_position(page, asked):
+    ask = "() => [...document.querySelectorAll('.pane .figures')].map((line) => line.textContent)"
+    shown = asked(page, ask, "#section=1&a=tetris/bcts&b=tetris/random&seed=1&step=3")
+    assert [text.startswith("step 3 of ") for text in shown] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("width", [500, 1200])  # headless Chromium has no narrower window
+def test_nothing_is_wider_than_the_screen(page, asked, width):
+    content, screen = asked(page, WIDTHS, width=width)
+    assert content <= screen
+
+
+def test_without_values_and_with_damaged_records_the_rest_is_shown(runs, tmp_path, asked):
+    games = tmp_path / "games"
+    games.mkdir()
+    lines = (runs[0] / "2048" / "0.jsonl").read_text().splitlines()
+    forged = json.loads(lines[2]) | {"score": 1}
+    (games / "forged.jsonl").write_text("\n".join([*lines[:2], json.dumps(forged), *lines[3:]]) + "\n")
+    (games / "broken.jsonl").write_text("{}\n")
+    out = tmp_path / "report.html"
+    main(["report", str(games), "--out", str(out), "--values", "0"])
+    told = asked(out, "() => [...document.querySelectorAll('.problems li')].map((item) => item.textContent)")
+    assert len(told) == 2
+    assert any("broken.jsonl" in line for line in told)
+    assert any("1 of 5 records do not hold" in line and "checksum" in line for line in told)
+    assert asked(out, START) == [2]

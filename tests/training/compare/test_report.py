@@ -1,0 +1,137 @@
+"""The page of recorded games; what only a browser can say is in tests/browser."""
+
+import json
+import re
+import zlib
+from base64 import b64decode
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall.words import stream_from_seed
+from mergefall_baselines import make
+from mergefall_training import evaluate
+from mergefall_training.cli import main
+from mergefall_training.compare.report import command, report
+
+pytest.importorskip("matplotlib")
+ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+
+
+def record(path, player="2048/greedy", env_id=ENV, count=4, cap=None, **env_kwargs):
+    return evaluate(player, env_id, count, 0, env_kwargs, 1, path, max_episode_steps=cap, progress=False)
+
+
+def page_of(paths, out, **options):
+    sections = report(paths, out, progress=False, **options)
+    return sections, json.loads(re.search(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)[1])
+
+
+def test_the_page_needs_no_network(tmp_path):
+    record(tmp_path / "a.jsonl", rows=2, cols=2)
+    page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    outside = set(re.findall(r'(?:src|href)="(?!#)([^"]*)"', text)) | set(re.findall(r"url\((?!#)([^)]*)\)", text))
+    assert outside == set()
+
+
+def test_games_are_those_of_the_shared_seeds_the_best_and_the_worst(tmp_path):
+    played = record(tmp_path / "runs" / "a.jsonl", count=30, rows=3)
+    record(tmp_path / "runs" / "b.jsonl", "2048/random", count=9, rows=3)
+    _, (section,) = page_of([tmp_path / "runs"], tmp_path / "page.html", replays=3)
+    games = next(player["replays"] for player in section["players"] if player["label"] == "2048/greedy")
+    assert [game["seed"] for game in games[:3]] == [0, 1, 2]
+    notes = {game["note"]: game["seed"] for game in games}
+    scores = {episode.seed: episode.score for episode in played.episodes}
+    assert scores[notes["best"]] == max(scores.values())
+    assert scores[notes["worst"]] == min(scores.values())
+    assert games[0]["stream"] == str(stream_from_seed(0))
+    assert section["rules"] == {"rows": 3, "cols": 4, "goal": None}
+
+
+@pytest.mark.parametrize(
+    ("player", "env_id", "env_kwargs"),
+    [
+        (make("2048/greedy", heuristic="monotone-smooth"), ENV, {}),
+        (make("tetris/greedy", heuristic="bcts"), TETRIS, {"cols": 5, "rows": 6}),
+    ],
+    ids=["2048", "tetris"],
+)
+def test_values_and_terms_are_the_players(tmp_path, player, env_id, env_kwargs):
+    """The terms of a chosen placement or afterstate add up to its value."""
+    record(tmp_path / "a.jsonl", player, env_id, 2, 40, **env_kwargs)
+    _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=6)
+    game = section["players"][0]["replays"][0]
+    length = game["length"]
+    assert game["values"]["ranges"] == [[0, 3], [length - 3, length]]
+    env = gym.make(env_id, **env_kwargs)
+    observation, _ = env.reset(seed=game["seed"])
+    n_actions = env.action_space.n
+    values = np.frombuffer(zlib.decompress(b64decode(game["values"]["data"])), "<f4").reshape(6, n_actions)
+    names = game["terms"]["names"]
+    terms = np.frombuffer(zlib.decompress(b64decode(game["terms"]["data"])), "<f4").reshape(6, len(names))
+    actions = np.frombuffer(zlib.decompress(b64decode(game["actions"])), "u1")
+    rows = [0, 1, 2, *[None] * (length - 6), 3, 4, 5]
+    for row, action in zip(rows, actions.tolist(), strict=True):
+        if row is not None:
+            np.testing.assert_allclose(values[row], player.values(observation), rtol=1e-6)
+            if np.isfinite(values[row, action]):  # the last placement may be fatal
+                np.testing.assert_allclose(terms[row].sum(), values[row, action], rtol=1e-4, atol=1e-3)
+        observation, *_ = env.step(action)
+
+
+def test_a_policy_is_shown_as_probabilities(tmp_path):
+    record(tmp_path / "a.jsonl", "2048/distill", count=1, cap=20)
+    _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=4)
+    values = section["players"][0]["replays"][0]["values"]
+    assert values["kind"] == "probability"
+    table = np.frombuffer(zlib.decompress(b64decode(values["data"])), "<f4").reshape(4, 4)
+    np.testing.assert_allclose(np.exp(table).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_the_command_plays_the_same_games(tmp_path):
+    played = record(tmp_path / "a.jsonl", make("2048/expectimax", depth=1), count=3, cap=50, rows=2, cols=3)
+    words = command(played).split()
+    assert words[:2] == ["mergefall", "evaluate"]
+    main([*words[1:], "--workers", "1", "--out", str(tmp_path / "again.jsonl")])
+    first, again = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("a", "again"))
+    assert first[0] == again[0]
+    assert [json.loads(line)["actions"] for line in first[1:]] == [json.loads(line)["actions"] for line in again[1:]]
+
+
+def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
+        "    baseline: chance\n    players:\n      - {player: 2048/random, label: chance}\n"
+        "      - train: {algorithm: ntuple, timesteps: 4000, interval: 2000, seeds: 2, episodes: 5,"
+        " hyperparameters: {patterns: '01', start: new}}\n        label: pairs\n"
+    )
+    main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
+    (section,), _ = page_of([tmp_path / "out"], tmp_path / "page.html")
+    assert {row.contestant.label for row in section.result.rows} == {"chance", "pairs, seed 0", "pairs, seed 1"}
+    assert [group.label for group in section.result.groups] == ["pairs"]
+    assert all(len(row.curve) == 3 for row in section.result.groups[0].rows)
+    assert section.problems == []
+
+
+def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):
+    record(tmp_path / "a.jsonl", rows=2, cols=2)
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    header = json.loads(lines[0]) | {"player": "runs/gone"}
+    (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n")
+    (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
+    assert section.held == {"runs/gone": (0, 4)}  # the header is part of each checksum
+    assert any("values are missing" in problem for problem in section.problems)
+    assert data["players"][0]["replays"]
+
+
+def test_paths_without_games_are_errors(tmp_path):
+    with pytest.raises(ValueError, match="there is no"):
+        report([tmp_path / "nothing"], tmp_path / "page.html")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="no recorded game"):
+        report([tmp_path / "empty"], tmp_path / "page.html")
+    (tmp_path / "broken.jsonl").write_text("nonsense\n")
+    with pytest.raises(ValueError, match=r"broken\.jsonl"):
+        report([tmp_path / "broken.jsonl"], tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()

@@ -1,0 +1,410 @@
+
+// The replays of a page: each section has two panes, which show two games at the same step.
+// A pane shows a recorded game, or one that the reader plays by hand from the same seed.
+
+const YOU = "you";
+const KEYFRAME = 250; // steps between the copies of a game from which the page goes on
+
+const TILES =
+  "f3ead8 f0deb8 f6c378 f6a656 f1844e e46046 cf424a bd3466 a23282 83389c 6242b0 4254bc 286cbc 1882aa 10928a 188c62 30763a 3c3e38".split(" ");
+const PIECES = "3cb6cc f0c040 a45cc0 62b04e e0524c 4a70d0 ee8c3a e0619e 3cb6cc ee8c3a a45cc0 4a70d0 62b04e".split(" ");
+
+/* Bytes of compressed base64 text. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+function element(name, attributes = {}, ...children) {
+  const made = Object.assign(document.createElement(name), attributes);
+  made.append(...children);
+  return made;
+}
+
+function plain(number) {
+  const size = Math.abs(number);
+  if (size >= 1e9 || (size > 0 && size < 0.001)) return number.toExponential(3);
+  return number.toLocaleString("en", { maximumFractionDigits: size >= 1000 ? 0 : size >= 10 ? 1 : 3 });
+}
+
+// -- boards -----------------------------------------------------------------------------------------------------------
+
+function sized(canvas, width, height) {
+  const scale = 2; // sharp on screens with fine pixels
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  const style = getComputedStyle(document.documentElement);
+  return { pen, board: style.getPropertyValue("--board"), empty: style.getPropertyValue("--empty") };
+}
+
+function box(pen, x, y, width, height, radius, colour) {
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.roundRect(x, y, width, height, radius);
+  pen.fill();
+}
+
+function draw2048(canvas, game) {
+  const gap = 8, side = (352 - gap) / Math.max(game.rows, game.cols) - gap;
+  const at = (i) => gap + i * (side + gap);
+  const { pen, board, empty } = sized(canvas, at(game.cols), at(game.rows));
+  box(pen, 0, 0, at(game.cols), at(game.rows), 8, board);
+  game.cells.forEach((rank, i) => {
+    const x = at(i % game.cols), y = at(Math.floor(i / game.cols));
+    box(pen, x, y, side, side, 6, rank ? `#${TILES[Math.min(rank, TILES.length) - 1]}` : empty);
+    if (!rank) return;
+    const word = String(2 ** rank);
+    pen.fillStyle = rank <= 4 ? "#463e4a" : "#fffcf5";
+    pen.font = `700 ${Math.min(side * 0.44, (side * 1.5) / word.length)}px system-ui, "DejaVu Sans", sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText(word, x + side / 2, y + side / 2 + 1);
+    if (i === game.fresh) {
+      pen.strokeStyle = "#2f6fb5";
+      pen.lineWidth = 3;
+      pen.strokeRect(x + 1.5, y + 1.5, side - 3, side - 3);
+    }
+  });
+}
+
+function drawTetris(canvas, game, aim) {
+  const { rows, cols, storage, first, pieces } = game.rules;
+  const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, side = 5 * cell * 0.6 + gap;
+  const shown = aim || game.over ? storage : 0, height = (rows + shown) * cell + 2 * gap;
+  const { pen, board, empty } = sized(canvas, cols * cell + 2 * gap + side, Math.max(height, 10 * cell));
+  box(pen, 0, 0, cols * cell + 2 * gap, height, 8, board);
+  const square = (r, c, colour, scale = cell, left = gap, top = gap) =>
+    box(pen, left + c * scale + 1, top + r * scale + 1, scale - 2, scale - 2, 2, colour);
+  for (let r = storage - shown; r < rows + storage; r++) {
+    for (let c = 0; c < cols; c++) {
+      const filled = game.cells[r * cols + c];
+      const colour = filled ? `#${PIECES[filled - 1]}` : r < storage ? board : empty;
+      square(r - storage + shown, c, colour);
+    }
+  }
+  for (const [r, c] of aim ?? []) {
+    pen.globalAlpha = 0.55;
+    square(r - storage + shown, c, `#${PIECES[first + game.queue[0]]}`);
+    pen.globalAlpha = 1;
+  }
+  if (!aim && game.last) {
+    pen.strokeStyle = "#fffcf5";
+    pen.lineWidth = 2;
+    for (const [r, c] of game.last) {
+      pen.strokeRect(gap + c * cell + 2, gap + (r - storage + shown) * cell + 2, cell - 4, cell - 4);
+    }
+  }
+  game.queue.forEach((id, i) => {
+    const small = cell * (i ? 0.45 : 0.6);
+    const left = cols * cell + 3 * gap, top = i ? 2.6 * cell + (i - 1) * 2.2 * cell : gap;
+    for (const [r, c] of pieces[id].rotations[0]) square(r, c, `#${PIECES[first + id]}`, small, left, top);
+  });
+}
+
+// -- panes ------------------------------------------------------------------------------------------------------------
+
+class Pane {
+  constructor(viewer, index) {
+    Object.assign(this, { viewer, index, section: viewer.section, frames: [], actions: [], step: 0, aim: null });
+    this.kind = GAMES[this.section.game];
+    const labels = this.section.players.map((player) => player.label);
+    this.who = element("select", { ariaLabel: "player" }, ...[...labels, YOU].map((label) => element("option", {}, label)));
+    this.which = element("select", { ariaLabel: "game" });
+    this.canvas = element("canvas", { tabIndex: 0, role: "img", ariaLabel: "board" });
+    this.figures = element("p", { className: "figures" });
+    this.thoughts = element("div", { className: "thoughts" });
+    this.hand = element("div", { className: "hand" });
+    this.root = element("div", { className: "pane" },
+      element("div", { className: "choose" }, this.who, this.which), this.canvas, this.figures, this.hand, this.thoughts);
+    this.who.addEventListener("change", () => this.choosePlayer().then(() => viewer.show()));
+    this.which.addEventListener("change", () => this.chooseGame().then(() => viewer.show()));
+    this.canvas.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  get byHand() {
+    return this.who.value === YOU;
+  }
+
+  /* The games of the chosen player; those that the reader can play are all seeds of the section. */
+  get choices() {
+    if (!this.byHand) return this.section.players.find((player) => player.label === this.who.value).replays;
+    const all = this.section.players.flatMap((player) => player.replays);
+    return [...new Map(all.map((replay) => [replay.seed, { seed: replay.seed, stream: replay.stream }])).values()];
+  }
+
+  async choosePlayer() {
+    const before = this.replay?.seed;
+    this.which.replaceChildren(
+      ...this.choices.map(({ seed, note, result }) => {
+        const about = result === undefined ? "" : `: ${this.section.headline} ${plain(result)}${note ? `, its ${note}` : ""}`;
+        return element("option", { value: seed }, `seed ${seed}${about}`);
+      }),
+    );
+    if (this.choices.some((replay) => replay.seed === before)) this.which.value = before;
+    await this.chooseGame();
+  }
+
+  async chooseGame() {
+    const replay = this.choices.find(({ seed }) => seed === Number(this.which.value));
+    const game = new this.kind(this.section.rules, replay.stream);
+    Object.assign(this, { replay, aim: null, values: null, terms: null });
+    this.actions = [];
+    if (!this.byHand) {
+      const bytes = await unpacked(replay.actions);
+      this.actions = replay.wide ? new Uint16Array(bytes) : new Uint8Array(bytes);
+      if (replay.values) this.values = new Float32Array(await unpacked(replay.values.data));
+      if (replay.terms) this.terms = new Float32Array(await unpacked(replay.terms.data));
+    }
+    this.frames = [game];
+    this.hand.replaceChildren(...(this.byHand ? this.handButtons() : []));
+  }
+
+  get length() {
+    return this.actions.length;
+  }
+
+  /* The game after `step` actions, played on from the last copy before it. */
+  at(step) {
+    while (this.frames.length <= Math.floor(step / KEYFRAME)) {
+      const game = this.frames.at(-1).copy(), from = (this.frames.length - 1) * KEYFRAME;
+      for (let i = 0; i < KEYFRAME; i++) game.step(this.actions[from + i]);
+      this.frames.push(game);
+    }
+    const start = Math.floor(step / KEYFRAME), game = this.frames[start].copy();
+    for (let i = start * KEYFRAME; i < step; i++) game.step(this.actions[i]);
+    return game;
+  }
+
+  show(step) {
+    this.step = Math.min(step, this.length);
+    const game = this.at(this.step);
+    if (this.byHand && this.section.game === "tetris" && !game.over) this.aim ??= { rotation: 0, column: 0 };
+    const aimed = this.aim && this.byHand && !game.over ? game.resting(this.aimed(game)) : null;
+    if (this.section.game === "2048") draw2048(this.canvas, game);
+    else drawTetris(this.canvas, game, this.byHand ? (aimed ?? []) : null);
+    const last = this.step === this.length;
+    const figures = Object.entries(game.figures).map(([name, value]) => `${name} ${plain(value)}`);
+    const end = !this.byHand && last
+      ? (this.replay.length > this.length ? `; its record ends here, the game had ${plain(this.replay.length)} actions`
+        : this.replay.terminated ? "; over" : "; cut off here")
+      : game.over ? "; over" : "";
+    this.figures.textContent = `step ${plain(this.step)} of ${plain(this.length)}: ${figures.join(", ")}${end}`;
+    this.root.dataset.score = game.score;
+    this.think(game);
+  }
+
+  /* The row of the values and terms that belong to a step; -1 if there are none. */
+  row(step) {
+    let row = 0;
+    for (const [from, to] of this.replay.values?.ranges ?? []) {
+      if (step >= from && step < to) return row + step - from;
+      row += to - from;
+    }
+    return -1;
+  }
+
+  name(action, game) {
+    if (this.section.game === "2048") return Game2048.actions[action];
+    const { slide, rotation, column } = game.parts(action);
+    return `column ${column}${rotation ? `, turned ${rotation * 90}°` : ""}${slide ? `, slid ${slide === 1 ? "left" : "right"}` : ""}`;
+  }
+
+  /* What the player thought of the actions, best first, and the terms of its heuristic. */
+  think(game) {
+    const row = this.byHand || this.step === this.length ? -1 : this.row(this.step), lines = [];
+    const legal = game.legal();
+    if (row >= 0 && this.values) {
+      const count = legal.length, chosen = this.actions[this.step];
+      const values = [...this.values.subarray(row * count, (row + 1) * count)];
+      const actions = [...values.keys()].filter((action) => legal[action] && Number.isFinite(values[action]));
+      actions.sort((a, b) => values[b] - values[a]);
+      const likely = this.replay.values.kind === "probability";
+      const best = values[actions[0]], worst = values[actions.at(-1)];
+      lines.push(element("div", { className: "head" }, likely ? "probability of each action" : "value of each action"));
+      for (const action of actions.slice(0, 6)) {
+        const share = likely ? Math.exp(values[action]) : best > worst ? (values[action] - worst) / (best - worst) : 1;
+        const word = likely ? `${(100 * share).toFixed(1)} %` : plain(values[action]);
+        lines.push(...this.bar(this.name(action, game), share, word, action === chosen));
+      }
+    }
+    if (row >= 0 && this.terms) {
+      const { names } = this.replay.terms, terms = [...this.terms.subarray(row * names.length, (row + 1) * names.length)];
+      const largest = Math.max(...terms.map(Math.abs)) || 1;
+      lines.push(element("div", { className: "head" }, "weighted terms of the heuristic, after the chosen action"));
+      names.forEach((name, i) => {
+        if (terms[i]) lines.push(...this.bar(name, Math.abs(terms[i]) / largest, plain(terms[i]), false, terms[i] < 0));
+      });
+    }
+    this.thoughts.replaceChildren(...lines);
+  }
+
+  bar(name, share, word, chosen, negative = false) {
+    const fill = element("i");
+    fill.style.width = `${100 * share}%`;
+    return [
+      element("span", { className: chosen ? "chosen" : "" }, name),
+      element("span", { className: negative ? "bar negative" : "bar" }, fill),
+      element("span", {}, word),
+    ];
+  }
+
+  // -- by hand
+
+  handButtons() {
+    const moves = this.section.game === "2048"
+      ? [["←", LEFT], ["↑", UP], ["↓", DOWN], ["→", RIGHT]].map(([sign, action]) => [sign, () => this.play(action)])
+      : [["←", () => this.turn(0, -1)], ["→", () => this.turn(0, 1)], ["turn", () => this.turn(1, 0)], ["drop", () => this.drop()]];
+    return [...moves, ["undo", () => this.undo()]].map(([sign, act]) => element("button", { type: "button", onclick: act }, sign));
+  }
+
+  press(event) {
+    if (!this.byHand) return;
+    const keys = this.section.game === "2048"
+      ? { ArrowLeft: () => this.play(LEFT), ArrowUp: () => this.play(UP), ArrowDown: () => this.play(DOWN), ArrowRight: () => this.play(RIGHT) }
+      : { ArrowLeft: () => this.turn(0, -1), ArrowRight: () => this.turn(0, 1), ArrowUp: () => this.turn(1, 0), ArrowDown: () => this.drop(), " ": () => this.drop() };
+    keys.u = () => this.undo();
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    keys[event.key]();
+  }
+
+  play(action) {
+    const game = this.at(this.length);
+    if (!game.legal()[action]) return;
+    this.actions.push(action);
+    this.viewer.go(this.length);
+  }
+
+  undo() {
+    this.actions.pop();
+    this.frames.length = Math.min(this.frames.length, 1 + Math.floor(this.length / KEYFRAME));
+    this.viewer.go(this.length);
+  }
+
+  aimed(game) {
+    return this.aim.rotation * game.rules.cols + this.aim.column;
+  }
+
+  turn(rotations, columns) {
+    const game = this.at(this.length), shapes = game.rules.pieces[game.queue[0]].rotations;
+    const rotation = (this.aim.rotation + rotations) % shapes.length;
+    const width = 1 + Math.max(...shapes[rotation].map(([, c]) => c));
+    const column = Math.max(0, Math.min(game.rules.cols - width, this.aim.column + columns));
+    this.aim = { rotation, column };
+    this.viewer.go(this.length);
+  }
+
+  drop() {
+    const action = this.aimed(this.at(this.length)), { column } = this.aim;
+    this.aim = { rotation: 0, column };
+    this.play(action);
+    this.turn(0, 0);
+  }
+}
+
+// -- viewers ----------------------------------------------------------------------------------------------------------
+
+class Viewer {
+  constructor(root, section) {
+    Object.assign(this, { root, section, step: 0, timer: null });
+    const button = (sign, label, act) => element("button", { type: "button", title: label, ariaLabel: label, onclick: act }, sign);
+    this.slider = element("input", { type: "range", min: 0, max: 0, value: 0, ariaLabel: "step" });
+    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    this.playing = button("▶", "play", () => this.toggle());
+    this.speed = element("select", { ariaLabel: "speed" },
+      ...[2, 5, 20, 100, 1000].map((speed) => element("option", { value: speed, selected: speed === 5 }, `${speed} a second`)));
+    const controls = element("div", { className: "controls" },
+      button("«", "to the start", () => this.go(0)), button("‹", "a step back", () => this.go(this.step - 1)), this.playing,
+      button("›", "a step on", () => this.go(this.step + 1)), button("»", "to the end", () => this.go(Infinity)), this.slider, this.speed);
+    this.panes = [0, 1].map((index) => new Pane(this, index));
+    root.append(controls, element("div", { className: "panes" }, ...this.panes.map((pane) => pane.root)),
+      element("p", { className: "hint" },
+        "Keys: space plays, ← and → step, Home and End jump. To play by hand, choose “you” as a player and click on its board: "
+        + (section.game === "2048" ? "arrow keys move" : "← → move the piece, ↑ turns it, space drops it") + ", U takes a move back."));
+    root.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  async begin() {
+    this.panes[1].who.selectedIndex = 1; // the second player, or you
+    for (const pane of this.panes) await pane.choosePlayer();
+    this.show();
+  }
+
+  get last() {
+    return Math.max(...this.panes.map((pane) => pane.length));
+  }
+
+  go(step) {
+    this.step = Math.max(0, Math.min(step, this.last));
+    this.show();
+  }
+
+  show() {
+    this.step = Math.min(this.step, this.last);
+    this.slider.max = this.last;
+    this.slider.value = this.step;
+    for (const pane of this.panes) pane.show(this.step);
+  }
+
+  toggle() {
+    if (this.timer) {
+      clearInterval(this.timer);
+      this.timer = null;
+    } else {
+      if (this.step >= this.last) this.go(0);
+      const began = performance.now(), from = this.step;
+      this.timer = setInterval(() => {
+        this.go(from + Math.floor(((performance.now() - began) / 1000) * Number(this.speed.value)));
+        if (this.step >= this.last) this.toggle();
+      }, 50);
+    }
+    this.playing.textContent = this.timer ? "⏸" : "▶";
+  }
+
+  press(event) {
+    if (event.target.closest("select, input")) return;
+    const keys = { " ": () => this.toggle(), ArrowLeft: () => this.go(this.step - 1), ArrowRight: () => this.go(this.step + 1),
+      Home: () => this.go(0), End: () => this.go(Infinity) };
+    if (!keys[event.key] || (event.key === " " && event.target.closest("button"))) return;
+    event.preventDefault();
+    keys[event.key]();
+  }
+}
+
+/* The address of a page may name what to show: #section=0&a=LABEL&b=LABEL&seed=3&step=100, or step=end. */
+async function showAddress(viewers) {
+  const asked = new URLSearchParams(location.hash.slice(1)), viewer = viewers[Number(asked.get("section") ?? -1)];
+  if (!viewer) return;
+  for (const [index, name] of ["a", "b"].entries()) {
+    const pane = viewer.panes[index];
+    const has = (select, value) => [...select.options].some((option) => option.value === value);
+    if (has(pane.who, asked.get(name))) pane.who.value = asked.get(name);
+    await pane.choosePlayer();
+    if (has(pane.which, asked.get("seed"))) pane.which.value = asked.get("seed");
+    await pane.chooseGame();
+  }
+  viewer.go(asked.get("step") === "end" ? Infinity : Number(asked.get("step") ?? 0));
+  viewer.root.scrollIntoView();
+}
+
+async function start() {
+  const sections = JSON.parse(document.getElementById("data").textContent), viewers = [];
+  for (const root of document.querySelectorAll(".replay")) {
+    const section = sections[Number(root.dataset.section)];
+    section.players = section.players.filter((player) => player.replays.length);
+    if (!section.players.length) continue;
+    const viewer = new Viewer(root, section);
+    await viewer.begin();
+    viewers[Number(root.dataset.section)] = viewer;
+  }
+  await showAddress(viewers);
+  addEventListener("hashchange", () => showAddress(viewers));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => viewers.forEach((viewer) => viewer.show()));
+  document.documentElement.dataset.ready = Math.round(performance.now()); // milliseconds from the first byte
+}
+
+start();
