@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -23,6 +23,7 @@ from matplotlib.ticker import (
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult, Series
+from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Interval, mean_of_runs, plain, survival
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
@@ -173,6 +174,29 @@ def _tiles(result: ContestResult) -> Figure:
     return figure
 
 
+class _Entry(NamedTuple):
+    """A player, or all agents that differ in their training seed only, with the mean over these."""
+
+    label: str
+    evaluation: Evaluation
+    mean: Interval
+
+
+def _entries(result: ContestResult) -> list[_Entry]:
+    several = {group.label: group for group in result.groups if len(group.rows) > 1}
+    found = [
+        _Entry(f"{row.contestant.label}, N={row.summary.episodes}", row.evaluation, row.summary.mean)
+        for row in result.rows
+        if row.group not in several
+    ]
+    for group in several.values():
+        games = [row.evaluation for row in group.rows]
+        together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
+        label = f"{group.label}, {len(games)} runs, N={len(together.episodes)}"
+        found.append(_Entry(label, together, group.mean))
+    return sorted(found, key=lambda entry: -entry.mean.value)
+
+
 def _profile(result: ContestResult) -> Figure:
     """The share of games that reach a result, or that are still alive after so many lines.
 
@@ -180,20 +204,21 @@ def _profile(result: ContestResult) -> Figure:
     """
     headline, memoryless = result.headline, result.game.memoryless
     title = f"games still alive after so many {headline}" if memoryless else f"games that reach a {headline}"
-    figure, axes = _figure(result, title, 5)
-    last = max(1, *(row.evaluation.results.max() for row in result.rows))
-    means = [_seen(row.summary.mean)[0] for row in result.rows]
-    for number, (row, mean) in enumerate(zip(result.rows, means, strict=True)):
-        evaluation, colour = row.evaluation, PALETTE[number % len(PALETTE)]
+    entries = _entries(result)
+    figure, axes = _figure(result, title, 5 + 0.1 * len(entries))
+    last = max(1, *(entry.evaluation.results.max() for entry in entries))
+    means = [_seen(entry.mean)[0] for entry in entries]
+    for number, (entry, mean) in enumerate(zip(entries, means, strict=True)):
+        evaluation, colour = entry.evaluation, PALETTE[number % len(PALETTE)]
         times, shares = survival(evaluation.results, [episode.terminated for episode in evaluation.episodes])
         times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
-        label = f"{row.contestant.label}, N={row.summary.episodes}"
-        axes.step(times, shares, "-" if number < len(PALETTE) else "--", where="post", color=colour, label=label)
-        if memoryless and row.summary.deaths and mean > 0:
+        style = "-" if number < len(PALETTE) else "--"
+        axes.step(times, shares, style, where="post", color=colour, label=entry.label)
+        if memoryless and evaluation.deaths and mean > 0:
             x = np.geomspace(0.01, last, 300)
             axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
     _headline_axis(axes, "x", means)
-    least = min(means) / 30 if memoryless else max(1, min(row.evaluation.results.min() for row in result.rows))
+    least = min(means) / 30 if memoryless else max(1, min(entry.evaluation.results.min() for entry in entries))
     axes.set_xlim(least if axes.get_xscale() == "log" else 0, last)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
@@ -241,8 +266,9 @@ def _learning(result: ContestResult) -> Figure:
 def _speed(result: ContestResult) -> Figure:
     headline, turn = result.headline, result.game.turn
     figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
-    times = np.array([row.summary.ms_per_move for row in result.rows])
-    means, low, high = np.array([_seen(row.summary.mean) for row in result.rows]).T
+    entries = _entries(result)
+    times = np.array([entry.evaluation.ms_per_move for entry in entries])
+    means, low, high = np.array([_seen(entry.mean) for entry in entries]).T
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
     axes.set_xscale("log")
@@ -255,7 +281,7 @@ def _speed(result: ContestResult) -> Figure:
     axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
     axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, [f"{row.contestant.label}, N={row.summary.episodes}" for row in result.rows], times, means)
+    _name_points(axes, [entry.label for entry in entries], times, means)
     return figure
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,7 +136,7 @@ def _collected(paths: Sequence[Path]) -> list[_Found]:
             header = evaluation.header
             key = [str(file.parent), header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary]
             entry = found.setdefault(json.dumps(key), _Found(file.parent.name or "games", suite.get("baseline")))
-            entry.files.append((_label(header, suite), file, evaluation))
+            entry.files.append((_label(header, suite, file), file, evaluation))
     # Files that cannot be read are told of beside the others of their folder.
     whole = [entry for entry in found.values() if entry.files]
     for entry in found.values():
@@ -166,11 +167,13 @@ def _suite_entry(folder: Path) -> dict[str, Any]:
     return next((game for game in games if game["name"] == folder.name), {})
 
 
-def _label(header: Header, suite: dict[str, Any]) -> str:
-    """The player's label in its suite, else player and options."""
+def _label(header: Header, suite: dict[str, Any], file: Path) -> str:
+    """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
     for player in suite.get("players", ()):
         if (player["player"], player["options"]) == (header.player, header.options):
             return str(player["label"])
+    if (file.parent / "runs" / file.stem).is_dir():
+        return file.stem.replace("_seed_", ", seed ").replace("_", " ")
     return header.title
 
 
@@ -179,11 +182,11 @@ def _section(found: _Found, progress: bool) -> Section:
     rows, held, problems = [], {}, list(found.problems)
     for label, file, evaluation in found.files:
         verdicts = verify(file, progress)
-        wrong = [verdict for verdict in verdicts if verdict.problem]
-        held[label] = len(verdicts) - len(wrong), len(verdicts)
+        wrong = Counter(verdict.problem for verdict in verdicts if verdict.problem)
+        held[label] = len(verdicts) - wrong.total(), len(verdicts)
         if wrong:
-            first = f"line {wrong[0].line}: {wrong[0].problem}"
-            problems.append(f"{file.name}: {len(wrong)} of {len(verdicts)} records do not hold, first {first}")
+            told = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in wrong.most_common(3))
+            problems.append(f"{label}: records that do not hold: {told}")
         header = evaluation.header
         who = Contestant(header.player, header.options, label, len(evaluation.episodes))
         alike = SEED_LABEL.fullmatch(label)
@@ -368,6 +371,7 @@ def _section_html(section: Section, number: int) -> str:
         f'<p class="conditions">{html.escape(result.conditions)}</p>',
         f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
         _table_html(section),
+        _groups_html(result),
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
         _commands_html(result),
@@ -399,15 +403,37 @@ def _table_html(section: Section) -> str:
         cells += [np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
         cells += ["" if row is first else _versus_html(row, first, confidence)]
         cells += [f"all {count}" if held == count else f'<b class="bad">{held} of {count}</b>']
-        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        lines.append(cells)
     note = "95 % intervals: bootstrap; Wilson's for shares of games that reached a tile"
     if any(row.evaluation.censored for row in rows):
         note += "; of capped games the mean is all lines / deaths, with the exact Poisson interval"
     if others:
         note += ". Beside the first: on the seeds of both, "
         note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)"
-    return f'<div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div><p class="note">{note}.</p>'
+    return _table(names, lines, f"{note}.", "players")
+
+
+def _groups_html(result: ContestResult) -> str:
+    """Agents that differ in their training seed only, one line for each way to train."""
+    groups = [group for group in result.groups if len(group.rows) > 1]
+    if not groups:
+        return ""
+    base = result.contest.baseline
+    names = ["trained alike", "runs", f"mean {result.headline}", "of each", *([f"more than {base}"] if base else [])]
+    lines = []
+    for group in groups:
+        means = " ".join(short(row.summary.mean.value) for row in group.rows)
+        cells = [html.escape(group.label), str(len(group.rows)), _interval(group.mean, short), means]
+        lines.append([*cells, *([_interval(group.gain, short)] if base else [])])
+    return _table(names, lines, "Over training seeds, with Student's 95 % intervals.", "groups")
+
+
+def _table(names: Sequence[str], lines: Sequence[Sequence[str]], note: str, kind: str) -> str:
+    """A table of cells in HTML under headings in plain text, with a note below it."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in lines)
+    table = f'<table class="{kind}"><tr>{head}</tr>{body}</table>'
+    return f'<div class="wide">{table}</div><p class="note">{note}</p>'
 
 
 def _versus_html(row: Row, first: Row, confidence: float) -> str:

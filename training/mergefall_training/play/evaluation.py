@@ -150,6 +150,11 @@ class Evaluation:
         """Largest tile of each game: int64[episodes]; empty for Tetris."""
         return np.array([e.max_tile for e in self.episodes if isinstance(e, Game2048Episode)], dtype=np.int64)
 
+    @property
+    def ms_per_move(self) -> float:
+        """Wall time of the games in milliseconds, divided by the number of their actions."""
+        return 1000 * sum(e.seconds for e in self.episodes) / sum(e.length for e in self.episodes)
+
     def tile_rate(self, tile: int) -> Interval:
         """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
         return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
@@ -228,7 +233,6 @@ class Evaluation:
 
     def summary(self) -> Summary:
         """The figures that tables and plots show."""
-        seconds, actions = sum(e.seconds for e in self.episodes), sum(e.length for e in self.episodes)
         largest = int(self.max_tiles.max(initial=0))
         return Summary(
             headline=self.headline,
@@ -242,7 +246,7 @@ class Evaluation:
             iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
             moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
-            ms_per_move=1000 * seconds / actions,
+            ms_per_move=self.ms_per_move,
         )
 
 
