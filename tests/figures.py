@@ -94,6 +94,10 @@ def difference(name: str) -> Callable[[Record], str]:
     return lambda record: "{} [{}, {}]".format(*record[name]) if name in record else ""
 
 
+def listed(name: str) -> Callable[[Record], str]:
+    return lambda record: ", ".join(record[name])
+
+
 def label(record: Record) -> str:
     return record["label"] + (f" ({record['note']})" if "note" in record else "")
 
@@ -129,8 +133,8 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "quintris": (LINES, None),
     "shaping-goal": (WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
-    "ways-2min": (SCORE | RUNS, None),
-    "cloning": (SCORE | {"moves matched in games held out": field("matched")} | RUNS, None),
+    "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
+    "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
     "speed": (SPEED, None),
     "learning-speed": (SPEED, None),
 }
