@@ -353,6 +353,40 @@ class Demonstrate(WithPlayer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Advise(WithPlayer):
+    """Print what a player thinks of each action of positions, one line for each.
+
+    A position of 2048 is a board, `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris is a field, the current piece and
+    the next ones, `...../...../##.#./#.### T S`.
+    """
+
+    positions: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = ()
+    """Positions; default: the lines of `file`, or of standard input."""
+    file: Path | None = None
+    """File with a position on each line."""
+    json: bool = False
+    """Print JSON objects with `position` and `actions`, the best action first; a fatal one has the value null."""
+
+    def run(self) -> None:
+        import json
+        import math
+        from dataclasses import asdict
+
+        from mergefall_training.play.advice import Adviser
+
+        adviser = Adviser(self.make_player(), *self.environment())
+        lines = self.positions or (self.file.read_text().splitlines() if self.file else sys.stdin)
+        for position in filter(None, map(str.strip, lines)):
+            choices = adviser.choices(position)
+            if self.json:
+                actions = [asdict(c) | {"value": c.value if math.isfinite(c.value) else None} for c in choices]
+                print(json.dumps({"position": position, "actions": actions}), flush=True)
+            else:
+                said = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices)
+                print(said or "no legal action", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watch(WithPlayer):
     """Watch a player play one game: in the terminal, in a window, or as a video file.
 
@@ -493,7 +527,9 @@ class Envs:
         _print_list(("environment", "arguments and defaults"), rows)
 
 
-Command = Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Play | Verify | Report | Players | Envs
+Command = (
+    Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Advise | Play | Verify | Report | Players | Envs
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -502,7 +538,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Command,
         args=arguments,
         prog="mergefall",
-        description="2048 and Tetris: play, watch, compare, verify, report, train, tune.",
+        description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     from gymnasium.error import DependencyNotInstalled

@@ -8,7 +8,7 @@ import re
 import sys
 
 import pytest
-from mergefall_training.compare.comparison import compare
+from mergefall_training.compare.comparison import compare, print_result
 from mergefall_training.compare.suite import load_suite, suite_names
 from mergefall_training.learn.run import read_config, read_curve
 from rich.console import Console
@@ -59,6 +59,29 @@ def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
         assert text in printed
     assert "cap 4 moves" in printed
     assert capped.rows[0].summary.capped == 1
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140])
+def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, width):
+    text = SUITE.split("  - name: capped")[0].replace("{rows: 2, cols: 3}", "{rows: 3, cols: 4}")
+    (path := tmp_path / "wide.yaml").write_text(text.replace("greedy (reward)", "greedy by the score alone"[:24]))
+    (result,), _ = run(path, None)
+    screen = Console(file=io.StringIO(), width=width)
+    print_result(result, screen)
+    lines = screen.file.getvalue().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("player"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("Below"))
+    assert max(map(len, lines[start:end])) <= width
+    assert sum("greedy by the score alon" in line for line in lines[start:end]) == 1
+    best = result.telling_tiles[-1]
+    for name in ("N", "mean score", f"{best}+", "ms/move"):
+        assert re.search(rf" {re.escape(name)}( |$)", lines[start])
+    shown = [name for name in ("median", "IQM", "moves") if name in lines[start]]
+    told = next((line for line in lines if line.startswith("Left out for want of room")), "")
+    assert all((name in told) != (name in shown) for name in ("median", "IQM", "moves"))
+    assert "…" not in screen.file.getvalue()
+    if width == 140:
+        assert told == ""
 
 
 def test_the_files_hold_the_same_figures(tmp_path):

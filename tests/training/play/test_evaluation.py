@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from xml.etree import ElementTree
 
 import gymnasium as gym
 import numpy as np
@@ -52,6 +53,16 @@ def test_episode_k_is_the_game_from_seed_plus_k():
         assert (episode.score, episode.max_tile) == (trajectory.figures["score"], trajectory.figures["max_tile"])
         assert (episode.length, episode.terminated) == (len(trajectory), True)
         assert episode.seconds > 0
+
+
+def test_a_notebook_shows_a_table():
+    evaluation = play(4, seed=10)
+    odd = replace(evaluation, header=replace(evaluation.header, player="<b>&"))
+    table = ElementTree.fromstring(odd._repr_html_())
+    assert table.find("caption").text.startswith("<b>& in mergefall/Game2048-v0")
+    shown = dict(zip(*([cell.text for cell in row] for row in table.findall("tr")), strict=True))
+    assert (shown["games"], shown["seeds"]) == ("4", "10 to 13")
+    assert shown["mean score"].startswith(f"{np.mean([episode.score for episode in evaluation.episodes]):,.0f} [")
 
 
 def test_workers_do_not_change_the_episodes():

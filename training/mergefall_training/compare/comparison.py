@@ -35,6 +35,7 @@ from mergefall_training.progress import console, progress_bar
 
 FORMAT = "mergefall comparison"
 VERSION = 1
+NAME = 24  # columns of the screen for a player's name, if that is as long
 
 
 def compare(
@@ -184,8 +185,11 @@ def _with_ratios(rows: list[Row], contest: Contest) -> list[Row]:
 def print_result(result: ContestResult, screen: Console) -> None:
     """Print a contest's table, above it the conditions, below it where the intervals come from."""
     screen.print(Text.assemble((result.contest.name, "bold"), ": ", result.conditions), soft_wrap=True)
-    screen.print(_table(result))
+    view, missing = _table(result, screen)
+    screen.print(view)
     screen.print(f"[dim]{_note(result)}[/dim]", highlight=False, soft_wrap=True)
+    if missing:
+        screen.print(f"[dim]Left out for want of room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True)
     if any(len(group.rows) > 1 for group in result.groups):
         screen.print(_runs_table(result))
         screen.print("[dim]Over training seeds, with Student's 95% intervals.[/dim]", highlight=False, soft_wrap=True)
@@ -245,29 +249,51 @@ def _note(result: ContestResult) -> str:
     return f"{note}."
 
 
-def _table(result: ContestResult) -> Table:
-    """One line per player, each estimate above its interval."""
+def _table(result: ContestResult, screen: Console) -> tuple[Table, list[str]]:
+    """One line per player, each estimate above its interval; and the columns for which the screen has no room.
+
+    Those that say least go first. Players' names never go.
+    """
+    columns, missing = _columns(result), []
+    endless = Console(width=10_000)  # a measure is never more than the width of its screen
+    for name in ("IQM", "median", *(f"{tile}+" for tile in result.telling_tiles[:-1]), f"{result.game.turn}s"):
+        if name in columns and endless.measure(_view(result, columns, NAME)).maximum > screen.width:
+            del columns[name]
+            missing.append(name)
+    return _view(result, columns), missing
+
+
+def _columns(result: ContestResult) -> dict[str, list[str]]:
+    """The cells of each column but the first, from top to bottom."""
+    game, rows = result.game, result.rows
+    summaries = [row.summary for row in rows]
+    columns = {"N": [str(summary.episodes) for summary in summaries]}
+    columns[f"mean {result.headline}"] = [cell(summary.mean, short) for summary in summaries]
+    columns["median"] = [cell(summary.median, short) for summary in summaries]
+    columns["IQM"] = [cell(summary.iqm, short) for summary in summaries]
+    for tile in result.telling_tiles:
+        columns[f"{tile}+"] = [cell(row.evaluation.tile_rate(tile), percent) for row in rows]
+    columns[f"{game.turn}s"] = [short(summary.moves_per_game) for summary in summaries]
+    times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
+    columns[f"ms/{game.turn}"] = times
+    if any(summary.capped for summary in summaries):
+        columns["capped"] = [str(summary.capped) for summary in summaries]
+        if game.memoryless:
+            columns["deaths"] = [str(summary.deaths) for summary in summaries]
+    if any(row.ratio for row in rows):
+        columns[f"ratio to {result.contest.baseline}"] = [cell(row.ratio, short) for row in rows]
+    return columns
+
+
+def _view(result: ContestResult, columns: dict[str, list[str]], most: int | None = None) -> Table:
+    """The table of these columns; `most`: columns of the screen that a name may take."""
+    labels = [row.contestant.label for row in result.rows]
     view = Table(padding=(0, 1, 0, 0), box=None)
-    view.add_column("player", overflow="fold", min_width=16)
-    game, capped = result.game, any(row.summary.capped for row in result.rows)
-    names = ["N", f"mean {result.headline}", "median", "IQM", *(f"{tile}+" for tile in result.telling_tiles)]
-    names += [f"{game.turn}s", f"ms/{game.turn}", *(["capped"] if capped else [])]
-    names += ["deaths"] if capped and game.memoryless else []
-    for name in names:
-        view.add_column(name, justify="right", no_wrap=True)
-    ratios = any(row.ratio for row in result.rows)
-    if ratios:
-        view.add_column(Text(f"ratio to {result.contest.baseline}"), justify="right", overflow="fold")
-    for row in result.rows:
-        summary = row.summary
-        cells: list[str | Text] = [Text(row.contestant.label), str(summary.episodes)]
-        cells += [cell(estimate, short) for estimate in (summary.mean, summary.median, summary.iqm)]
-        cells += [cell(row.evaluation.tile_rate(tile), percent) for tile in result.telling_tiles]
-        cells += [short(summary.moves_per_game), np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
-        cells += [str(summary.capped)] if capped else []
-        cells += [str(summary.deaths)] if capped and game.memoryless else []
-        cells += [cell(row.ratio, short)] if ratios else []
-        view.add_row(*cells)
+    view.add_column("player", overflow="fold", min_width=min(max(map(len, labels)), NAME), max_width=most)
+    for name in columns:
+        view.add_column(Text(name), justify="right", overflow="fold", no_wrap=not name.startswith("ratio"))
+    for label, *cells in zip(labels, *columns.values(), strict=True):
+        view.add_row(Text(label), *cells)
     return view
 
 

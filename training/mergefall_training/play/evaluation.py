@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -230,6 +231,19 @@ class Evaluation:
         mean = self.mean()
         found = f"mean {self.headline} {plain(mean.value)} [{plain(mean.low)}, {plain(mean.high)}]"
         return f"<{self.header.title} in {self.header.env_id}, {len(self.episodes)} games: {found}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the figures, which a notebook shows for a cell."""
+        summary = self.summary()
+        figures = {"games": str(summary.episodes), "seeds": f"{summary.first_seed} to {summary.last_seed}"}
+        for name, found in (("mean", summary.mean), ("median", summary.median), ("interquartile mean", summary.iqm)):
+            if found is not None:
+                figures[f"{name} {self.headline}"] = f"{plain(found.value)} [{plain(found.low)}, {plain(found.high)}]"
+        figures[f"ms/{self.game.turn}"] = f"{summary.ms_per_move:.2g}"
+        head = "".join(f"<th>{escape(name)}</th>" for name in figures)
+        cells = "".join(f"<td>{escape(text)}</td>" for text in figures.values())
+        title = escape(f"{self.header.title} in {self.header.env_id}")
+        return f"<table><caption>{title}</caption><tr>{head}</tr><tr>{cells}</tr></table>"
 
     def summary(self) -> Summary:
         """The figures that tables and plots show."""

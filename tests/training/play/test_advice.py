@@ -1,0 +1,80 @@
+"""Advice on positions that are written as text, in Python and from the command line."""
+
+import io
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from mergefall_baselines import make
+from mergefall_training.cli import main
+from mergefall_training.play.advice import Adviser
+
+BOARD = "2 2 4 8/. . 16 2/. . . 4/. . . 2"
+FIELD = "....../....../....../##.#../##.### "
+
+
+def test_values_are_the_players_best_first():
+    player = make("2048/expectimax", depth=2)
+    env = gym.make("mergefall/Game2048-v0")
+    observation, info = env.reset(options={"board": BOARD})
+    expected = player.values(observation)
+    choices = Adviser(player, "mergefall/Game2048-v0").choices(BOARD)
+    assert {choice.action for choice in choices} == set(np.flatnonzero(info["action_mask"]))
+    assert [choice.value for choice in choices] == sorted(expected[np.isfinite(expected)], reverse=True)
+    assert choices[0].action == player.act(observation)
+
+
+@pytest.mark.parametrize("following", [[], ["S"], ["S", "Z"]])
+@pytest.mark.parametrize("placements", ["drop", "slide"])
+def test_tetris_names_the_placements(following, placements):
+    player, kwargs = make("tetris/bcts"), {"placements": placements}
+    choices = Adviser(player, "mergefall/Tetris-v0", kwargs).choices(f"{FIELD} T {' '.join(following)}")
+    env = gym.make("mergefall/Tetris-v0", cols=6, rows=5, preview=len(following), **kwargs)
+    start = {"board": FIELD.strip(), "piece": "T"} | ({"next": following} if following else {})
+    observation, info = env.reset(options=start)
+    assert sorted(choice.action for choice in choices) == np.flatnonzero(info["action_mask"]).tolist()
+    assert choices[0].action == player.act(observation)
+    names = [choice.name for choice in choices]
+    assert len(set(names)) == len(names)
+    turned = next(choice for choice in choices if choice.name == "column 1, turned 180°")
+    assert turned.action == 2 * 6 + 1
+
+
+def test_a_lost_board_has_no_choices_and_a_fatal_placement_is_worth_nothing():
+    assert Adviser(make("2048/greedy"), "mergefall/Game2048-v0").choices("2 4/4 2") == []
+    tower = "##../##../##../##.. O"
+    values = {c.name: c.value for c in Adviser(make("tetris/bcts"), "mergefall/Tetris-v0").choices(tower)}
+    assert values["column 0"] == -np.inf
+    assert np.isfinite(values["column 2"])
+
+
+def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
+    (tmp_path / "boards.txt").write_text(f"{BOARD}\n\n2 4/4 2\n")
+    main(["advise", "2048/greedy", "--file", str(tmp_path / "boards.txt")])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("right 4; left 4;")
+    assert lines[1] == "no legal action"
+    monkeypatch.setattr("sys.stdin", io.StringIO("##../##../##../##.. O\n"))
+    main(["advise", "tetris/bcts", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["position"] == "##../##../##../##.. O"
+    assert answer["actions"][0]["name"] == "column 2"
+    assert answer["actions"][-1]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("player", "position", "complaint"),
+    [
+        ("2048/greedy", "2 3/4 2", "'3' in board text"),
+        ("tetris/bcts", "..../..../..../....", "names no piece"),
+        ("tetris/bcts", "..../..../..../.... Q", "Q"),
+        ("2048/ntuple", "2 2/4 8", "rows"),
+    ],
+)
+def test_bad_positions_are_named(player, position, complaint, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["advise", player, position])
+    assert stopped.value.code == 2
+    assert complaint in capsys.readouterr().err

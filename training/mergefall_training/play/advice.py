@@ -1,0 +1,89 @@
+"""Advice: what a player thinks of each action of a position that is written as text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from mergefall.game2048 import ACTIONS, legal_actions
+from mergefall.games import game_of
+from mergefall.tetris.placements import ROTATIONS
+from mergefall.typing import Options
+from mergefall_baselines import Player
+
+SLIDES = ("", ", slid left", ", slid right")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A legal action: its number, its name, and its value to the player."""
+
+    action: int
+    name: str
+    value: float
+
+
+class Adviser:
+    """A player that is asked about single positions.
+
+    A position of 2048 is a board such as `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris is a field, the current piece
+    and the next ones, such as `...../...../##.#./#.### T S`. The top row is first. Size and, in Tetris, the number of
+    previewed pieces, are the position's own.
+
+    Args:
+        player: with `values`.
+        env_id, env_kwargs: the environment, whose other arguments are the rules.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> adviser = Adviser(make("2048/greedy"), "mergefall/Game2048-v0")
+        >>> [(choice.name, choice.value) for choice in adviser.choices("2 2 ./. . 8/. . .")]
+        [('right', 4.0), ('left', 4.0), ('up', 0.0), ('down', 0.0)]
+    """
+
+    def __init__(self, player: Player, env_id: str, env_kwargs: Options | None = None) -> None:
+        self._player, self._env_id, self._kwargs = player, env_id, dict(env_kwargs or {})
+        self._game = game_of(env_id)
+        self._tetris = self._game.name == "tetris"
+        self._made: dict[tuple[int, ...], tuple[Any, Player]] = {}
+
+    def choices(self, position: str) -> list[Choice]:
+        """The legal actions of a position, the best first; none if the game is over. A fatal one is worth −∞.
+
+        Raises ValueError for text that is no position.
+        """
+        board, *pieces = position.split() if self._tetris else [position.strip()]
+        rows = board.split("/")
+        start: dict[str, Any] = {"board": board}
+        if self._tetris:
+            if not pieces:
+                raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
+            start |= {"piece": pieces[0]} | ({"next": pieces[1:]} if pieces[1:] else {})
+        elif not any(legal_actions(board)):
+            return []
+        cols = len(rows[0] if self._tetris else rows[0].split())
+        env, player = self._of_size(len(rows), cols, len(pieces) - 1)
+        observation, info = env.reset(seed=0, options=start)
+        values = player.values(observation)
+        legal = info["action_mask"] == 1 if self._tetris else np.isfinite(values)
+        actions = np.flatnonzero(legal).tolist()
+        choices = [Choice(action, self._name(action, cols), float(values[action])) for action in actions]
+        return sorted(choices, key=lambda choice: -choice.value)
+
+    def _of_size(self, rows: int, cols: int, preview: int) -> tuple[Any, Player]:
+        key = rows, cols, preview
+        if key not in self._made:
+            sizes = {"rows": rows, "cols": cols} | ({"preview": preview} if self._tetris else {})
+            kwargs: dict[str, Any] = self._kwargs | sizes
+            env = gym.make(self._env_id, **kwargs)
+            rules: Any = env.unwrapped
+            self._made[key] = env, self._player.with_rules(self._game.rules_of(asdict(rules.rules)))
+        return self._made[key]
+
+    def _name(self, action: int, cols: int) -> str:
+        if not self._tetris:
+            return ACTIONS[action]
+        slide, rotation, column = action // (ROTATIONS * cols), action // cols % ROTATIONS, action % cols
+        return f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{SLIDES[slide]}"
