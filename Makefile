@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 
-.PHONY: compare test setup browser bench perft strength lint exact-3x3 wheel clean-cache
+.PHONY: compare test setup slow browser bench perft strength lint exact-3x3 wheel clean-cache
 
 compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -19,6 +19,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
+
+slow: setup  ## the tests that make test leaves out, but those on 3×3 (make exact-3x3): minutes
+	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow tests
 
 browser: setup  ## the page of `mergefall report` in Chromium, which is installed by apt if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)

@@ -100,7 +100,7 @@ def test_every_heuristic(heuristic):
     assert np.isfinite(values).all()
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (5, 6)])
+@pytest.mark.parametrize("shape", [(2, 3), pytest.param((5, 6), marks=pytest.mark.slow)])
 def test_boards_of_any_size(shape):
     board = np.random.default_rng(0).integers(0, 4, shape)
     player = outside(heuristic="monotone-smooth", simulations=50)

@@ -94,7 +94,11 @@ def test_mirror_images_share_tables():
     assert (other.board(boards) != other.board(boards[:, :, ::-1])).any()
 
 
-@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[1]], ids=["blocks", "features too"])
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(SHAPES[0], marks=pytest.mark.slow), SHAPES[1]],
+    ids=["blocks", "features too"],
+)
 def test_a_search_by_a_network_is_the_plain_search(shape):
     known = network(shape, 3)
     player = Expectimax(known, 2, lost=-50.0, cols=shape.cols, rows=shape.rows)

@@ -55,7 +55,7 @@ def assert_same(player, search, board, queue, chances, names=TETROMINOES):
 
 @pytest.mark.parametrize("overflow", ["strict", "clear_first"])
 @pytest.mark.parametrize("placements", ["drop", "slide"])
-@pytest.mark.parametrize("heuristic", ["two-tetrad", "bcts", "open-enclosed"])
+@pytest.mark.parametrize("heuristic", ["two-tetrad", "bcts", pytest.param("open-enclosed", marks=pytest.mark.slow)])
 def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
     for depth in (1, 2):
         rules = {"placements": placements, "overflow": overflow}
@@ -106,9 +106,9 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         (None, {}),
         (None, {"lost": -1.0}),
         ("bcts", {"leaf": "state", "lost": -1e3}),
-        ("two-tetrad", {"leaf": "state", "lost": -1e3, "cutoff": 0.1}),
-        ("open-enclosed", {"leaf": "state"}),
-        (None, {"leaf": "state", "lost": -5.0, "beam": 4}),
+        pytest.param("two-tetrad", {"leaf": "state", "lost": -1e3, "cutoff": 0.1}, marks=pytest.mark.slow),
+        pytest.param("open-enclosed", {"leaf": "state"}, marks=pytest.mark.slow),
+        pytest.param(None, {"leaf": "state", "lost": -5.0, "beam": 4}, marks=pytest.mark.slow),
     ],
 )
 def test_options_of_expectimax(heuristic, options):

@@ -1,6 +1,5 @@
 """TD learning against a plain twin, against the exact optimum, and its runs: interrupted, resumed, made players of."""
 
-import os
 import pickle
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_curve, train
 
-SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
 GAME = "mergefall/Game2048-v0"
 WORD = {name: i for i, name in enumerate(WORKER.names or ())}  # in a checkpoint's rows of words
 
@@ -178,7 +176,7 @@ def test_the_optimum_on_2x2_is_reached_and_not_passed(seed):
     assert 66.964149 * 0.97 < np.mean(found) < 66.964149 + 4 * error
 
 
-@pytest.mark.skipif(not SLOW, reason="a minute: MERGEFALL_SLOW=1")
+@pytest.mark.slow
 def test_2x3_comes_within_one_percent_of_the_optimum():
     asked = config("012345", 2, 3, timesteps=100_000_000, interval=100_000_000, learning_rate=0.1, optimism=600.0)
     asked.hyperparameters.update(coherence=0.7, coherence_rate=0.1)
@@ -187,7 +185,7 @@ def test_2x3_comes_within_one_percent_of_the_optimum():
     assert 480.258272 * 0.99 - 2 * error < np.mean(found) < 480.258272 + 4 * error
 
 
-@pytest.mark.skipif(not SLOW, reason="half a minute and 256 MB: MERGEFALL_SLOW=1")
+@pytest.mark.slow
 def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
     """Means of 1000 games: 7.6k to 7.8k of the first, 15.0k of the fourth, 21.7k of the tenth, by a few per cent."""
     monkeypatch.setattr(ntuple_train, "ROUND", 20_000)

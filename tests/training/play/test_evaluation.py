@@ -399,7 +399,7 @@ def test_an_unknown_environment_is_named(env_id):
         evaluate("2048/random", env_id, 1)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, workers):
     named = evaluate("2048/greedy", f"mergefall:{ENV}", 2, env_kwargs=SMALL, workers=workers, progress=False)
     assert named.header == play(2, "2048/greedy").header
