@@ -72,6 +72,7 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
         (["watch", "2048/random", "--fps", "0"], "--fps"),
         (["watch", "nothing.jsonl"], "nothing.jsonl"),
+        (["watch", "2048/random", "--worst"], "--worst is for a file"),
         (["evaluate", "2048/random", "--out", "."], "folder"),
         (["evaluate", "2048/random", "--out", f"{os.devnull}/none/games.jsonl"], os.devnull),
         (["evaluate", "2048/random", "--env", "mergefall:Nope-v0"], "Nope-v0"),
@@ -162,6 +163,14 @@ def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
     with pytest.raises((error, SystemExit)):
         main(["watch", "2048/random", *SMALL, "--video", str(tmp_path / "game.mp4")])
     assert not list(tmp_path.iterdir())
+
+
+def test_watch_finds_the_worst_game(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    run(capsys, "evaluate", "2048/random", *SMALL, "--episodes", 12, "--workers", 1, "--out", out)
+    worst = min(read_records(out)[1], key=lambda episode: episode.score)
+    assert worst.seed > 0
+    assert f"seed {worst.seed}: score {worst.score}," in run(capsys, "watch", out, "--worst")[0]
 
 
 def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):

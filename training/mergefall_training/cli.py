@@ -395,6 +395,8 @@ class Watch(WithPlayer):
 
     seed: int = 0
     """Seed of the game."""
+    worst: bool = False
+    """Of the recorded games the one with the lowest result, in place of `seed`."""
     render_mode: Literal["ansi", "human"] = "ansi"
     """`ansi`: in the terminal; `human`: in a window."""
     fps: float = 8
@@ -411,7 +413,9 @@ class Watch(WithPlayer):
         if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
             if self.option or self.env or self.env_option or self.max_episode_steps:
                 raise ValueError(f"{self.player} names player and environment; leave out options, env and cap")
-            show = Show.recorded(path, self.seed)
+            show = Show.recorded(path, None if self.worst else self.seed)
+        elif self.worst:
+            raise ValueError(f"--worst is for a file of recorded games; {self.player} is a player")
         else:
             env, kwargs = self.environment()
             show = Show.of(self.player, parse_options(self.option), env, kwargs, self.max_episode_steps, self.seed)

@@ -13,6 +13,7 @@ from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.compare.report import command, report
+from mergefall_training.play.records import checksum, header_from
 
 pytest.importorskip("matplotlib")
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -116,13 +117,36 @@ def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
 
 def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
-    lines = (tmp_path / "a.jsonl").read_text().splitlines()
-    header = json.loads(lines[0]) | {"player": "runs/gone"}
-    (tmp_path / "a.jsonl").write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n")
+    header, *games = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    header["player"] = "runs/gone"
+    for game in games:
+        del game["checksum"]
+        game["checksum"] = checksum(header_from(dict(header)), game)
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in (header, *games)))
     (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
-    assert section.held == {"runs/gone": (0, 4)}  # the header is part of each checksum
+    assert section.held == {"runs/gone": (4, 4)}
     assert any("values are missing" in problem for problem in section.problems)
     assert data["players"][0]["replays"]
+
+
+def test_games_that_do_not_hold_are_not_shown(tmp_path):
+    record(tmp_path / "a.jsonl", rows=2, cols=2)
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {"actions": "nonsense"})
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", replays=4)
+    assert section.held == {"2048/greedy": (3, 4)}
+    assert sorted(game["seed"] for game in data["players"][0]["replays"]) == [1, 2, 3]
+
+
+def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path):
+    record(tmp_path / "runs" / "a.jsonl", rows=2, cols=2)
+    record(tmp_path / "runs" / "b.jsonl", rows=2, cols=2, count=6)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "c.jsonl").write_text("nonsense\n")
+    (section,), _ = page_of([tmp_path / "runs", tmp_path / "more"], tmp_path / "page.html", values=0)
+    assert section.held == {"2048/greedy": (4, 4), "2048/greedy (b.jsonl)": (6, 6)}
+    assert any("c.jsonl" in problem for problem in section.problems)
 
 
 def test_paths_without_games_are_errors(tmp_path):

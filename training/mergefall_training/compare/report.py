@@ -53,12 +53,13 @@ class Section:
     """One environment and the players that were recorded in it.
 
     - `result`: their figures, as a comparison has them.
-    - `held`: by label, (records that hold, all records).
+    - `held`: by label, (records that hold, all records); `wrong`: by label, the seeds of the others.
     - `problems`: what is missing or does not hold, a sentence each.
     """
 
     result: ContestResult
     held: dict[str, tuple[int, int]]
+    wrong: dict[str, set[int | None]]
     problems: list[str]
 
 
@@ -94,7 +95,7 @@ def report(
     Every record is verified. Files that cannot be read, records that do not hold and players that cannot be made are
     named in the page, and the rest is shown. Raises ValueError if no path holds a game.
     """
-    sections = [_section(found, progress) for found in _collected([Path(path) for path in paths]) if found.files]
+    sections = [_section(found, progress) for found in _collected([Path(path) for path in paths])]
     if not sections:
         raise ValueError(f"{', '.join(map(str, paths))}: there is no recorded game in it")
     games, bodies = [], []
@@ -108,7 +109,7 @@ def report(
         version=__version__,
         style=parts["page.css"],
         body="\n".join(bodies),
-        data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("</", "<\\/"),
+        data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=parts["rules.js"] + parts["replay.js"],
     )
     write_whole(Path(out), page.encode())
@@ -137,14 +138,13 @@ def _collected(paths: Sequence[Path]) -> list[_Found]:
             key = [str(file.parent), header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary]
             entry = found.setdefault(json.dumps(key), _Found(file.parent.name or "games", suite.get("baseline")))
             entry.files.append((_label(header, suite, file), file, evaluation))
-    # Files that cannot be read are told of beside the others of their folder.
     whole = [entry for entry in found.values() if entry.files]
     for entry in found.values():
-        if not entry.files:
-            beside = next((other for other in whole if other.name == entry.name), None)
-            if beside is None:
+        if not entry.files:  # told of beside the others of the folder, if there are any
+            beside = [other for other in whole if other.name == entry.name] or whole
+            if not beside:
                 raise ValueError("; ".join(entry.problems))
-            beside.problems.extend(entry.problems)
+            beside[0].problems.extend(entry.problems)
     return whole
 
 
@@ -179,13 +179,16 @@ def _label(header: Header, suite: dict[str, Any], file: Path) -> str:
 
 def _section(found: _Found, progress: bool) -> Section:
     """The figures of some files, each record verified."""
-    rows, held, problems = [], {}, list(found.problems)
+    rows, held, wrong, problems = [], {}, {}, list(found.problems)
     for label, file, evaluation in found.files:
+        label = f"{label} ({file.name})" if label in held else label
         verdicts = verify(file, progress)
-        wrong = Counter(verdict.problem for verdict in verdicts if verdict.problem)
-        held[label] = len(verdicts) - wrong.total(), len(verdicts)
-        if wrong:
-            told = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in wrong.most_common(3))
+        failed = [verdict for verdict in verdicts if verdict.problem]
+        held[label] = len(verdicts) - len(failed), len(verdicts)
+        wrong[label] = {verdict.seed for verdict in failed}
+        if failed:
+            kinds = Counter(verdict.problem for verdict in failed).most_common(3)
+            told = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in kinds)
             problems.append(f"{label}: records that do not hold: {told}")
         header = evaluation.header
         who = Contestant(header.player, header.options, label, len(evaluation.episodes))
@@ -205,7 +208,7 @@ def _section(found: _Found, progress: bool) -> Section:
         adversary=header.adversary,
     )
     rows.sort(key=lambda row: -row.summary.mean.value)
-    return Section(ContestResult(contest, rows), held, problems)
+    return Section(ContestResult(contest, rows), held, wrong, problems)
 
 
 def _curve(file: Path) -> list[Point]:
@@ -260,8 +263,8 @@ def page_rules(env_id: str, env_kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _player_replays(section: Section, row: Row, first: list[int], values: int) -> dict[str, Any]:
     """The games of a player that can be watched."""
-    evaluation = row.evaluation
-    recorded = [episode for episode in evaluation.episodes if episode.actions is not None]
+    evaluation, wrong = row.evaluation, section.wrong[row.contestant.label]
+    recorded = [episode for episode in evaluation.episodes if episode.seed not in wrong]
     player = None
     if evaluation.header.adversary is not None:
         recorded = []
@@ -298,7 +301,6 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
         "stream": str(stream_from_seed(episode.seed)),
         "actions": episode.actions,
         "wide": bool(actions.max(initial=0) > 255),
-        "count": len(actions),
         "length": episode.length,
         "result": episode.result,
         "score": episode.score,

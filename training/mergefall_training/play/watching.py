@@ -44,15 +44,20 @@ class Show:
         return cls(task(make(player, **options), env, kwargs, cap), player, seed)
 
     @classmethod
-    def recorded(cls, path: Path, seed: int) -> Show:
-        """A recorded game, for the same player to play again. Raises ValueError for a seed that is not in the file."""
+    def recorded(cls, path: Path, seed: int | None) -> Show:
+        """A recorded game, for the same player to play again; without a seed the one with the lowest result.
+
+        Raises ValueError for a seed that is not in the file.
+        """
         header, episodes = read_records(path)
+        if seed is None and episodes:
+            seed = min(episodes, key=lambda episode: episode.result).seed
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        return cls(job, header.title, seed, record)
+        return cls(job, header.title, record.seed, record)
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
