@@ -11,7 +11,8 @@ compare: setup  ## play every kind of player and show a table with intervals, an
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
 
 test: setup  ## the whole test suite, notebooks included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake -rs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake --ignore=tests/browser
+	@echo "Left out: the page of mergefall report in a browser (make browser), and slow variants (make slow)."
 
 setup: $(VENV)/.installed
 

@@ -92,7 +92,7 @@ def test_a_million_moves_are_those_of_the_environments(tmp_path, asked):
         {
             "name": f"{env_id} {env_kwargs}",
             "game": "2048" if "2048" in env_id else "tetris",
-            "rules": page_rules(env_id, env_kwargs),
+            "rules": page_rules(gym.make(env_id, **env_kwargs).unwrapped.rules),
             "games": list(recorded(player, env_id, env_kwargs, count)),
         }
         for player, env_id, env_kwargs, count in GAMES

@@ -374,6 +374,8 @@ class Advise(WithPlayer):
 
         from mergefall_training.play.advice import Adviser
 
+        if self.positions and self.file:
+            raise ValueError(f"positions were given besides --file {self.file}; expected one of the two")
         adviser = Adviser(self.make_player(), *self.environment())
         lines = self.positions or (self.file.read_text().splitlines() if self.file else sys.stdin)
         for position in filter(None, map(str.strip, lines)):

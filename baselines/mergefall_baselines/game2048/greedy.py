@@ -18,7 +18,7 @@ from mergefall_baselines.game2048.search import SearchShape
 
 @cache
 def greedy_kernel(shape: SearchShape) -> Kernel:
-    """The decision kernel of a search of one own move: it compiles several times as fast as that of any depth."""
+    """The decision kernel of a search of one own move, which compiles in about half the time of that of any depth."""
     boards = engine(shape.kind, shape.heuristic, shape.scored)
     from_cells, moves, evaluate = boards.from_cells, boards.moves, boards.evaluate
     scored, real = shape.scored, shape.real

@@ -28,6 +28,11 @@ def page_of(paths, out, **options):
     return sections, json.loads(re.search(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)[1])
 
 
+def held(section):
+    """By label, (records that hold, all records)."""
+    return {label: (sum(not v.problem for v in found), len(found)) for label, found in section.verdicts.items()}
+
+
 def test_the_page_needs_no_network(tmp_path):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
     page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
@@ -47,7 +52,7 @@ def test_games_are_those_of_the_shared_seeds_the_best_and_the_worst(tmp_path):
     assert scores[notes["best"]] == max(scores.values())
     assert scores[notes["worst"]] == min(scores.values())
     assert games[0]["stream"] == str(stream_from_seed(0))
-    assert section["rules"] == {"rows": 3, "cols": 4, "goal": None}
+    assert section["rules"] == {"rows": 3, "cols": 4, "goal": 0, "four": 429496730}  # 0.1 · 2³²
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):
         game["checksum"] = checksum(header_from(dict(header)), game)
     (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in (header, *games)))
     (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
-    assert section.held == {"runs/gone": (4, 4)}
+    assert held(section) == {"runs/gone": (4, 4)}
     assert any("values are missing" in problem for problem in section.problems)
     assert data["players"][0]["replays"]
 
@@ -135,7 +140,7 @@ def test_games_that_do_not_hold_are_not_shown(tmp_path):
     lines[1] = json.dumps(json.loads(lines[1]) | {"actions": "nonsense"})
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", replays=4)
-    assert section.held == {"2048/greedy": (3, 4)}
+    assert held(section) == {"2048/greedy": (3, 4)}
     assert sorted(game["seed"] for game in data["players"][0]["replays"]) == [1, 2, 3]
 
 
@@ -145,7 +150,7 @@ def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "c.jsonl").write_text("nonsense\n")
     (section,), _ = page_of([tmp_path / "runs", tmp_path / "more"], tmp_path / "page.html", values=0)
-    assert section.held == {"2048/greedy": (4, 4), "2048/greedy (b.jsonl)": (6, 6)}
+    assert held(section) == {"2048/greedy": (4, 4), "2048/greedy (b.jsonl)": (6, 6)}
     assert any("c.jsonl" in problem for problem in section.problems)
 
 

@@ -35,6 +35,7 @@ from mergefall_training.progress import console, progress_bar
 
 FORMAT = "mergefall comparison"
 VERSION = 1
+Show = Callable[[Interval | None, Callable[[float], str]], str]  # how a table writes an estimate and its numbers
 NAME = 24  # columns of the screen for a player's name, if that is as long
 
 
@@ -187,7 +188,7 @@ def print_result(result: ContestResult, screen: Console) -> None:
     screen.print(Text.assemble((result.contest.name, "bold"), ": ", result.conditions), soft_wrap=True)
     view, missing = _table(result, screen)
     screen.print(view)
-    screen.print(f"[dim]{_note(result)}[/dim]", highlight=False, soft_wrap=True)
+    screen.print(f"[dim]{note_of(result)}[/dim]", highlight=False, soft_wrap=True)
     if missing:
         screen.print(f"[dim]Left out for want of room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True)
     if any(len(group.rows) > 1 for group in result.groups):
@@ -198,15 +199,24 @@ def print_result(result: ContestResult, screen: Console) -> None:
 def _runs_table(result: ContestResult) -> Table:
     """One line per group of agents that differ in their training seed only."""
     view = Table(padding=(0, 1, 0, 0), box=None)
-    base = next((group.label for group in result.groups if group.label == result.contest.baseline), None)
     view.add_column("trained alike", overflow="fold", min_width=16)
-    for name in ("runs", f"mean {result.headline}", "of each", *([f"more than {base}"] if base else [])):
+    columns = run_columns(result, cell)
+    for name in columns:
         view.add_column(Text(name), justify="right", overflow="fold")
-    for group in result.groups:
-        means = " ".join(short(row.summary.mean.value) for row in group.rows)
-        cells = [Text(group.label), str(len(group.rows)), cell(group.mean, short), means]
-        view.add_row(*cells, *([cell(group.gain, short)] if base else []))
+    for group, *cells in zip(result.groups, *columns.values(), strict=True):
+        view.add_row(Text(group.label), *cells)
     return view
+
+
+def run_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
+    """The cells of the groups' table by column, without the groups' labels."""
+    groups = result.groups
+    columns = {"runs": [str(len(group.rows)) for group in groups]}
+    columns[f"mean {result.headline}"] = [show(group.mean, short) for group in groups]
+    columns["of each"] = [" ".join(short(row.summary.mean.value) for row in group.rows) for group in groups]
+    if any(group.label == result.contest.baseline for group in groups):
+        columns[f"more than {result.contest.baseline}"] = [show(group.gain, short) for group in groups]
+    return columns
 
 
 def print_series(series: Series, screen: Console) -> None:
@@ -236,7 +246,7 @@ def _censoring(rows: Iterable[Row], headline: str) -> str:
     )
 
 
-def _note(result: ContestResult) -> str:
+def note_of(result: ContestResult) -> str:
     """Where the table's intervals come from."""
     note = "Below each estimate its 95% interval: bootstrap"
     if result.all_tiles:
@@ -254,7 +264,7 @@ def _table(result: ContestResult, screen: Console) -> tuple[Table, list[str]]:
 
     Those that say least go first. Players' names never go.
     """
-    columns, missing = _columns(result), []
+    columns, missing = player_columns(result, cell), []
     endless = Console(width=10_000)  # a measure is never more than the width of its screen
     for name in ("IQM", "median", *(f"{tile}+" for tile in result.telling_tiles[:-1]), f"{result.game.turn}s"):
         if name in columns and endless.measure(_view(result, columns, NAME)).maximum > screen.width:
@@ -263,16 +273,16 @@ def _table(result: ContestResult, screen: Console) -> tuple[Table, list[str]]:
     return _view(result, columns), missing
 
 
-def _columns(result: ContestResult) -> dict[str, list[str]]:
-    """The cells of each column but the first, from top to bottom."""
+def player_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
+    """The cells of the players' table by column, without the players' labels."""
     game, rows = result.game, result.rows
     summaries = [row.summary for row in rows]
     columns = {"N": [str(summary.episodes) for summary in summaries]}
-    columns[f"mean {result.headline}"] = [cell(summary.mean, short) for summary in summaries]
-    columns["median"] = [cell(summary.median, short) for summary in summaries]
-    columns["IQM"] = [cell(summary.iqm, short) for summary in summaries]
+    columns[f"mean {result.headline}"] = [show(summary.mean, short) for summary in summaries]
+    columns["median"] = [show(summary.median, short) for summary in summaries]
+    columns["IQM"] = [show(summary.iqm, short) for summary in summaries]
     for tile in result.telling_tiles:
-        columns[f"{tile}+"] = [cell(row.evaluation.tile_rate(tile), percent) for row in rows]
+        columns[f"{tile}+"] = [show(row.evaluation.tile_rate(tile), percent) for row in rows]
     columns[f"{game.turn}s"] = [short(summary.moves_per_game) for summary in summaries]
     times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
     columns[f"ms/{game.turn}"] = times
@@ -281,7 +291,7 @@ def _columns(result: ContestResult) -> dict[str, list[str]]:
         if game.memoryless:
             columns["deaths"] = [str(summary.deaths) for summary in summaries]
     if any(row.ratio for row in rows):
-        columns[f"ratio to {result.contest.baseline}"] = [cell(row.ratio, short) for row in rows]
+        columns[f"ratio to {result.contest.baseline}"] = [show(row.ratio, short) for row in rows]
     return columns
 
 

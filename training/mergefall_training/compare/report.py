@@ -14,7 +14,7 @@ import re
 import shlex
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -23,24 +23,32 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from mergefall import __version__
+from mergefall.draw import Colour
+from mergefall.game2048 import board
+from mergefall.game2048.render import TILES, tile_colours
+from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.games import game_of, stack
+from mergefall.tetris import game
 from mergefall.tetris.pieces import NAMES, rotations
+from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
+from mergefall.tetris.render import PALETTE
 from mergefall.typing import Observation
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values
 from numpy.typing import NDArray
 
-from mergefall_training.compare.comparison import percent, short
+from mergefall_training.compare.comparison import note_of, percent, player_columns, run_columns
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.files import write_whole
 from mergefall_training.learn.run import Point, read_curve
-from mergefall_training.play.actions import actions_of
+from mergefall_training.play.actions import RECORDED, actions_of
+from mergefall_training.play.advice import action_names
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.records import Episode, Header
 from mergefall_training.play.statistics import CONFIDENCE, Interval
-from mergefall_training.play.verify import verify
+from mergefall_training.play.verify import Verdict, verify
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar
 
@@ -53,13 +61,12 @@ class Section:
     """One environment and the players that were recorded in it.
 
     - `result`: their figures, as a comparison has them.
-    - `held`: by label, (records that hold, all records); `wrong`: by label, the seeds of the others.
+    - `verdicts`: by label, what verification said of each record.
     - `problems`: what is missing or does not hold, a sentence each.
     """
 
     result: ContestResult
-    held: dict[str, tuple[int, int]]
-    wrong: dict[str, set[int | None]]
+    verdicts: dict[str, list[Verdict]]
     problems: list[str]
 
 
@@ -125,8 +132,10 @@ def _collected(paths: Sequence[Path]) -> list[_Found]:
     for path in paths:
         if not path.exists():
             raise ValueError(f"there is no {path}; expected a folder of `mergefall compare` or a file of records")
-        for file in _record_files(path):
-            suite = _suite_entry(file.parent)
+        files = list(_record_files(path))
+        suites = {folder: _suite_entry(folder) for folder in {file.parent for file in files}}
+        for file in files:
+            suite = suites[file.parent]
             try:
                 evaluation = Evaluation.read(file)
                 game_of(evaluation.header.env_id)
@@ -179,16 +188,13 @@ def _label(header: Header, suite: dict[str, Any], file: Path) -> str:
 
 def _section(found: _Found, progress: bool) -> Section:
     """The figures of some files, each record verified."""
-    rows, held, wrong, problems = [], {}, {}, list(found.problems)
+    rows, verdicts, problems = [], {}, list(found.problems)
     for label, file, evaluation in found.files:
-        label = f"{label} ({file.name})" if label in held else label
-        verdicts = verify(file, progress)
-        failed = [verdict for verdict in verdicts if verdict.problem]
-        held[label] = len(verdicts) - len(failed), len(verdicts)
-        wrong[label] = {verdict.seed for verdict in failed}
-        if failed:
-            kinds = Counter(verdict.problem for verdict in failed).most_common(3)
-            told = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in kinds)
+        label = f"{label} ({file.name})" if label in verdicts else label
+        verdicts[label] = verify(file, progress)
+        kinds = Counter(verdict.problem for verdict in verdicts[label] if verdict.problem).most_common(3)
+        if kinds:
+            told = "; ".join(f"{problem} ({count} of {len(verdicts[label])})" for problem, count in kinds)
             problems.append(f"{label}: records that do not hold: {told}")
         header = evaluation.header
         who = Contestant(header.player, header.options, label, len(evaluation.episodes))
@@ -208,7 +214,7 @@ def _section(found: _Found, progress: bool) -> Section:
         adversary=header.adversary,
     )
     rows.sort(key=lambda row: -row.summary.mean.value)
-    return Section(ContestResult(contest, rows), held, wrong, problems)
+    return Section(ContestResult(contest, rows), verdicts, problems)
 
 
 def _curve(file: Path) -> list[Point]:
@@ -225,7 +231,7 @@ def _replays_of(section: Section, count: int, values: int, progress: bool) -> di
     result = section.result
     header = result.rows[0].evaluation.header
     shared = set.intersection(*({e.seed for e in row.evaluation.episodes} for row in result.rows))
-    first = sorted(shared)[:count]
+    first, env = sorted(shared)[:count], _environment(header.env_id, header.env_kwargs)
     players = []
     with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
         for done, row in enumerate(result.rows, start=1):
@@ -233,27 +239,46 @@ def _replays_of(section: Section, count: int, values: int, progress: bool) -> di
             show(done, row.contestant.label)
     return {
         "game": result.game.name,
+        "colours": _colours(result.game.name),
+        "actions": action_names(env.rules),
         "headline": result.headline,
-        "rules": page_rules(header.env_id, header.env_kwargs),
+        "rules": page_rules(env.rules),
         "players": players,
     }
 
 
-def page_rules(env_id: str, env_kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The rules of an environment as `rules.js` takes them."""
-    env: Any = gym.make(env_id, **env_kwargs).unwrapped
+def _environment(env_id: str, env_kwargs: dict[str, Any]) -> Any:
+    env = gym.make(env_id, **env_kwargs)
     env.close()
-    rules = env.rules
-    if game_of(env_id).name == "2048":
-        return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal}
+    return env.unwrapped
+
+
+def _colours(name: str) -> list[list[str]]:
+    """For 2048 the colours (tile, digits) by rank from 1 on, for Tetris that of each piece."""
+    if name == "2048":
+        return [[_hex(colour) for colour in tile_colours(rank)] for rank in range(1, len(TILES) + 1)]
+    return [[_hex(colour)] for colour in PALETTE]
+
+
+def _hex(colour: Colour) -> str:
+    return "#" + bytes(colour).hex()
+
+
+def page_rules(rules: Any) -> dict[str, Any]:
+    """An environment's rules (`env.unwrapped.rules`) as `rules.js` takes them."""
+    if isinstance(rules, Rules2048):
+        return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
     pieces = rules.piece_set
     return {
         "cols": rules.cols,
         "rows": rules.rows,
         "preview": rules.preview,
-        "slide": rules.placements == "slide",
+        "slides": STEPS[: SLIDES if rules.placements == "slide" else 1].tolist(),
+        "turns": ROTATIONS,
         "clearFirst": rules.overflow == "clear_first",
         "randomizer": rules.randomizer,
+        "copies": game.MOST_COPIES,
+        "lineScores": game.LINE_SCORES.tolist(),
         "storage": pieces.storage,
         "first": NAMES.index(pieces.names[0]),
         "drawn": list(pieces.drawn),
@@ -263,7 +288,8 @@ def page_rules(env_id: str, env_kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _player_replays(section: Section, row: Row, first: list[int], values: int) -> dict[str, Any]:
     """The games of a player that can be watched."""
-    evaluation, wrong = row.evaluation, section.wrong[row.contestant.label]
+    evaluation = row.evaluation
+    wrong = {verdict.seed for verdict in section.verdicts[row.contestant.label] if verdict.problem}
     recorded = [episode for episode in evaluation.episodes if episode.seed not in wrong]
     player = None
     if evaluation.header.adversary is not None:
@@ -372,7 +398,7 @@ def _section_html(section: Section, number: int) -> str:
         f"<h2>{html.escape(result.name)}</h2>",
         f'<p class="conditions">{html.escape(result.conditions)}</p>',
         f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
-        _table_html(section),
+        _players_html(section),
         _groups_html(result),
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
@@ -382,60 +408,60 @@ def _section_html(section: Section, number: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _interval(interval: Interval | None, number: Any) -> str:
+def _interval(interval: Interval | None, number: Callable[[float], str]) -> str:
+    """An estimate above its interval."""
     if interval is None or not np.isfinite(interval.low):
         return "–"
     value = number(interval.value) if np.isfinite(interval.value) else "–"
-    return f'<b>{value}</b> <span class="ends">{number(interval.low)} to {number(interval.high)}</span>'
+    return f'<b>{value}</b><span class="ends">{number(interval.low)} to {number(interval.high)}</span>'
 
 
-def _table_html(section: Section) -> str:
+def _players_html(section: Section) -> str:
     """The leaderboard: figures of each player, and what can be told apart from the first."""
-    result, rows = section.result, section.result.rows
-    first, others = rows[0], rows[1:]
+    result, (first, *others) = section.result, section.result.rows
+    columns = player_columns(result, _interval)
+    for name in ("IQM", f"{result.game.turn}s", f"ratio to {result.contest.baseline}", *_lower_tiles(result)):
+        columns.pop(name, None)
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(others))
-    tiles = result.telling_tiles[-3:]
-    names = ["player", "N", f"mean {result.headline}", "median", *(f"{tile}+" for tile in tiles)]
-    names += [f"ms/{result.game.turn}", "beside the first", "records that hold"]
-    lines = []
-    for row in rows:
-        summary, (held, count) = row.summary, section.held[row.contestant.label]
-        cells = [html.escape(row.contestant.label), str(summary.episodes), _interval(summary.mean, short)]
-        cells += [_interval(summary.median, short), *(_interval(row.evaluation.tile_rate(t), percent) for t in tiles)]
-        cells += [np.format_float_positional(summary.ms_per_move, 2, fractional=False)]
-        cells += ["" if row is first else _versus_html(row, first, confidence)]
-        cells += [f"all {count}" if held == count else f'<b class="bad">{held} of {count}</b>']
-        lines.append(cells)
-    note = "95 % intervals: bootstrap; Wilson's for shares of games that reached a tile"
-    if any(row.evaluation.censored for row in rows):
-        note += "; of capped games the mean is all lines / deaths, with the exact Poisson interval"
+    columns["beside the first"] = ["", *(_versus_html(row, first, confidence) for row in others)]
+    labels = [row.contestant.label for row in result.rows]
+    columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
+    note = note_of(result)
     if others:
-        note += ". Beside the first: on the seeds of both, "
-        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)"
-    return _table(names, lines, f"{note}.", "players")
+        note += " Beside the first: on the seeds of both, "
+        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)."
+    return _table("player", labels, columns, note)
+
+
+def _lower_tiles(result: ContestResult) -> list[str]:
+    """The columns of all tiles but the three largest."""
+    return [f"{tile}+" for tile in result.telling_tiles[:-3]]
+
+
+def _held_html(verdicts: list[Verdict]) -> str:
+    """How many records hold, and how many of these were played again in part, because they hold no more."""
+    held = [verdict for verdict in verdicts if not verdict.problem]
+    partial = sum(verdict.partial for verdict in held)
+    part = f", {partial} of them up to action {RECORDED:,}" if partial else ""
+    if len(held) == len(verdicts):
+        return f"all {len(held)}{part}"
+    return f'<b class="bad">{len(held)} of {len(verdicts)}</b>{part}'
 
 
 def _groups_html(result: ContestResult) -> str:
     """Agents that differ in their training seed only, one line for each way to train."""
-    groups = [group for group in result.groups if len(group.rows) > 1]
-    if not groups:
+    if not any(len(group.rows) > 1 for group in result.groups):
         return ""
-    base = result.contest.baseline
-    names = ["trained alike", "runs", f"mean {result.headline}", "of each", *([f"more than {base}"] if base else [])]
-    lines = []
-    for group in groups:
-        means = " ".join(short(row.summary.mean.value) for row in group.rows)
-        cells = [html.escape(group.label), str(len(group.rows)), _interval(group.mean, short), means]
-        lines.append([*cells, *([_interval(group.gain, short)] if base else [])])
-    return _table(names, lines, "Over training seeds, with Student's 95 % intervals.", "groups")
+    labels, note = [group.label for group in result.groups], "Over training seeds, with Student's 95 % intervals."
+    return _table("trained alike", labels, run_columns(result, _interval), note)
 
 
-def _table(names: Sequence[str], lines: Sequence[Sequence[str]], note: str, kind: str) -> str:
-    """A table of cells in HTML under headings in plain text, with a note below it."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in lines)
-    table = f'<table class="{kind}"><tr>{head}</tr>{body}</table>'
-    return f'<div class="wide">{table}</div><p class="note">{note}</p>'
+def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], note: str) -> str:
+    """A table in HTML: labels and headings in plain text, cells in HTML, a note below."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in (first, *columns))
+    lines = zip(map(html.escape, labels), *columns.values(), strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div><p class="note">{html.escape(note)}</p>'
 
 
 def _versus_html(row: Row, first: Row, confidence: float) -> str:
@@ -448,7 +474,7 @@ def _versus_html(row: Row, first: Row, confidence: float) -> str:
     word = "lower" if apart else "cannot be told apart"
     chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
     ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
-    return f'<span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}'
+    return f'<div class="beside"><span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}</div>'
 
 
 def _plots_html(result: ContestResult, number: int) -> str:
@@ -499,7 +525,7 @@ def command(evaluation: Evaluation) -> str:
 
 
 def _pairs(option: str, values: dict[str, Any]) -> list[str]:
-    """An option for each value that differs from its default."""
+    """The words of an option that is repeated for each value; those that are None are left out."""
     return [
         word
         for name, value in values.items()

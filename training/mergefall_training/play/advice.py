@@ -8,12 +8,25 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from mergefall.game2048 import ACTIONS, legal_actions
+from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.games import game_of
 from mergefall.tetris.placements import ROTATIONS
 from mergefall.typing import Options
 from mergefall_baselines import Player
 
-SLIDES = ("", ", slid left", ", slid right")
+SLID = ("", ", slid left", ", slid right")
+
+
+def action_names(rules: Any) -> list[str]:
+    """The names of all actions under an environment's rules (`env.unwrapped.rules`), legal or not."""
+    if isinstance(rules, Rules2048):
+        return list(ACTIONS)
+    return [
+        f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}"
+        for slid in (SLID if rules.placements == "slide" else SLID[:1])
+        for rotation in range(ROTATIONS)
+        for column in range(rules.cols)
+    ]
 
 
 @dataclass(frozen=True)
@@ -69,7 +82,8 @@ class Adviser:
         values = player.values(observation)
         legal = info["action_mask"] == 1 if self._tetris else np.isfinite(values)
         actions = np.flatnonzero(legal).tolist()
-        choices = [Choice(action, self._name(action, cols), float(values[action])) for action in actions]
+        names = action_names(env.unwrapped.rules)
+        choices = [Choice(action, names[action], float(values[action])) for action in actions]
         return sorted(choices, key=lambda choice: -choice.value)
 
     def _of_size(self, rows: int, cols: int, preview: int) -> tuple[Any, Player]:
@@ -81,9 +95,3 @@ class Adviser:
             rules: Any = env.unwrapped
             self._made[key] = env, self._player.with_rules(self._game.rules_of(asdict(rules.rules)))
         return self._made[key]
-
-    def _name(self, action: int, cols: int) -> str:
-        if not self._tetris:
-            return ACTIONS[action]
-        slide, rotation, column = action // (ROTATIONS * cols), action // cols % ROTATIONS, action % cols
-        return f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{SLIDES[slide]}"

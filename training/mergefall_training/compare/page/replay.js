@@ -5,10 +5,6 @@
 const YOU = "you";
 const KEYFRAME = 250; // steps between the copies of a game from which the page goes on
 
-const TILES =
-  "f3ead8 f0deb8 f6c378 f6a656 f1844e e46046 cf424a bd3466 a23282 83389c 6242b0 4254bc 286cbc 1882aa 10928a 188c62 30763a 3c3e38".split(" ");
-const PIECES = "3cb6cc f0c040 a45cc0 62b04e e0524c 4a70d0 ee8c3a e0619e 3cb6cc ee8c3a a45cc0 4a70d0 62b04e".split(" ");
-
 /* Bytes of compressed base64 text. */
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -47,17 +43,18 @@ function box(pen, x, y, width, height, radius, colour) {
   pen.fill();
 }
 
-function draw2048(canvas, game) {
+function draw2048(canvas, game, colours) {
   const gap = 8, side = (352 - gap) / Math.max(game.rows, game.cols) - gap;
   const at = (i) => gap + i * (side + gap);
   const { pen, board, empty } = sized(canvas, at(game.cols), at(game.rows));
   box(pen, 0, 0, at(game.cols), at(game.rows), 8, board);
   game.cells.forEach((rank, i) => {
     const x = at(i % game.cols), y = at(Math.floor(i / game.cols));
-    box(pen, x, y, side, side, 6, rank ? `#${TILES[Math.min(rank, TILES.length) - 1]}` : empty);
+    const [tile, ink] = rank ? colours[Math.min(rank, colours.length) - 1] : [empty];
+    box(pen, x, y, side, side, 6, tile);
     if (!rank) return;
     const word = String(2 ** rank);
-    pen.fillStyle = rank <= 4 ? "#463e4a" : "#fffcf5";
+    pen.fillStyle = ink;
     pen.font = `700 ${Math.min(side * 0.44, (side * 1.5) / word.length)}px system-ui, "DejaVu Sans", sans-serif`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -70,7 +67,7 @@ function draw2048(canvas, game) {
   });
 }
 
-function drawTetris(canvas, game, aim) {
+function drawTetris(canvas, game, colours, aim) {
   const { rows, cols, storage, first, pieces } = game.rules;
   const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, side = 5 * cell * 0.6 + gap;
   const shown = aim || game.over ? storage : 0, height = (rows + shown) * cell + 2 * gap;
@@ -81,13 +78,13 @@ function drawTetris(canvas, game, aim) {
   for (let r = storage - shown; r < rows + storage; r++) {
     for (let c = 0; c < cols; c++) {
       const filled = game.cells[r * cols + c];
-      const colour = filled ? `#${PIECES[filled - 1]}` : r < storage ? board : empty;
+      const colour = filled ? colours[filled - 1][0] : r < storage ? board : empty;
       square(r - storage + shown, c, colour);
     }
   }
   for (const [r, c] of aim ?? []) {
     pen.globalAlpha = 0.55;
-    square(r - storage + shown, c, `#${PIECES[first + game.queue[0]]}`);
+    square(r - storage + shown, c, colours[first + game.queue[0]][0]);
     pen.globalAlpha = 1;
   }
   if (!aim && game.last) {
@@ -100,7 +97,7 @@ function drawTetris(canvas, game, aim) {
   game.queue.forEach((id, i) => {
     const small = cell * (i ? 0.45 : 0.6);
     const left = cols * cell + 3 * gap, top = i ? 2.6 * cell + (i - 1) * 2.2 * cell : gap;
-    for (const [r, c] of pieces[id].rotations[0]) square(r, c, `#${PIECES[first + id]}`, small, left, top);
+    for (const [r, c] of pieces[id].rotations[0]) square(r, c, colours[first + id][0], small, left, top);
   });
 }
 
@@ -183,8 +180,9 @@ class Pane {
     const game = this.at(this.step);
     if (this.byHand && this.section.game === "tetris" && !game.over) this.aim ??= { rotation: 0, column: 0 };
     const aimed = this.aim && this.byHand && !game.over ? game.resting(this.aimed(game)) : null;
-    if (this.section.game === "2048") draw2048(this.canvas, game);
-    else drawTetris(this.canvas, game, this.byHand ? (aimed ?? []) : null);
+    const { colours } = this.section;
+    if (this.section.game === "2048") draw2048(this.canvas, game, colours);
+    else drawTetris(this.canvas, game, colours, this.byHand ? (aimed ?? []) : null);
     const last = this.step === this.length;
     const figures = Object.entries(game.figures).map(([name, value]) => `${name} ${plain(value)}`);
     const end = !this.byHand && last
@@ -206,12 +204,6 @@ class Pane {
     return -1;
   }
 
-  name(action, game) {
-    if (this.section.game === "2048") return Game2048.actions[action];
-    const { slide, rotation, column } = game.parts(action);
-    return `column ${column}${rotation ? `, turned ${rotation * 90}°` : ""}${slide ? `, slid ${slide === 1 ? "left" : "right"}` : ""}`;
-  }
-
   /* What the player thought of the actions, best first, and the terms of its heuristic. */
   think(game) {
     const row = this.byHand || this.step === this.length ? -1 : this.row(this.step), lines = [];
@@ -227,7 +219,7 @@ class Pane {
       for (const action of actions.slice(0, 6)) {
         const share = likely ? Math.exp(values[action]) : best > worst ? (values[action] - worst) / (best - worst) : 1;
         const word = likely ? `${(100 * share).toFixed(1)} %` : plain(values[action]);
-        lines.push(...this.bar(this.name(action, game), share, word, action === chosen));
+        lines.push(...this.bar(this.section.actions[action], share, word, action === chosen));
       }
     }
     if (row >= 0 && this.terms) {

@@ -26,11 +26,10 @@ const below = (upper, count) => Math.floor((upper * count) / 2 ** 32);
 const UP = 0, RIGHT = 1, DOWN = 2, LEFT = 3;
 
 class Game2048 {
-  static actions = ["up", "right", "down", "left"];
-
-  /* rules: {rows, cols, goal}, where goal is a tile or null; stream: the state of a stream, as text. */
+  /* rules: {rows, cols, goal, four}: `goal` is the rank that ends the game, 0 for none, and a draw whose lower half is
+     below `four` makes the new tile a 4; stream: the state of a stream, as text. */
   constructor(rules, stream) {
-    Object.assign(this, { rows: rules.rows, cols: rules.cols, goal: rules.goal ? Math.log2(rules.goal) : 0 });
+    Object.assign(this, rules);
     this.stream = new Stream(stream);
     this.cells = new Uint8Array(this.rows * this.cols); // ranks, row by row
     Object.assign(this, { score: 0, steps: 0, fresh: -1 });
@@ -49,7 +48,7 @@ class Game2048 {
     const empty = [...this.cells.keys()].filter((i) => !this.cells[i]);
     const [upper, lower] = this.stream.draw();
     this.fresh = empty[below(upper, empty.length)];
-    this.cells[this.fresh] = lower < 429496730 ? 2 : 1; // a 4 with probability 0.1
+    this.cells[this.fresh] = lower < this.four ? 2 : 1;
   }
 
   /* {cells, score} after an action and before the new tile; score -1 if nothing moves. */
@@ -109,13 +108,11 @@ class Game2048 {
   }
 }
 
-const LINE_SCORES = [0, 40, 100, 300, 1200, 1240];
-const SLIDES = [0, -1, 1]; // columns that slide 0, 1, 2 moves by
-const ROTATIONS = 4;
-
 class Tetris {
-  /* rules: {cols, rows, preview, slide, clearFirst, randomizer, storage, first, drawn, pieces}. `pieces` holds each
-     id's name and rotations as lists of [row, column]; `drawn` the ids that appear; `first` the number of id 0. */
+  /* rules: {cols, rows, preview, slides, turns, clearFirst, randomizer, copies, lineScores, storage, first, drawn,
+     pieces}. `pieces` holds each id's name and rotations as lists of [row, column]; `drawn` the ids that appear; `first`
+     the number of id 0; `slides` the columns that each slide moves by; `turns` the rotations that actions have room for;
+     `copies` the most of a piece in a hidden multiset. */
   constructor(rules, stream) {
     this.rules = rules;
     this.stream = new Stream(stream);
@@ -125,7 +122,7 @@ class Tetris {
     if (rules.randomizer === "hidden") {
       while (!this.bag.some((count) => count)) {
         this.bag = Array(7).fill(0);
-        for (const id of [...rules.drawn].sort((a, b) => a - b)) this.bag[id] = below(this.stream.draw()[0], 11);
+        for (const id of [...rules.drawn].sort((a, b) => a - b)) this.bag[id] = below(this.stream.draw()[0], rules.copies + 1);
       }
     }
     this.queue = Array.from({ length: 1 + rules.preview }, () => this.newPiece());
@@ -155,17 +152,7 @@ class Tetris {
   }
 
   get actionCount() {
-    return (this.rules.slide ? 3 : 1) * ROTATIONS * this.rules.cols;
-  }
-
-  /* {slide, rotation, column} of an action. */
-  parts(action) {
-    const { cols } = this.rules;
-    return {
-      slide: Math.floor(action / (ROTATIONS * cols)),
-      rotation: Math.floor(action / cols) % ROTATIONS,
-      column: action % cols,
-    };
+    return this.rules.slides.length * this.rules.turns * this.rules.cols;
   }
 
   free(cells) {
@@ -185,14 +172,16 @@ class Tetris {
 
   /* The cells in which an action's piece comes to rest; null if there is no such placement. */
   resting(action) {
-    const { slide, rotation, column } = this.parts(action);
+    const { cols, slides, turns } = this.rules;
+    const step = slides[Math.floor(action / (turns * cols))];
+    const rotation = Math.floor(action / cols) % turns, column = action % cols;
     const shape = this.rules.pieces[this.queue[0]].rotations[rotation];
     if (!shape) return null;
     let cells = shape.map(([r, c]) => [r - 9, c + column]);
     if (!this.free(cells)) return null;
     cells = this.fallen(cells);
-    if (slide) {
-      cells = cells.map(([r, c]) => [r, c + SLIDES[slide]]);
+    if (step) {
+      cells = cells.map(([r, c]) => [r, c + step]);
       return this.free(cells) ? this.fallen(cells) : null;
     }
     return cells;
@@ -218,7 +207,7 @@ class Tetris {
     const { cols, storage, clearFirst } = this.rules;
     this.steps++;
     if (this.over) return false;
-    const cells = this.rules.slide ? this.placements()[action] : this.resting(action);
+    const cells = this.rules.slides.length > 1 ? this.placements()[action] : this.resting(action);
     if (!cells) return false;
     this.last = cells;
     for (const [r, c] of cells) this.cells[r * cols + c] = 1 + this.rules.first + this.queue[0];
@@ -231,7 +220,7 @@ class Tetris {
     }
     this.pieces++;
     this.lines += lines;
-    this.score += LINE_SCORES[lines];
+    this.score += this.rules.lineScores[lines];
     this.queue.shift();
     this.queue.push(this.newPiece());
     return true;
