@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 
-.PHONY: compare test setup slow browser bench perft strength lint exact-3x3 wheel clean-cache
+.PHONY: compare test setup slow browser bench perft strength board lint exact-3x3 wheel clean-cache
 
 compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -39,6 +39,11 @@ perft: setup  ## count move sequences against known counts
 
 strength: setup  ## every documented player at its own depth; hours, resumes where it stopped
 	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
+
+board: setup  ## the suite league and its leaderboard, in results/board; hours, resumes where it stopped
+	$(BIN)/mergefall compare league --out results/league --workers $(WORKERS)
+	rm -rf results/board/league
+	$(BIN)/mergefall board results/board --enter results/league --command "mergefall compare league"
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/game2048/test_solver.py

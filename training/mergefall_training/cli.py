@@ -504,6 +504,48 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Board:
+    """Write a leaderboard of a folder of entries: a page and a table for each game and rule set, of verified records.
+
+    An entry is a folder with records, the command that played them, and versions. `--enter` adds one first.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """Folder that holds a folder for each entry."""
+    enter: tuple[Path, ...] = ()
+    """Folders that `compare` wrote into, and files that `evaluate --out` wrote, to copy into a new entry."""
+    name: str | None = None
+    """Name of the new entry; default: the name of the first of the paths."""
+    command: str | None = None
+    """The command that played the new entry's games, training included."""
+    by: str = ""
+    """Who made the new entry."""
+    link: str = ""
+    """Where more is said about the new entry."""
+    out: Path | None = None
+    """The page to write; default: index.html in the folder."""
+
+    def run(self) -> None:
+        from mergefall_training.compare.board import board, enter
+        from mergefall_training.compare.comparison import print_result
+        from mergefall_training.progress import console
+
+        if self.enter:
+            if self.command is None:
+                raise ValueError("--command is missing; expected the command that played the games to enter")
+            name = self.name or self.enter[0].stem
+            entry = enter(self.enter, self.folder, name, command=self.command, by=self.by, link=self.link)
+            print(f"entered as {entry}")
+        elif self.name or self.command or self.by or self.link:
+            raise ValueError("--name, --command, --by and --link are about a new entry; expected --enter")
+        for section in board(self.folder, self.out):
+            print_result(section.result, console())
+            for problem in section.problems:
+                print(f"  {problem}")
+        print(f"written to {self.out or self.folder / 'index.html'}")
+
+
+@dataclass(frozen=True)
 class Players:
     """List the players with their options and defaults."""
 
@@ -534,7 +576,20 @@ class Envs:
 
 
 Command = (
-    Evaluate | Compare | Train | Tune | Pack | Demonstrate | Watch | Advise | Play | Verify | Report | Players | Envs
+    Evaluate
+    | Compare
+    | Train
+    | Tune
+    | Pack
+    | Demonstrate
+    | Watch
+    | Advise
+    | Play
+    | Verify
+    | Report
+    | Board
+    | Players
+    | Envs
 )
 
 
@@ -544,7 +599,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Command,
         args=arguments,
         prog="mergefall",
-        description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune.",
+        description="2048 and Tetris: play, watch, advise, compare, verify, report, rank, train, tune.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     from gymnasium.error import DependencyNotInstalled

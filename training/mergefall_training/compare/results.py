@@ -82,7 +82,8 @@ class ContestResult:
         kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
         size = "×".join(str(kwargs.pop(name)) for name in self.game.size if name in kwargs)
         rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
-        cap = f"cap {header.max_episode_steps} {self.game.turn}s" if header.max_episode_steps else "no cap"
+        caps = sorted({row.evaluation.header.max_episode_steps or 0 for row in self.rows})
+        cap = " or ".join(f"cap {cap} {self.game.turn}s" if cap else "no cap" for cap in caps)
         counts = sorted({row.summary.episodes for row in self.rows})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         last = max(row.summary.last_seed for row in self.rows)

@@ -1,0 +1,215 @@
+"""The page of a report or a leaderboard: one HTML file, which needs no network.
+
+`page/` holds its parts: `rules.js` states the rules of both games a second time, so that the page can play recorded
+games again; `replay.js` shows them. Plots are those of `plots.py`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from mergefall import __version__
+
+from mergefall_training.compare.comparison import note_of, percent, player_columns, run_columns
+from mergefall_training.compare.replays import replays_of
+from mergefall_training.compare.results import ContestResult, Row
+from mergefall_training.compare.sections import Section
+from mergefall_training.files import write_whole
+from mergefall_training.play.actions import RECORDED
+from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.statistics import CONFIDENCE, Interval
+from mergefall_training.play.verify import Verdict
+
+PAGE = Path(__file__).parent / "page"
+
+
+def write_page(
+    out: Path,
+    title: str,
+    sections: Sequence[Section],
+    *,
+    about: str = "",
+    replays: int,
+    values: int,
+    progress: bool,
+) -> None:
+    """Write a page of sections with their replays; `about` is HTML below the title, the others are as in `report`."""
+    games, bodies = [], []
+    for number, section in enumerate(sections):
+        games.append(replays_of(section, replays, values, progress))
+        bodies.append(_section_html(section, number))
+    parts = {name: (PAGE / name).read_text() for name in ("page.css", "rules.js", "replay.js")}
+    page = Template((PAGE / "page.html").read_text()).substitute(
+        title=html.escape(title),
+        version=__version__,
+        about=about,
+        style=parts["page.css"],
+        body="\n".join(bodies),
+        data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        script=parts["rules.js"] + parts["replay.js"],
+    )
+    write_whole(out, page.encode())
+
+
+def _section_html(section: Section, number: int) -> str:
+    """A section of the page: table, plots, replays, and how to get the figures again."""
+    result = section.result
+    problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in section.problems)
+    parts = [
+        f'<section id="game-{number}">',
+        f"<h2>{html.escape(result.name)}</h2>",
+        f'<p class="conditions">{html.escape(result.conditions)}</p>',
+        f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
+        _players_html(section),
+        _groups_html(result),
+        f'<div class="replay" data-section="{number}"></div>',
+        _plots_html(result, number),
+        _commands_html(section),
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _interval(interval: Interval | None, number: Callable[[float], str]) -> str:
+    """An estimate above its interval."""
+    if interval is None or not np.isfinite(interval.low):
+        return "–"
+    value = number(interval.value) if np.isfinite(interval.value) else "–"
+    return f'<b>{value}</b><span class="ends">{number(interval.low)} to {number(interval.high)}</span>'
+
+
+def _players_html(section: Section) -> str:
+    """The leaderboard: figures of each player, and what can be told apart from the first."""
+    result, (first, *others) = section.result, section.result.rows
+    columns = player_columns(result, _interval)
+    for name in ("IQM", f"{result.game.turn}s", f"ratio to {result.contest.baseline}", *_lower_tiles(result)):
+        columns.pop(name, None)
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(others))
+    labels = [row.contestant.label for row in result.rows]
+    if section.sources:
+        columns["entry"] = [html.escape(section.sources[label]["entry"]) for label in labels]
+    columns["beside the first"] = ["", *(_versus_html(row, first, confidence) for row in others)]
+    if not section.sources:  # a leaderboard leaves out all others
+        columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
+    note = note_of(result)
+    if others:
+        note += " Beside the first: on the seeds of both, "
+        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)."
+    return _table("player", labels, columns, note)
+
+
+def _lower_tiles(result: ContestResult) -> list[str]:
+    """The columns of all tiles but the three largest."""
+    return [f"{tile}+" for tile in result.telling_tiles[:-3]]
+
+
+def _held_html(verdicts: list[Verdict]) -> str:
+    """How many records hold, and how many of these were played again in part, because they hold no more."""
+    held = [verdict for verdict in verdicts if not verdict.problem]
+    partial = sum(verdict.partial for verdict in held)
+    part = f", {partial} of them up to action {RECORDED:,}" if partial else ""
+    if len(held) == len(verdicts):
+        return f"all {len(held)}{part}"
+    return f'<b class="bad">{len(held)} of {len(verdicts)}</b>{part}'
+
+
+def _groups_html(result: ContestResult) -> str:
+    """Agents that differ in their training seed only, one line for each way to train."""
+    if not any(len(group.rows) > 1 for group in result.groups):
+        return ""
+    labels, note = [group.label for group in result.groups], "Over training seeds, with Student's 95 % intervals."
+    return _table("trained alike", labels, run_columns(result, _interval), note)
+
+
+def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], note: str) -> str:
+    """A table in HTML: labels and headings in plain text, cells in HTML, a note below."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in (first, *columns))
+    lines = zip(map(html.escape, labels), *columns.values(), strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div><p class="note">{html.escape(note)}</p>'
+
+
+def _versus_html(row: Row, first: Row, confidence: float) -> str:
+    """A player beside the first of the table."""
+    try:
+        versus = row.evaluation.versus(first.evaluation, confidence=confidence)
+    except ValueError:
+        return "no seed in common"
+    apart = versus.ratio.high < 1
+    word = "lower" if apart else "cannot be told apart"
+    chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
+    ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
+    return f'<div class="beside"><span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}</div>'
+
+
+def _plots_html(result: ContestResult, number: int) -> str:
+    from mergefall_training.compare import plots  # matplotlib is an extra
+
+    drawn = plots.draw_svg(result, f"{number}")
+    figures = (f'<figure id="plot-{number}-{name}">{svg}</figure>' for name, svg in drawn.items())
+    return f'<div class="plots">{"".join(figures)}</div>'
+
+
+def _commands_html(section: Section) -> str:
+    """For each player, its settings and the command that plays its games again."""
+    items = []
+    for row in section.result.rows:
+        header = row.evaluation.header
+        told = section.sources.get(row.contestant.label) or {"command": command(row.evaluation)}
+        settings = json.dumps({"player": header.player, **header.options, "version": header.package})
+        lines = [_told_html(name, text) for name, text in told.items()] + [f"<small>{html.escape(settings)}</small>"]
+        items.append(f"<dt>{html.escape(row.contestant.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
+    return f"<details><summary>Settings, and the command for each player</summary><dl>{''.join(items)}</dl></details>"
+
+
+def _told_html(name: str, text: str) -> str:
+    """A line about a player."""
+    shown = html.escape(text)
+    if name == "command":
+        return f"<code>{shown}</code>"
+    if name == "link":
+        return f'<a href="{shown}" rel="nofollow">{shown}</a>'
+    return f"<small>{html.escape(name)}: {shown}</small>"
+
+
+def command(evaluation: Evaluation) -> str:
+    """The command line that plays the same games.
+
+    >>> from mergefall_training import evaluate
+    >>> played = evaluate("2048/greedy", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 3}, workers=1, progress=False)
+    >>> for part in command(played).split(" --"):
+    ...     print(part)
+    mergefall evaluate 2048/greedy
+    env mergefall/Game2048-v0
+    env-option rows=3
+    env-option cols=4
+    env-option reward=score
+    env-option illegal_limit=100
+    episodes 2
+    """
+    header, episodes = evaluation.header, evaluation.episodes
+    words = ["mergefall", "evaluate", header.player, *_pairs("--option", header.options), "--env", header.env_id]
+    words += _pairs("--env-option", header.env_kwargs)
+    if header.max_episode_steps is not None:
+        words += ["--max-episode-steps", str(header.max_episode_steps)]
+    words += _pairs("--adversary", header.adversary or {})
+    words += ["--episodes", str(episodes[-1].seed - episodes[0].seed + 1)]
+    words += ["--seed", str(episodes[0].seed)] if episodes[0].seed else []
+    return shlex.join(words)
+
+
+def _pairs(option: str, values: dict[str, Any]) -> list[str]:
+    """The words of an option that is repeated for each value; those that are None are left out."""
+    return [
+        word
+        for name, value in values.items()
+        if value is not None
+        for word in (option, f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+    ]

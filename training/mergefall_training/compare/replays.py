@@ -1,0 +1,192 @@
+"""Recorded games as the page plays them: actions, rules, colours, and what the player thought at some positions."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from mergefall.draw import Colour
+from mergefall.game2048 import board
+from mergefall.game2048.render import TILES, tile_colours
+from mergefall.game2048.rules import Rules as Rules2048
+from mergefall.games import game_of, stack
+from mergefall.tetris import game
+from mergefall.tetris.pieces import NAMES, rotations
+from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
+from mergefall.tetris.render import PALETTE
+from mergefall.typing import Observation
+from mergefall.words import stream_from_seed
+from mergefall_baselines import Player, make
+from mergefall_baselines.player import check_values
+from numpy.typing import NDArray
+
+from mergefall_training.compare.results import Row
+from mergefall_training.compare.sections import Section
+from mergefall_training.play.actions import actions_of
+from mergefall_training.play.advice import action_names
+from mergefall_training.play.records import Episode, Header
+from mergefall_training.play.workers import task
+from mergefall_training.progress import progress_bar
+
+
+def replays_of(section: Section, count: int, values: int, progress: bool) -> dict[str, Any]:
+    """The section's games as the page plays them."""
+    result = section.result
+    header = result.rows[0].evaluation.header
+    shared = set.intersection(*({e.seed for e in row.evaluation.episodes} for row in result.rows))
+    first, env = sorted(shared)[:count], _environment(header.env_id, header.env_kwargs)
+    players = []
+    with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
+        for done, row in enumerate(result.rows, start=1):
+            players.append(_player_replays(section, row, first, values))
+            show(done, row.contestant.label)
+    return {
+        "game": result.game.name,
+        "colours": _colours(result.game.name),
+        "actions": action_names(env.rules),
+        "headline": result.headline,
+        "rules": page_rules(env.rules),
+        "players": players,
+    }
+
+
+def _environment(env_id: str, env_kwargs: dict[str, Any]) -> Any:
+    env = gym.make(env_id, **env_kwargs)
+    env.close()
+    return env.unwrapped
+
+
+def _colours(name: str) -> list[list[str]]:
+    """For 2048 the colours (tile, digits) by rank from 1 on, for Tetris that of each piece."""
+    if name == "2048":
+        return [[_hex(colour) for colour in tile_colours(rank)] for rank in range(1, len(TILES) + 1)]
+    return [[_hex(colour)] for colour in PALETTE]
+
+
+def _hex(colour: Colour) -> str:
+    return "#" + bytes(colour).hex()
+
+
+def page_rules(rules: Any) -> dict[str, Any]:
+    """An environment's rules (`env.unwrapped.rules`) as `rules.js` takes them."""
+    if isinstance(rules, Rules2048):
+        return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
+    pieces = rules.piece_set
+    return {
+        "cols": rules.cols,
+        "rows": rules.rows,
+        "preview": rules.preview,
+        "slides": STEPS[: SLIDES if rules.placements == "slide" else 1].tolist(),
+        "turns": ROTATIONS,
+        "clearFirst": rules.overflow == "clear_first",
+        "randomizer": rules.randomizer,
+        "copies": game.MOST_COPIES,
+        "lineScores": game.LINE_SCORES.tolist(),
+        "storage": pieces.storage,
+        "first": NAMES.index(pieces.names[0]),
+        "drawn": list(pieces.drawn),
+        "pieces": [{"name": name, "rotations": rotations(name)} for name in pieces.names],
+    }
+
+
+def _player_replays(section: Section, row: Row, first: list[int], values: int) -> dict[str, Any]:
+    """The games of a player that can be watched."""
+    evaluation = row.evaluation
+    wrong = {verdict.seed for verdict in section.verdicts[row.contestant.label] if verdict.problem}
+    recorded = [episode for episode in evaluation.episodes if episode.seed not in wrong]
+    player = None
+    if evaluation.header.adversary is not None:
+        recorded = []
+        section.problems.append(f"{row.contestant.label}: games against an adversary cannot be watched in the page")
+    elif recorded and values:
+        header = evaluation.header
+        try:
+            player = make(header.player, **header.options)
+            player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
+        except ValueError as error:
+            section.problems.append(f"{row.contestant.label}: its values are missing, because {error}")
+        if not isinstance(player, Player) or getattr(player, "remembers", False):
+            player = None
+    chosen: dict[int, str] = {}
+    if recorded:
+        ordered = sorted(recorded, key=lambda episode: episode.result)
+        best, worst = ordered[-1].seed, ordered[0].seed
+        chosen = dict.fromkeys(first, "") | {best: "best"} | {worst: "worst"}
+    by_seed = {episode.seed: episode for episode in recorded}
+    games = [
+        _replay(evaluation.header, by_seed[seed], note, player, values)
+        for seed, note in chosen.items()
+        if seed in by_seed
+    ]
+    return {"label": row.contestant.label, "replays": games}
+
+
+def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> dict[str, Any]:
+    """One game as the page plays it, with the player's values at some positions."""
+    actions = actions_of(episode.actions, episode.length)
+    found: dict[str, Any] = {
+        "seed": episode.seed,
+        "note": note,
+        "stream": str(stream_from_seed(episode.seed)),
+        "actions": episode.actions,
+        "wide": bool(actions.max(initial=0) > 255),
+        "length": episode.length,
+        "result": episode.result,
+        "score": episode.score,
+        "terminated": episode.terminated,
+    }
+    if player is None:
+        return found
+    half, n = values // 2, len(actions)
+    wanted = [*range(min(half, n)), *range(max(half, n - half), n)]
+    observations, terms = _positions(header, episode.seed, actions, wanted, player)
+    valued = np.asarray(player.values(stack(observations)), dtype=np.float64)
+    check_values(player.name, valued)
+    likely = getattr(player, "log_probabilities", False)
+    if likely:  # of the legal actions alone
+        valued -= np.log(np.exp(valued).sum(axis=1, keepdims=True))
+    found["values"] = {
+        "ranges": [[0, min(half, n)], [max(half, n - half), n]],
+        "kind": "probability" if likely else "value",
+        "data": _packed(valued),
+    }
+    if terms:
+        found["terms"] = {"names": list(terms[0]), "data": _packed(np.array([list(part.values()) for part in terms]))}
+    return found
+
+
+def _positions(
+    header: Header, seed: int, actions: NDArray[np.uint16], wanted: list[int], player: Player
+) -> tuple[list[Observation], list[dict[str, float]]]:
+    """The observations before some actions; with a heuristic its weighted terms of the afterstates they lead to."""
+    heuristic = getattr(player, "heuristic", None)
+    env: Any = gym.make(header.env_id, **header.env_kwargs)
+    seen, terms, steps = [], [], set(wanted)
+    observation, _ = env.reset(seed=seed)
+    for step, action in enumerate(actions.tolist()):
+        if step in steps:
+            seen.append(np.copy(observation) if isinstance(observation, np.ndarray) else dict(observation))
+            if getattr(heuristic, "term_names", ()):
+                terms.append(_weighted_terms(env, heuristic, action))
+        observation, *_ = env.step(action)
+    env.close()
+    return seen, terms
+
+
+def _weighted_terms(env: Any, heuristic: Any, action: int) -> dict[str, float]:
+    """weight · term of the afterstate of an action, by the term's name."""
+    base = env.unwrapped
+    if game_of(env.spec.id).name == "2048":
+        parts = heuristic.terms(base.afterstates()[0][action])
+    else:
+        found, _, _ = base.afterstate_terms(heuristic)
+        parts = dict(zip(heuristic.term_names, found[action].tolist(), strict=True))
+    return {name: getattr(heuristic, name) * part for name, part in parts.items() if name != "base"}  # always the same
+
+
+def _packed(table: NDArray[np.float64]) -> str:
+    """Numbers as float32, compressed by zlib, as base64."""
+    return base64.b64encode(zlib.compress(table.astype("<f4").tobytes(), 9)).decode()
