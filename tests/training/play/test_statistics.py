@@ -1,6 +1,7 @@
 """Estimates against definitions written out differently, and against published values."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mergefall_training.play.statistics import (
     clopper_pearson,
     exponential_mean,
     exponential_ratio,
+    improvement,
     interquartile_mean,
     mean_of_runs,
     poisson_mean,
@@ -72,6 +74,69 @@ def test_bootstrap_covers_the_truth_about_as_often_as_it_says():
         interval = bootstrap(np.mean, rng.exponential(size=60), resamples=400, confidence=0.9, seed=trial)
         hits += interval.low <= 1 <= interval.high
     assert 0.84 <= hits / 400 <= 0.95
+
+
+# Three tasks with ten runs each, of two algorithms; expected values from rliable 1.2.0 (50,000 resamples).
+RUNS_A = [
+    [13.5, 24.8, 15.2, 45.5, 12.4, 8.4, 14.7, 26.5, 24.7, 17.7],
+    [10.4, 35.4, 13.6, 23.0, 44.7, 19.3, 15.7, 19.5, 30.4, 12.3],
+    [17.7, 21.2, 29.2, 10.8, 22.2, 11.2, 14.1, 15.0, 8.8, 18.4],
+]
+RUNS_B = [
+    [8.6, 14.1, 9.5, 9.4, 6.1, 16.7, 14.6, 9.1, 13.9, 21.8],
+    [16.6, 9.7, 8.4, 29.5, 18.8, 16.8, 14.5, 23.8, 10.8, 55.5],
+    [16.1, 13.5, 18.4, 23.5, 9.5, 6.1, 26.6, 9.5, 33.9, 22.7],
+]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "runs", "value", "low", "high"),
+    [
+        (interquartile_mean, RUNS_A, 17.84375, 15.01875, 21.28125),
+        (interquartile_mean, RUNS_B, 14.70625, 12.0875, 18.04375),
+        (np.mean, RUNS_A, 19.87666667, 16.80666667, 23.27666667),
+        (np.mean, RUNS_B, 16.93333333, 13.87333333, 20.58333333),
+    ],
+)
+def test_stratified_bootstrap_agrees_with_rliable(statistic, runs, value, low, high):
+    found = bootstrap(statistic, *runs, resamples=20_000)
+    assert found.value == pytest.approx(value)
+    assert [found.low, found.high] == pytest.approx([low, high], abs=0.02 * (high - low))
+
+
+def test_probability_of_improvement_agrees_with_rliable():
+    found = [improvement(a, b).value for a, b in zip(RUNS_A, RUNS_B, strict=True)]
+    assert found == pytest.approx([0.76, 0.6, 0.465])
+
+
+def test_survival_is_the_performance_profile_of_rliable():
+    results = np.ravel(RUNS_A)
+    times, shares = survival(results, np.ones(len(results), dtype=bool))
+    found = [[1, *shares][np.searchsorted(times, tau, side="right")] for tau in (5, 10, 20, 30, 50)]
+    assert found == pytest.approx([1, 28 / 30, 11 / 30, 4 / 30, 0])
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=12), st.lists(st.integers(-9, 9), min_size=1, max_size=12))
+def test_improvement_counts_all_pairs_and_mirrors(a, b):
+    found, mirrored = improvement(a, b), improvement(b, a)
+    assert found.value == pytest.approx(sum((x > y) + (x == y) / 2 for x in a for y in b) / (len(a) * len(b)))
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert [mirrored.low, mirrored.high] == pytest.approx([1 - found.high, 1 - found.low])
+
+
+@pytest.mark.parametrize(("shift", "n"), [(0.0, 5), (1.0, 5), (2.0, 10)])
+def test_improvement_covers_the_truth_about_as_often_as_it_says(shift, n):
+    rng, held = np.random.default_rng(1), 0
+    truth = NormalDist().cdf(shift / math.sqrt(2))
+    for _ in range(600):
+        found = improvement(rng.normal(shift, 1, n), rng.normal(0, 1, n))
+        held += found.low <= truth <= found.high
+    assert 0.92 <= held / 600 <= 0.985
+
+
+def test_improvement_refuses_no_results():
+    with pytest.raises(ValueError, match="non-empty"):
+        improvement([], [1, 2])
 
 
 def test_strata_are_resampled_within_themselves():

@@ -36,6 +36,7 @@ from mergefall_training.progress import console, progress_bar
 FORMAT = "mergefall comparison"
 VERSION = 1
 Show = Callable[[Interval | None, Callable[[float], str]], str]  # how a table writes an estimate and its numbers
+RUNS_NOTE = "Over training seeds, with Student's 95% intervals; chances of more with Newcombe's."
 NAME = 24  # columns of the screen for a player's name, if that is as long
 
 
@@ -193,7 +194,7 @@ def print_result(result: ContestResult, screen: Console) -> None:
         screen.print(f"[dim]Left out for want of room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True)
     if any(len(group.rows) > 1 for group in result.groups):
         screen.print(_runs_table(result))
-        screen.print("[dim]Over training seeds, with Student's 95% intervals.[/dim]", highlight=False, soft_wrap=True)
+        screen.print(f"[dim]{RUNS_NOTE}[/dim]", highlight=False, soft_wrap=True)
 
 
 def _runs_table(result: ContestResult) -> Table:
@@ -216,6 +217,7 @@ def run_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
     columns["of each"] = [" ".join(short(row.summary.mean.value) for row in group.rows) for group in groups]
     if any(group.label == result.contest.baseline for group in groups):
         columns[f"more than {result.contest.baseline}"] = [show(group.gain, short) for group in groups]
+        columns["chance of more"] = [show(group.better, percent) for group in groups]
     return columns
 
 
@@ -428,6 +430,7 @@ def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
                         "runs": [row.evaluation.header.player for row in group.rows],
                         "mean": _finite(asdict(group.mean)),
                         "gain": None if group.gain is None else _finite(asdict(group.gain)),
+                        "better": None if group.better is None else _finite(asdict(group.better)),
                     }
                     for group in result.groups
                 ],

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mergefall import __version__
 
-from mergefall_training.compare.comparison import note_of, percent, player_columns, run_columns
+from mergefall_training.compare.comparison import RUNS_NOTE, note_of, percent, player_columns, run_columns
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section
@@ -124,8 +124,8 @@ def _groups_html(result: ContestResult) -> str:
     """Agents that differ in their training seed only, one line for each way to train."""
     if not any(len(group.rows) > 1 for group in result.groups):
         return ""
-    labels, note = [group.label for group in result.groups], "Over training seeds, with Student's 95 % intervals."
-    return _table("trained alike", labels, run_columns(result, _interval), note)
+    labels = [group.label for group in result.groups]
+    return _table("trained alike", labels, run_columns(result, _interval), RUNS_NOTE)
 
 
 def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], note: str) -> str:

@@ -13,7 +13,7 @@ from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary
 from mergefall_training.play.records import title
-from mergefall_training.play.statistics import Interval, mean_of_runs
+from mergefall_training.play.statistics import Interval, improvement, mean_of_runs
 
 TILE_COLUMNS = 6
 
@@ -45,12 +45,14 @@ class Group:
     - `rows`: one for each training seed, in order.
     - `mean`: the mean of their means, with Student's interval.
     - `gain`: the mean difference to the baseline group, seed by seed; None without a baseline group of equal size.
+    - `better`: the probability that a run is better than one of the baseline group; None without a baseline group.
     """
 
     label: str
     rows: list[Row]
     mean: Interval
     gain: Interval | None
+    better: Interval | None
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,11 @@ class ContestResult:
         base = means.get(self.contest.baseline or "")
         groups = []
         for label, rows in found.items():
-            paired = base is not None and label != self.contest.baseline and len(base) == len(rows)
-            gain = mean_of_runs(means[label] - base) if paired else None
-            groups.append(Group(label, rows, mean_of_runs(means[label]), gain))
+            gain = better = None
+            if base is not None and label != self.contest.baseline:
+                gain = mean_of_runs(means[label] - base) if len(base) == len(rows) else None
+                better = improvement(means[label], base)
+            groups.append(Group(label, rows, mean_of_runs(means[label]), gain, better))
         return sorted(groups, key=lambda group: -group.mean.value)
 
     @property
