@@ -11,6 +11,8 @@ import pytest
 from mergefall_training.compare.comparison import compare, print_result
 from mergefall_training.compare.suite import load_suite, suite_names
 from mergefall_training.learn.run import read_config, read_curve
+from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.verify import verify
 from rich.console import Console
 
 SUITE = """
@@ -258,6 +260,32 @@ def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
     stamps = {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
     run(path, tmp_path / "out")
     assert stamps == {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
+
+
+def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
+    """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
+    first = "{algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: *small}"
+    text = TRAINED.replace("hyperparameters: {", "hyperparameters: &small {")
+    text = text.replace("{<<: *run, env_kwargs: {reward: log2}}", "{<<: *run, timesteps: 100, after: " + first + "}")
+    (path := tmp_path / "chain.yaml").write_text(text)
+    (before,), _ = run(path, tmp_path / "out")
+    (tmp_path / "out").rename(tmp_path / "moved")
+    file = tmp_path / "moved" / "small" / "log_seed_0.jsonl"
+    kept = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(kept[:3]))  # two of five games
+    models = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.npz")}
+    (after,), _ = run(path, tmp_path / "moved")
+    assert models == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.npz")}
+    assert file.read_bytes().splitlines()[0] == kept[0].rstrip()
+    for ours, theirs in zip(after.rows, before.rows, strict=True):
+        scores = [[episode.score for episode in row.evaluation.episodes] for row in (ours, theirs)]
+        assert scores[0] == scores[1]
+    assert not any(verdict.problem for verdict in verify(file, progress=False))
+    assert Evaluation.read(file).header.player == (tmp_path / "moved" / "small" / "runs" / "log_seed_0").as_posix()
+    other = json.loads(kept[0]) | {"options": {"model": "last", "checksum": "0" * 16}}
+    file.write_bytes(json.dumps(other).encode() + b"\n")
+    with pytest.raises(ValueError, match=r"another run: player is .*; options\.checksum is '0000000000000000' there"):
+        run(path, tmp_path / "moved")
 
 
 def test_agents_are_trained_in_a_folder_only(tmp_path):

@@ -27,7 +27,7 @@ from rich.text import Text
 from mergefall_training.compare.results import ContestResult, Row, Series, series_of
 from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
 from mergefall_training.files import write_whole
-from mergefall_training.learn.run import Run, train
+from mergefall_training.learn.run import Run, read_config, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import Interval, plain
 from mergefall_training.play.workers import on_processes, process_pool
@@ -151,6 +151,8 @@ def _train(path: Path, training: Training, contest: Contest, seed: int, progress
         first = path.with_name(f"{path.name}-first")
         _train(first, training.after, contest, seed, progress)
         warm_start = first.as_posix()
+        if (path / "checkpoint.npz").exists():  # the folder may have been moved since
+            warm_start = read_config(path).hyperparameters["warm_start"]
     return train(path, training.config(contest, seed, warm_start), resume="auto", progress=progress)
 
 

@@ -14,7 +14,7 @@ from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point, read_curve
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.records import Header
+from mergefall_training.play.records import Header, same_player
 from mergefall_training.play.verify import Verdict, verify
 
 SEED_LABEL = re.compile(r"(.*), seed (\d+)")
@@ -58,7 +58,7 @@ def suite_entry(folder: Path) -> dict[str, Any]:
 def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
     """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
     for player in suite.get("players", ()):
-        if (player["player"], player["options"]) == (header.player, header.options):
+        if same_player(player["player"], player["options"], header):
             return str(player["label"])
     if (file.parent / "runs" / file.stem).is_dir():
         return file.stem.replace("_seed_", ", seed ").replace("_", " ")

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -173,14 +173,35 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
-    """The header and the episodes of a file, sorted by seed; a torn last line is left out. Raises as `read_header`."""
+    """The header and the episodes of a file, sorted by seed; a torn last line is left out. Raises as `read_header`.
+
+    If the file and the run folder of its agent were moved or copied together, the header names the new place.
+    """
     header, records = read_header(path)
     episodes = _episodes(Path(path), records)
-    return header, [episodes[seed] for seed in sorted(episodes)]
+    return replace(header, player=_found_again(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
+
+
+def _found_again(header: Header, path: Path) -> str:
+    """The place of an agent's run folder, if it has gone from the recorded one: that below a folder of the file."""
+    there = Path(header.player)
+    if "checksum" in header.options and not there.exists():
+        for folder in list(path.parents)[:2]:  # `compare` writes `CONTEST/PLAYER.jsonl` and `CONTEST/runs/PLAYER`
+            for parts in (there.parts[-2:], there.parts[-3:]):
+                if (here := folder.joinpath(*parts)).exists():
+                    return here.as_posix()
+    return header.player
+
+
+def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:
+    """Whether a player is the one of a header. A trained agent is known by its checksum, wherever its folder is."""
+    return dict(options) == header.options and (player == header.player or "checksum" in options)
 
 
 class RecordFile:
     """A file of episodes that is open for appending; `episodes` maps seeds to the episodes it holds.
+
+    The header of a file stays as it is, also where it names the former place of an agent's run folder.
 
     Raises ValueError for a file of another run (player, options, env, kwargs, cap, version, adversary), for a damaged
     one, and for one that another run has open.
@@ -196,6 +217,7 @@ class RecordFile:
                 with on_line(self.path, 1):
                     found = header_from(records[0])
                 _check_same_run(self.path, found, line)
+                self._header = found
             self.episodes = _episodes(self.path, records[1:])
             self._file.truncate(whole)
             if not records:
@@ -259,5 +281,7 @@ def header_from(record: dict[str, Any]) -> Header:
 def _check_same_run(path: Path, found: Header, line: str) -> None:
     # Compared as JSON reads it back, where a tuple has become a list.
     asked = header_from(json.loads(line))
+    if same_player(asked.player, asked.options, found):
+        asked = replace(asked, player=found.player)
     if differing := differences(asdict(found), asdict(asked)):
         raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")
