@@ -203,6 +203,11 @@ class Run:
         self._curve.truncate(sum(len(line) + 1 for line in lines))
         return None if state is None else (step, state)
 
+    def finished(self) -> bool:
+        """Whether nothing is left to train."""
+        last = self.points[-1].step if self.points else -1
+        return last >= self.config.timesteps and (found := self.load_checkpoint()) is not None and found[0] == last
+
     @contextmanager
     def fitting(self) -> Iterator[None]:
         """Errors in this block, which restores a learner, become ValueErrors that name the checkpoint."""
@@ -286,7 +291,8 @@ def train(
     """
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
     with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
-        algorithm.train(run)
+        if not run.finished():
+            algorithm.train(run)
         return run
 
 
