@@ -17,7 +17,8 @@ A record is one measured figure. Its fields:
     rates                  tile -> [per cent, low, high], with Wilson's interval
     command, date          what prints it again, and the day on which it was first written down
 
-Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value.
+Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value, those
+of kind "coverage" how often an interval covers the truth.
 """
 
 from __future__ import annotations
@@ -108,6 +109,14 @@ TILES = {tile: rate(tile) for tile in ("1024", "2048", "4096", "8192", "16384", 
 LEARNT, PUBLISHED, MS = {"training": field("training")}, {"published": field("published")}, {"ms a move": milliseconds}
 RUNS = {"training seeds": field("training_seed")}
 SPEED = {"what": label, "ours": field("ours"), "beside it": field("beside"), "ratio": field("ratio")}
+COVERAGE = {
+    "interval": label,
+    "of": field("of"),
+    "N": field("samples"),
+    "covers the truth in": field("covered"),
+    "too high": field("above"),
+    "too low": field("below"),
+}
 MAIN = (
     "ntuple-2h-6 league-strong-1 nneonneo-fast distill league-small-1 tile-order-expectimax-3 "
     "two-tetrad-bcts-10x8 dt-10-10x10 cross-entropy sz-afterstate"
@@ -135,6 +144,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
+    "coverage": (COVERAGE, None),
     "speed": (SPEED, None),
     "learning-speed": (SPEED, None),
 }

@@ -16,6 +16,7 @@ REQUIRED = {
     ),
     "exact": ("label player options env env_kwargs figure mean command date", ""),
     "speed": ("label ours command date", "beside ratio full_run"),
+    "coverage": ("label of samples covered above below command date", ""),
 }
 
 
