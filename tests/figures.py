@@ -17,8 +17,8 @@ A record is one measured figure. Its fields:
     rates                  tile -> [per cent, low, high], with Wilson's interval
     command, date          what prints it again, and the day on which it was first written down
 
-Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value, those
-of kind "coverage" how often an interval covers the truth.
+Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value,
+those of kind "coverage" how often an interval covers the truth.
 """
 
 from __future__ import annotations
