@@ -121,8 +121,8 @@ class Compare:
     """Play a suite: several players on the same seeds, with a table, files and plots. Or compare files of episodes."""
 
     suite: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = ("quick",)
-    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `past-teachers`, `prairie-fire`,
-    `quick`, `robustness`, `shaping`, `tetris`), or a YAML file. Or files that `evaluate --out` wrote: the players of
+    """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `mcts`, `past-teachers`,
+    `prairie-fire`, `quick`, `robustness`, `shaping`, `tetris`), or a YAML file. Or files that `evaluate --out` wrote: the players of
     all others are then compared with that of the first, seed by seed."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
