@@ -122,8 +122,8 @@ class Compare:
 
     suite: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = ("quick",)
     """Name of a suite (`documented`, `from-searchers`, `league`, `maskable-ppo`, `mcts`, `past-teachers`,
-    `prairie-fire`, `quick`, `robustness`, `shaping`, `tetris`), or a YAML file. Or files that `evaluate --out` wrote: the players of
-    all others are then compared with that of the first, seed by seed."""
+    `prairie-fire`, `quick`, `robustness`, `shaping`, `tetris`), or a YAML file. Or files that `evaluate --out` wrote:
+    the players of all others are then compared with that of the first, seed by seed."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
     game: tuple[str, ...] = ()
@@ -431,7 +431,7 @@ class Watch(WithPlayer):
 
 @dataclass(frozen=True)
 class Play:
-    """Play a game yourself, with the arrow keys or W A S D; Q quits."""
+    """Play a game yourself, with the arrow keys or W A S D; H asks a searcher, U takes moves back, Q quits."""
 
     env: Annotated[str, tyro.conf.Positional] = GAME2048
     """Id of the environment."""
@@ -441,12 +441,27 @@ class Play:
     """Seed of the game; default: a new game each time."""
     render_mode: Literal["ansi", "human"] = "ansi"
     """`ansi`: in the terminal; `human`: in a window."""
+    adviser: str | None = None
+    """Player that is asked for hints; default: expectimax in 2048, two-tetrad in Tetris."""
+    option: Pairs = field(default_factory=list)
+    """Option of the adviser, NAME=VALUE in YAML; may be repeated."""
+    out: Path | None = None
+    """File to which the finished game is appended, as `evaluate --out` does; `verify` and `report` read it."""
 
     def run(self) -> None:
-        from mergefall_training.play.watching import play_in_terminal, play_in_window
+        from mergefall_training.play.playing import play
 
-        play = play_in_terminal if self.render_mode == "ansi" else play_in_window
-        play(self.env, parse_options(self.env_option), self.seed)
+        if self.option and self.adviser is None:
+            raise ValueError(f"--option {self.option[0]} is the adviser's; expected --adviser, too")
+        play(
+            self.env,
+            parse_options(self.env_option),
+            self.seed,
+            window=self.render_mode == "human",
+            adviser=self.adviser,
+            options=parse_options(self.option),
+            out=self.out,
+        )
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         self._pool = self.rules.pool(None)
         self._canvas = Canvas(self.rules) if render_mode else None
         self._window: Any = None
+        self._aim: int | None = None
         self._hold(self.rules.new_states(1))
 
     def _hold(self, states: NDArray[np.uint64]) -> None:
@@ -332,13 +333,20 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         if self._canvas is None or self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
             return None
-        scene = self._canvas.scene(self._states[0])
+        scene = self._canvas.scene(self._states[0], self._aim)
         if self.render_mode != "human":
             return frame(scene, self.render_mode)
         if self._window is None:
             self._window = Window("Tetris · mergefall", self.metadata["render_fps"])
         self._window.show(draw(scene))
         return None
+
+    def aim(self, action: int | None) -> None:
+        """Let `render` outline where an action would bring the current piece to rest, until another call.
+
+        An illegal action outlines nothing, and so does None. For programs in which a person plays.
+        """
+        self._aim = action
 
     def close(self) -> None:
         """Close the window, if there is one."""

@@ -31,6 +31,7 @@ class Scene(NamedTuple):
     """Everything that a picture of a game shows."""
 
     cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
+    aimed: NDArray[np.bool_]  # [rows, cols]: where the current piece would come to rest by the action that is aimed at
     pieces: tuple[int, ...]  # the table rows of the current piece and of the following ones
     lines: int
     score: int
@@ -53,36 +54,52 @@ class Canvas:
 
     def paint(self, state: NDArray[np.uint64], action: int) -> None:
         """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing."""
-        columns, height = state[game.COLUMNS :].copy(), len(self._fills)
-        piece = self._first + game.nibbles(state[game.QUEUE], 1).item()
-        slides = self._rules.placements == "slide"
-        placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
-        filled = boards_of(columns, height)
-        if placement < 0 or filled[: height - self._rules.rows].any():
+        height = len(self._fills)
+        filled = boards_of(state[game.COLUMNS :], height)
+        own = self._resting(state, action)
+        if not own.any() or filled[: height - self._rules.rows].any():
             return
-        rotation, y, column = rotation_of.py_func(placement), row_of.py_func(placement), column_of.py_func(placement)
-        tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
-        own = boards_of(MASKS[piece, rotation, :wide], tall) == 1
-        where = slice(height - y - tall, height - y), slice(column, column + wide)
-        self._fills[where][own] = 2 + piece
-        filled[where][own] = 1
-        if self._rules.overflow == "clear_first" or y + tall <= self._rules.rows:
+        self._fills[own] = 2 + self._piece(state)
+        filled[own] = 1
+        if self._rules.overflow == "clear_first" or not own[: height - self._rules.rows].any():
             kept = self._fills[~filled.all(axis=1)]
             self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
 
-    def scene(self, state: NDArray[np.uint64]) -> Scene:
-        """The scene of a state; cells without a known colour are grey."""
+    def scene(self, state: NDArray[np.uint64], aim: int | None = None) -> Scene:
+        """The scene of a state; cells without a known colour are grey. `aim`: an action that is aimed at."""
         filled = boards_of(state[game.COLUMNS :], len(self._fills))
         top = len(self._fills) - self._rules.rows
         queue = game.nibbles(state[game.QUEUE], 1 + self._rules.preview)
         return Scene(
             cells=np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)[top:],
+            aimed=(np.zeros_like(filled, dtype=bool) if aim is None else self._resting(state, aim))[top:],
             pieces=tuple((self._first + queue).tolist()),
             lines=int(state[game.LINES]),
             score=int(state[game.SCORE]),
             placed=int(state[game.PIECES]),
             over=bool(filled[:top].any()),
         )
+
+    def _piece(self, state: NDArray[np.uint64]) -> int:
+        """The table row of the current piece."""
+        return self._first + game.nibbles(state[game.QUEUE], 1).item()
+
+    def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
+        """The cells in which an action brings the current piece to rest, storage rows included; none if illegal."""
+        columns, piece, height = state[game.COLUMNS :].copy(), self._piece(state), len(self._fills)
+        slides = self._rules.placements == "slide"
+        placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
+        cells = np.zeros((height, self._rules.cols), dtype=bool)
+        if placement >= 0:
+            rotation, y, column = (
+                rotation_of.py_func(placement),
+                row_of.py_func(placement),
+                column_of.py_func(placement),
+            )
+            tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
+            where = slice(height - y - tall, height - y), slice(column, column + wide)
+            cells[where] = boards_of(MASKS[piece, rotation, :wide], tall) == 1
+        return cells
 
 
 def frame(scene: Scene, mode: str) -> str | NDArray[np.uint8]:
@@ -94,9 +111,13 @@ def to_ansi(scene: Scene) -> str:
     """A game as coloured text for terminals, two characters per cell, with the pieces beside the field."""
     plain = "\x1b[0m"
     lines = [f"lines {scene.lines}  score {scene.score}  pieces {scene.placed}" + "  game over" * scene.over]
-    for row in scene.cells.tolist():
-        runs = ((fill, len(list(run))) for fill, run in groupby(row))
-        cells = (ansi(FILLS[fill], LIGHT) + ("[]" if fill else " ·") * length for fill, length in runs)
+    colour = PALETTE[scene.pieces[0]]
+    for row in zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True):
+        runs = ((kind, len(list(run))) for kind, run in groupby(zip(*row, strict=True)))
+        cells = (
+            ansi(FILLS[fill], colour if aimed else LIGHT) + ("[]" if fill or aimed else " ·") * length
+            for (fill, aimed), length in runs
+        )
         lines.append("".join(cells) + plain)
     for label, pieces, line in (("piece", scene.pieces[:1], 1), ("next ", scene.pieces[1:], 2)):
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
@@ -118,6 +139,8 @@ def draw(scene: Scene) -> Any:
         for c in range(cols):
             corner = MARGIN + FRAME + c * side, MARGIN + FRAME + r * side
             surface.blit(_cell(FILLS[scene.cells[r, c]], side), corner)
+            if scene.aimed[r, c]:
+                surface.blit(_outline(PALETTE[scene.pieces[0]], side), corner)
     if scene.over:
         surface.blit(_veil(width, height), (MARGIN, MARGIN))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
@@ -138,6 +161,16 @@ def _cell(colour: Colour, side: int) -> Any:
     cell.blit(rounded(inner, inner, dark, radius), (GAP // 2, GAP // 2))
     cell.blit(rounded(inner, inner - edge, light, radius), (GAP // 2, GAP // 2))
     cell.blit(rounded(inner, inner - 2 * edge, colour, radius), (GAP // 2, GAP // 2 + edge))
+    return cell
+
+
+@cache
+def _outline(colour: Colour, side: int) -> Any:
+    """The edge of a cell that the current piece would fill."""
+    cell, edge = pygame().Surface((side, side), pygame().SRCALPHA), max(1, side // 9)
+    cell.blit(rounded(side - GAP, side - GAP, colour, max(2, side // 8)), (GAP // 2, GAP // 2))
+    inside = side - GAP - 2 * edge
+    cell.blit(rounded(inside, inside, EMPTY, max(1, side // 12)), (GAP // 2 + edge, GAP // 2 + edge))
     return cell
 
 

@@ -11,7 +11,7 @@ from mergefall.game2048 import ACTIONS, legal_actions
 from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.games import game_of
 from mergefall.tetris.placements import ROTATIONS
-from mergefall.typing import Options
+from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import Player
 
 SLID = ("", ", slid left", ", slid right")
@@ -36,6 +36,13 @@ class Choice:
     action: int
     name: str
     value: float
+
+
+def choices_of(player: Player, observation: Observation, mask: Array, rules: Any) -> list[Choice]:
+    """The legal actions of an observation, the best first; `mask`: the environment's action mask for it."""
+    values, names = player.values(observation), action_names(rules)
+    choices = [Choice(action, names[action], float(values[action])) for action in np.flatnonzero(mask).tolist()]
+    return sorted(choices, key=lambda choice: -choice.value)
 
 
 class Adviser:
@@ -79,12 +86,7 @@ class Adviser:
         cols = len(rows[0] if self._tetris else rows[0].split())
         env, player = self._of_size(len(rows), cols, len(pieces) - 1)
         observation, info = env.reset(seed=0, options=start)
-        values = player.values(observation)
-        legal = info["action_mask"] == 1 if self._tetris else np.isfinite(values)
-        actions = np.flatnonzero(legal).tolist()
-        names = action_names(env.unwrapped.rules)
-        choices = [Choice(action, names[action], float(values[action])) for action in actions]
-        return sorted(choices, key=lambda choice: -choice.value)
+        return choices_of(player, observation, info["action_mask"], env.unwrapped.rules)
 
     def _of_size(self, rows: int, cols: int, preview: int) -> tuple[Any, Player]:
         key = rows, cols, preview

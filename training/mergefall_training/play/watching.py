@@ -1,14 +1,10 @@
-"""Watch a player's game in the terminal, in a window or as a video; play by hand with the keyboard."""
+"""Watch a player's game in the terminal, in a window or as a video."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mergefall_training.play.records import Episode, read_records
-from mergefall_training.play.workers import Task, environment, task
-
-ARROWS = {"A": 82, "B": 81, "C": 79, "D": 80}  # last letter of a terminal's ESC sequence -> SDL scancode of the arrow
-SDL = 1 << 30  # added to a scancode, it gives the SDL key code
+from mergefall_training.play.workers import Task, task
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ class Show:
         return job.opposed(gym.make(job.env_id, max_episode_steps=steps, render_mode=render_mode, **job.env_kwargs))
 
     def _status(self, info: Options) -> str:
-        return f"{self.title}, seed {self.seed}: {_figures(info)}"
+        return f"{self.title}, seed {self.seed}: {figures_of(info)}"
 
     def _check(self, info: Options) -> None:
         record = self.record
@@ -137,70 +130,7 @@ def _frame(env: gym.Env[Any, Any], status: str) -> Group:
     return Group(Text.from_ansi(str(env.render())), Text(status))
 
 
-def _figures(info: Options) -> str:
+def figures_of(info: Options) -> str:
+    """The figures in an environment's `info` as text."""
     names = (*dict.fromkeys(name for game in GAMES.values() for name in game.figures), "moves")
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
-
-
-# -- play by hand -----------------------------------------------------------------------------------------------------
-
-
-def play_in_window(env_id: str, kwargs: Options, seed: int | None) -> None:
-    """Play with the keyboard in a window, by `gymnasium.utils.play`."""
-    env = _playable(env_id, kwargs, "rgb_array")
-    from gymnasium.utils.play import play
-
-    play(env, seed=seed, wait_on_player=True)
-
-
-def _playable(env_id: str, kwargs: Options, render_mode: str) -> gym.Env[Any, Any]:
-    env = environment(env_id, kwargs, render_mode=render_mode)
-    if not hasattr(env.unwrapped, "get_keys_to_action"):
-        raise ValueError(f"{env_id} has no keys to play with")
-    return env
-
-
-def play_in_terminal(env_id: str, kwargs: Options, seed: int | None) -> None:
-    """Play with the keyboard in the terminal: the environment's own keys; Q quits."""
-    env = _playable(env_id, kwargs, "ansi")
-    if not sys.stdin.isatty():
-        raise ValueError("playing in the terminal needs a keyboard, but standard input is not one")
-    game: Any = env.unwrapped
-    actions: dict[tuple[int, ...], int] = game.get_keys_to_action()
-    _, info = env.reset(seed=seed)
-    over = False
-    with Live(console=Console(), auto_refresh=False) as live, closing(keys()) as pressed:
-        live.update(_frame(env, f"{_figures(info)} (arrows or W A S D; Q quits)"), refresh=True)
-        for key in pressed:
-            if key == ord("q"):
-                break
-            if (key,) not in actions:
-                continue
-            _, _, terminated, truncated, info = env.step(actions[(key,)])
-            over = terminated or truncated
-            live.update(_frame(env, f"{_figures(info)}{', game over' if over else ''}"), refresh=True)
-            if over:
-                break
-
-
-def keys() -> Generator[int]:
-    """Pressed keys: the code point of a letter, or the SDL key code of an arrow, as in Gymnasium's key tables."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        arrows = dict(zip("HPMK", ARROWS.values(), strict=True))
-        while True:
-            key = msvcrt.getwch()
-            yield SDL | arrows.get(msvcrt.getwch(), 0) if key in "\x00\xe0" else ord(key.lower())
-    import termios
-    import tty
-
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-    try:
-        tty.setcbreak(keyboard, termios.TCSADRAIN)
-        while pressed := os.read(keyboard, 64).decode(errors="ignore"):
-            for key in re.findall(r"\x1b\[[A-D]|[^\x1b]", pressed):
-                yield SDL | ARROWS[key[-1]] if len(key) > 1 else ord(key.lower())
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

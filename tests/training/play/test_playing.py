@@ -1,0 +1,175 @@
+"""Playing by hand: keys reach every placement, moves are taken back, finished games are records."""
+
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mergefall.tetris.pieces import NAMES
+from mergefall_training.cli import main
+from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.playing import Session, Window, play
+from mergefall_training.play.verify import verify
+
+ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
+
+
+class Script:
+    """A screen that presses given keys."""
+
+    def __init__(self, keys):
+        self._keys, self.shown = keys, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def show(self, session):
+        self.shown.append(session.lines())
+
+    def pressed(self):
+        yield from self._keys
+
+
+def pressing(monkeypatch, keys):
+    script = Script(keys)
+    monkeypatch.setattr("mergefall_training.play.playing.Window", lambda session: script)
+    return script
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(NAMES[:7]), st.integers(0, 3), st.randoms(use_true_random=False))
+def test_keys_reach_every_legal_placement_and_no_other(piece, holes, random):
+    session = session_of(piece)
+    board = np.zeros((8, 6), np.uint8)
+    board[8 - holes :] = np.array([[random.random() < 0.6 for _ in range(6)] for _ in range(holes)]).reshape(holes, 6)
+    board[board.all(axis=1)] = 0
+    session.env.reset(seed=0, options={"board": board, "piece": piece})
+    cursor = session._controls
+    cursor.start(False)
+    legal = set(np.flatnonzero(session.env.action_masks()).tolist())
+    found, left = set(), [cursor.action]
+    while left:
+        action = left.pop()
+        if action not in found:
+            found.add(action)
+            for key in ("left", "right", "up", "e"):
+                cursor.point(action)
+                assert cursor.press(key) is None
+                left.append(cursor.action)
+    assert found == legal
+
+
+_SESSIONS = {}
+
+
+def session_of(key, env_id=TETRIS, kwargs=SMALL):
+    if key not in _SESSIONS:
+        _SESSIONS[key] = Session(env_id, kwargs, 0, "ansi", f"{'tetris' if env_id == TETRIS else '2048'}/random")
+    return _SESSIONS[key]
+
+
+KEYS = st.lists(st.sampled_from(["up", "right", "down", "left", "space", "e", "h", "w", "x", "", "u"]), max_size=40)
+
+
+@settings(max_examples=25)
+@given(KEYS, st.sampled_from([(ENV, {"rows": 3, "cols": 3}), (TETRIS, SMALL)]))
+def test_a_move_taken_back_leaves_the_game_as_it_was(keys, game):
+    """Draws that follow are the same, too: the state holds the random stream."""
+    session = session_of(game[0], *game)
+    session.begin(5)
+    states = {0: session.env.clone_state().tobytes()}
+    for key in keys:
+        session.press(key)
+        count = len(session.actions)
+        now = session.env.clone_state().tobytes()
+        assert states.setdefault(count, now) == now or key not in ("u", "h", "x", "")
+        states[count] = now
+    while session.actions:
+        session.press("u")
+        assert session.env.clone_state().tobytes() == states[len(session.actions)]
+        assert not session.terminated
+
+
+def test_a_hint_names_the_best_actions_and_aims_at_the_first():
+    session = Session(TETRIS, {"rows": 8}, 1, "ansi", "tetris/greedy", {"heuristic": "bcts"})
+    values = session._adviser.values(session.observation)
+    session.press("h")
+    assert session._controls.action == values.argmax()
+    picture, (_, advice, *keys) = session.env.render(), session.lines()
+    assert advice.startswith("tetris/greedy prefers column ")
+    assert "takes a move back" in keys[-1]
+    session.press("space")
+    assert session.actions == [int(values.argmax())]
+    assert picture != session.env.render()
+    assert session.lines()[1] == ""
+
+
+def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "mine.jsonl"
+    for seed in (3, 4):
+        script = pressing(
+            monkeypatch, ["up", "left", "h", "down", "right", "u"] * 8 + ["up", "left", "down", "right"] * 40
+        )
+        play(ENV, {"rows": 2, "cols": 2}, seed, window=True, adviser="2048/greedy", out=out)
+        assert "game over" in script.shown[-1][0]
+    assert "the game is in" in capsys.readouterr().out
+    assert [(verdict.seed, verdict.problem) for verdict in verify(out, progress=False)] == [(3, ""), (4, "")]
+    games = Evaluation.read(out)
+    assert games.header.player == "by hand"
+    assert f"score {games.episodes[1].score}," in script.shown[-1][0]
+    with pytest.raises(ValueError, match="holds the game from seed 3 already"):
+        play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    pytest.importorskip("matplotlib")
+    main(["report", str(out), "--out", str(tmp_path / "page.html")])
+    assert "by hand" in (tmp_path / "page.html").read_text()
+
+
+def test_a_game_that_was_left_is_not_recorded(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "mine.jsonl"
+    pressing(monkeypatch, ["up", "left", "q", "down"])
+    play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    assert "not finished" in capsys.readouterr().out
+    assert verify(out, progress=False) == []
+
+
+def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    session = Session(TETRIS, {"rows": 8}, 0, "rgb_array", "tetris/random")
+    with Window(session) as window:
+        window.show(session)
+        before = window.picture()
+        for key, text in ((pygame.K_LEFT, ""), (pygame.K_RETURN, "\r"), (pygame.K_h, "H"), (pygame.K_u, "u")):
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key, unicode=text))
+        pygame.event.post(pygame.event.Event(pygame.QUIT))
+        assert list(window.pressed()) == ["left", "space", "h", "u"]
+        session.press("left")
+        window.show(session)
+        assert (window.picture() != before).any()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_tetris_in_a_terminal(tmp_path):
+    ours, theirs = pty.openpty()
+    out = tmp_path / "mine.jsonl"
+    command = [sys.executable, "-m", "mergefall_training", "play", TETRIS, "--env-option", "rows=4", "--seed", "0"]
+    command += ["--adviser", "tetris/random", "--out", str(out)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True, env=environment) as game:
+        for _ in range(16):
+            os.write(ours, b"\x1b[D\x1b[Ah\x1b[B")
+            time.sleep(0.01)
+        os.write(ours, b"q")
+        printed, _ = game.communicate(timeout=600)
+    assert game.returncode == 0
+    assert "game over" in printed
+    assert [verdict.problem for verdict in verify(out, progress=False)] == [""]

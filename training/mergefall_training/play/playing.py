@@ -1,0 +1,368 @@
+"""Play a game by hand, in the terminal or in a window, with undo and a searcher's advice.
+
+A game is its seed and its actions. So taking a move back plays the game again without its last action, and a finished
+game can be kept as a record, which `mergefall verify` proves and `mergefall report` shows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import secrets
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
+from pathlib import Path
+from textwrap import wrap
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+from mergefall import __version__
+from mergefall.draw import BOARD, PAGE, pixels, pygame, short_number
+from mergefall.games import Game, game_of
+from mergefall.tetris.placements import ROTATIONS, SLIDES
+from mergefall.typing import Options
+from mergefall_baselines import Player, make
+from numpy.typing import NDArray
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from mergefall_training.play.actions import ActionLog
+from mergefall_training.play.advice import action_names, choices_of
+from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.records import Header, RecordFile, episode_from
+from mergefall_training.play.watching import figures_of
+from mergefall_training.play.workers import all_kwargs, environment
+
+BY_HAND = "by hand"  # the player's name in records
+ADVISERS: dict[str, tuple[str, dict[str, Any]]] = {  # by the environment's id, else by the game's name
+    "2048": ("2048/expectimax", {"heuristic": "nneonneo", "depth": 3}),
+    "tetris": ("tetris/two-tetrad", {"heuristic": "bcts"}),
+    "mergefall/Quintris-v0": ("quintris/expectimax", {}),
+}
+SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
+HELP = "H asks for a hint, U takes a move back, R restarts, Q quits"
+HINTS = 3  # actions that a hint names
+
+
+class Moves:
+    """2048: each arrow is a move."""
+
+    help = "arrows or W A S D slide the tiles"
+
+    def __init__(self, env: Any) -> None:
+        self._names = action_names(env.rules)
+
+    def start(self, over: bool) -> None:
+        """Begin with a new position; `over`: whether the game is."""
+
+    def press(self, key: str) -> int | None:
+        """The action that a key chooses; None if it chooses none."""
+        return self._names.index(key) if key in self._names else None
+
+    def point(self, action: int) -> None:
+        """Show an action: there is nothing to show."""
+
+
+class Cursor:
+    """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest.
+
+    - `env`: the environment, without wrappers.
+    - `action`: the legal action that is aimed at.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env, self.action = env, 0
+        self.help = "left and right move the piece, up turns it, down or space drops it"
+        self._slides = SLIDES if env.rules.placements == "slide" else 1
+        if self._slides > 1:
+            self.help += ", E slides it"
+
+    def start(self, over: bool) -> None:
+        """Aim at the middle of the field; `over`: at nothing, because the game is over."""
+        if over:
+            self._env.aim(None)
+            return
+        shape = self._slides, ROTATIONS, self._env.rules.cols
+        self._legal: NDArray[np.bool_] = self._env.action_masks().reshape(shape)
+        self._aim(0, 0, (int(self._legal[0, 0].sum()) - 1) // 2)
+
+    def press(self, key: str) -> int | None:
+        """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
+        cols = self._env.rules.cols
+        slide, rotation, column = self.action // (ROTATIONS * cols), self.action // cols % ROTATIONS, self.action % cols
+        if key in ("down", "space"):
+            return self.action
+        if key in ("left", "right"):
+            wanted = column + (1 if key == "right" else -1)
+            if 0 <= wanted < cols and self._legal[0, rotation, wanted]:
+                self._aim(0, rotation, wanted)
+        elif key == "up":
+            turned = [(rotation + turn) % ROTATIONS for turn in range(1, ROTATIONS + 1)]
+            self._aim(0, next(turn for turn in turned if self._legal[0, turn].any()), column)
+        elif key == "e":
+            others = [(slide + step) % self._slides for step in range(1, self._slides + 1)]
+            self._aim(next(other for other in others if self._legal[other, rotation, column]), rotation, column)
+        return None
+
+    def point(self, action: int) -> None:
+        """Aim at an action."""
+        self.action = action
+        self._env.aim(action)
+
+    def _aim(self, slide: int, rotation: int, column: int) -> None:
+        """Aim at a slide and rotation, as near to a column as the piece fits."""
+        columns = np.flatnonzero(self._legal[slide, rotation])
+        nearest = int(columns[np.abs(columns - column).argmin()])
+        self.point((slide * ROTATIONS + rotation) * self._env.rules.cols + nearest)
+
+
+CONTROLS = {"2048": Moves, "tetris": Cursor}  # by `Game.name`
+
+
+class Session:
+    """A game in play: the environment, its seed and the actions so far.
+
+    Args:
+        env_id, kwargs: the environment.
+        seed: of the first game; default: a new one each time.
+        render_mode: `ansi` or `rgb_array`.
+        adviser: a player that is asked for hints, and its options; default: a searcher.
+        options: of the adviser.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        kwargs: Options,
+        seed: int | None,
+        render_mode: str,
+        adviser: str | None = None,
+        options: Options | None = None,
+    ) -> None:
+        self.game: Game = game_of(env_id)
+        wrapped = environment(env_id, kwargs, render_mode=render_mode)
+        assert wrapped.spec is not None
+        self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
+        self.env: Any = wrapped.unwrapped
+        name, usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
+        chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
+        self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
+        self._controls: Any = CONTROLS[self.game.name](self.env)
+        self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
+
+    def begin(self, seed: int) -> None:
+        """Begin the game from a seed."""
+        self.seed, self.actions, self._began = seed, [], perf_counter()
+        self._replay()
+
+    def _replay(self) -> None:
+        """Play the actions again from the seed."""
+        self.observation, self.info = self.env.reset(seed=self.seed)
+        self.terminated, self.hint = False, ""
+        for action in self.actions:
+            self.observation, _, self.terminated, _, self.info = self.env.step(action)
+        self._controls.start(self.terminated)
+
+    def press(self, key: str) -> bool:
+        """Do what a key says; False if it ends the session."""
+        key = SAME_AS_ARROWS.get(key, key)
+        if key == "u" and self.actions:
+            self.actions.pop()
+            self._replay()
+        elif key == "r":
+            self.begin(self.seed)
+        elif key == "h" and not self.terminated:
+            self._advise()
+        elif not self.terminated:
+            action = self._controls.press(key)
+            if action is not None and self.info["action_mask"][action]:
+                self.observation, _, self.terminated, _, self.info = self.env.step(action)
+                self.actions.append(action)
+                self.hint = ""
+                self._controls.start(self.terminated)
+        return key != "q"
+
+    def _advise(self) -> None:
+        """Write the adviser's best actions into `hint`, and point at the first."""
+        found = choices_of(self._adviser, self.observation, self.info["action_mask"], self.env.rules)
+        self._controls.point(found[0].action)
+        others = (f"{one.name} is {_less(found[0].value - one.value)}" for one in found[1:HINTS])
+        self.hint = "; ".join([found[0].name, *others])
+
+    def lines(self) -> list[str]:
+        """What is written below the picture: figures, a hint, and the keys."""
+        figures = f"{figures_of(self.info)}, moves {len(self.actions)}, seed {self.seed}"
+        advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
+        return [figures + ("; game over" if self.terminated else ""), advice, self._controls.help, HELP]
+
+    def record(self, header: Header) -> Any:
+        """The finished game as the record of an episode under a header."""
+        log = ActionLog()
+        log.add(np.array(self.actions, np.uint16))
+        figures = {name: int(self.info[name]) for name in self.game.figures}
+        found: dict[str, Any] = {"seed": self.seed, "length": len(self.actions), "terminated": True}
+        return episode_from(found | {"seconds": perf_counter() - self._began} | figures | log.fields())
+
+    @property
+    def header(self) -> Header:
+        """The header of a file of games that were played by hand."""
+        return Header(BY_HAND, {}, self.env_id, self.kwargs, None, __version__)
+
+
+def _less(value: float) -> str:
+    """How much less an action is worth than the best one."""
+    return "fatal" if math.isinf(value) else f"{short_number(value)} less" if value else "as good"
+
+
+class Screen(Protocol):
+    """Where a session is shown, and where its keys come from."""
+
+    def __enter__(self) -> Screen: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, session: Session) -> None:
+        """Show the session as it stands."""
+        ...
+
+    def pressed(self) -> Iterator[str]:
+        """Pressed keys: `up`, `right`, `down`, `left`, `space`, or a letter."""
+        ...
+
+
+def play(
+    env_id: str,
+    kwargs: Options,
+    seed: int | None,
+    *,
+    window: bool = False,
+    adviser: str | None = None,
+    options: Options | None = None,
+    out: Path | None = None,
+) -> None:
+    """Play by hand until Q; the arguments are those of `mergefall play`.
+
+    Raises ValueError if the file `out` holds other games, or the game of this seed already.
+    """
+    if not window and not sys.stdin.isatty():
+        raise ValueError("playing in the terminal needs a keyboard, but standard input is not one")
+    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
+    with ExitStack() as opened:
+        file = opened.enter_context(RecordFile(out, session.header)) if out else None
+        if file is not None and session.seed in file.episodes:
+            raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
+        screen: Screen = opened.enter_context(Window(session) if window else Terminal())
+        screen.show(session)
+        for key in screen.pressed():
+            if not session.press(key):
+                break
+            screen.show(session)
+        if file is not None and session.terminated:
+            file.append(session.record(session.header))
+    if out is not None:
+        print(f"the game is in {out}" if session.terminated else "the game was not finished, so it is not recorded")
+
+
+class Terminal(AbstractContextManager["Terminal"]):
+    """The terminal as a screen."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=Console(), auto_refresh=False)
+
+    def __enter__(self) -> Terminal:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
+
+    def show(self, session: Session) -> None:
+        """Draw the board as text."""
+        picture = Text.from_ansi(str(session.env.render()))
+        self._live.update(Group(picture, *map(Text, session.lines())), refresh=True)
+
+    def pressed(self) -> Iterator[str]:
+        """Keys from standard input."""
+        with closing(pressed_keys()) as pressed:
+            yield from pressed
+
+
+def pressed_keys() -> Generator[str]:
+    """Keys that are pressed in the terminal, by the names of `Screen.pressed`."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        arrows = dict(zip("HPMK", ("up", "down", "right", "left"), strict=True))
+        while True:
+            key = msvcrt.getwch()
+            yield arrows.get(msvcrt.getwch(), "") if key in "\x00\xe0" else _name(key)
+    import termios
+    import tty
+
+    arrows = dict(zip("ABCD", ("up", "down", "right", "left"), strict=True))
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard, termios.TCSADRAIN)
+        while pressed := os.read(keyboard, 64).decode(errors="ignore"):
+            for key in re.findall(r"\x1b[\[O][A-D]|[^\x1b]", pressed):
+                yield arrows[key[-1]] if len(key) > 1 else _name(key)
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _name(key: str) -> str:
+    return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
+
+
+class Window(AbstractContextManager["Window"]):
+    """A window of pygame as a screen: the picture, below it the lines of text."""
+
+    LINE, LINES, WIDTH = 24, 6, 520  # pixels of a line's height, lines, and pixels of the text's width at least
+    LETTER = 7.2  # pixels of a letter, on average
+
+    def __init__(self, session: Session) -> None:
+        picture = session.env.render()
+        self._height, width, _ = picture.shape
+        self._size = max(width, self.WIDTH), self._height + self.LINES * self.LINE + 8
+
+    def __enter__(self) -> Window:
+        pygame().display.init()
+        pygame().display.set_caption("mergefall")
+        self._surface = pygame().display.set_mode(self._size)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pygame().display.quit()
+
+    def show(self, session: Session) -> None:
+        """Draw the board and the text."""
+        self._surface.fill(PAGE)
+        picture = pygame().surfarray.make_surface(session.env.render().swapaxes(0, 1))
+        self._surface.blit(picture, ((self._size[0] - picture.get_width()) // 2, 0))
+        font = pygame().font.Font(None, 20)
+        width = int((self._size[0] - 24) / self.LETTER)
+        lines = [part for line in session.lines() for part in wrap(line, width) or [""]]
+        for number, line in enumerate(lines[: self.LINES]):
+            place = 12, self._height + 8 + number * self.LINE
+            self._surface.blit(font.render(line, True, BOARD), place)
+        pygame().display.flip()
+
+    def picture(self) -> NDArray[np.uint8]:
+        """What the window shows: uint8[height, width, 3]."""
+        return pixels(self._surface)
+
+    def pressed(self) -> Iterator[str]:
+        """Keys of the window until it is closed."""
+        names = {getattr(pygame(), f"K_{name.upper()}"): name for name in ("up", "down", "left", "right", "space")}
+        names[pygame().K_RETURN] = "space"
+        while True:
+            event = pygame().event.wait()
+            if event.type == pygame().QUIT:
+                return
+            if event.type == pygame().KEYDOWN:
+                yield names.get(event.key) or _name(event.unicode)
