@@ -176,11 +176,19 @@ def test_watch_finds_the_worst_game(capsys, tmp_path):
 def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):
     out = tmp_path / "games.jsonl"
     run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
-    length = read_records(out)[1][0].length
-    out.write_text(out.read_text().replace(f'"length": {length}', f'"length": {length + 1}'))
+    score, length = read_records(out)[1][0].score, read_records(out)[1][0].length
+    out.write_text(out.read_text().replace(f'"score": {score}', f'"score": {score + 4}'))
     _, errors, status = run(capsys, "watch", out)
     assert status == 2
-    assert f"the recorded one with {read_records(out)[1][0].score} after {length + 1}" in errors
+    assert f"the recorded one with {score + 4} after {length}" in errors
+
+
+def test_watch_needs_no_player_for_recorded_actions(capsys, tmp_path):
+    out = tmp_path / "games.jsonl"
+    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 2, "--workers", 1, "--out", out)
+    out.write_text(out.read_text().replace("2048/greedy", "2048/forgotten"))
+    printed, _, _ = run(capsys, "watch", out, "--seed", 1)
+    assert f"2048/forgotten, seed 1: score {read_records(out)[1][1].score}," in printed
 
 
 # imageio's reader of films, used only here, leaves its pipes open.
@@ -193,7 +201,7 @@ def test_watch_films_a_game(capsys, tmp_path, ending):
     assert status == 0
     assert str(film) in printed
     assert [path.name for path in film.parent.iterdir()] == [film.name]
-    moves = int(printed.partition("moves ")[2].partition(";")[0])
+    moves = int(printed.partition("moves ")[2].split()[0])
     frames = imageio.mimread(film, memtest=False)
     assert len(frames) > 1
     if ending == "mp4":

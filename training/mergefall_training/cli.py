@@ -390,15 +390,21 @@ class Advise(WithPlayer):
 
 @dataclass(frozen=True, kw_only=True)
 class Watch(WithPlayer):
-    """Watch a player play one game: in the terminal, in a window, or as a video file.
+    """Watch a player play one game, or two players side by side: in the terminal, in a window, or as a video file.
 
-    PLAYER may also be a file that `mergefall evaluate --out` wrote: its player then plays a recorded game again.
+    PLAYER may also be a file that `mergefall evaluate --out` wrote: a recorded game is then played again.
     """
 
+    beside: str | None = None
+    """A second player, or a second file, that plays from the same seed."""
+    beside_option: Pairs = field(default_factory=list)
+    """Option of the second player, NAME=VALUE in YAML; may be repeated."""
     seed: int = 0
     """Seed of the game."""
     worst: bool = False
     """Of the recorded games the one with the lowest result, in place of `seed`."""
+    adversary: Pairs = field(default_factory=list)
+    """Argument of the adversary, as for `evaluate`; may be repeated; default: no adversary."""
     render_mode: Literal["ansi", "human"] = "ansi"
     """`ansi`: in the terminal; `human`: in a window."""
     fps: float = 8
@@ -407,26 +413,36 @@ class Watch(WithPlayer):
     """Write a video instead: a .mp4 or .gif file."""
 
     def run(self) -> None:
-        from mergefall_training.play.watching import Show
+        from mergefall_training.play.screens import Terminal, Window
+        from mergefall_training.play.watching import film, watch
 
         if self.fps <= 0:
             raise ValueError(f"--fps {self.fps}: expected more than 0")
-        path = Path(self.player)
-        if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
-            if self.option or self.env or self.env_option or self.max_episode_steps:
-                raise ValueError(f"{self.player} names player and environment; leave out options, env and cap")
-            show = Show.recorded(path, None if self.worst else self.seed)
-        elif self.worst:
-            raise ValueError(f"--worst is for a file of recorded games; {self.player} is a player")
-        else:
-            env, kwargs = self.environment()
-            show = Show.of(self.player, parse_options(self.option), env, kwargs, self.max_episode_steps, self.seed)
+        if self.beside_option and self.beside is None:
+            raise ValueError(f"--beside-option {self.beside_option[0]} is the second player's; expected --beside, too")
+        first = self._show(self.player, self.option, self.seed)
+        shows = [first]
+        if self.beside is not None:
+            shows.append(self._show(self.beside, self.beside_option, first.seed))
         if self.video is not None:
-            show.film(self.video, self.fps)
-        elif self.render_mode == "human":
-            show.in_window(self.fps)
+            film(shows, self.video, self.fps)
         else:
-            show.in_terminal(self.fps)
+            watch(shows, Window() if self.render_mode == "human" else Terminal(), self.fps)
+
+    def _show(self, player: str, options: Pairs, seed: int) -> Any:
+        """The game of a player, or of a file of recorded games."""
+        from mergefall_training.play.watching import Show
+
+        path = Path(player)
+        if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
+            if options or self.env or self.env_option or self.max_episode_steps or self.adversary:
+                raise ValueError(f"{player} names player and environment; leave out options, env, cap and adversary")
+            return Show.recorded(path, None if self.worst and player == self.player else seed)
+        if self.worst and player == self.player:
+            raise ValueError(f"--worst is for a file of recorded games; {player} is a player")
+        env, kwargs = env_of(player, self.env, self.env_option)
+        against = parse_options(self.adversary) or None
+        return Show.of(player, parse_options(options), env, kwargs, self.max_episode_steps, seed, against)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ def console(stderr: bool = False) -> Console:
 
 @contextmanager
 def progress_bar(
-    title: str, total: int, *, completed: int = 0, note: str = "", enabled: bool = True
+    title: str, total: int | None, *, completed: int = 0, note: str = "", enabled: bool = True
 ) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on standard error.
 
-    Yields ``show(completed, note)``: how much of `total` is done, and a text beside the bar, such as the mean so far.
+    Yields ``show(completed, note)``: how much of `total` is done, and a text beside the bar, such as the mean so far. A
+    total of None is not known.
     """
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
     columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())

@@ -9,7 +9,8 @@ import pytest
 from mergefall_baselines import make
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
-from mergefall_training.play.watching import Show
+from mergefall_training.play.screens import Terminal
+from mergefall_training.play.watching import Show, watch
 from mergefall_training.play.workers import task, unpack_task
 from mergefall_training.wrappers import adversary
 
@@ -143,7 +144,7 @@ def test_plain_games_are_recorded_as_they_were_before_there_were_adversaries(tmp
 def test_a_recorded_game_is_watched_against_its_adversary(tmp_path, capsys):
     out = tmp_path / "games.jsonl"
     episode = play(episodes=3, out=out).episodes[2]
-    Show.recorded(out, 2).in_terminal(1000)  # raises if the game ends otherwise than the recorded one
+    watch([Show.recorded(out, 2)], Terminal(), 1000)  # raises if the game ends otherwise than the recorded one
     assert f"score {episode.score}" in capsys.readouterr().out
 
 

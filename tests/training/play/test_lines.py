@@ -14,7 +14,8 @@ from mergefall_baselines.player import play_in_env
 from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode, read_records
-from mergefall_training.play.watching import Show
+from mergefall_training.play.screens import Terminal
+from mergefall_training.play.watching import Show, watch
 from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import print_tuning, tune
 from rich.console import Console
@@ -227,12 +228,12 @@ def test_files_and_plots_of_games_without_an_end(tmp_path):
 def test_a_recorded_game_is_watched_again_by_its_lines(tmp_path, capsys):
     out = tmp_path / "run.jsonl"
     episode = play(2, out=out).episodes[1]
-    Show.recorded(out, 1).in_terminal(1000)
+    watch([Show.recorded(out, 1)], Terminal(), 1000)
     printed = " ".join(capsys.readouterr().out.split())
     assert f"lines {episode.lines}, pieces {episode.pieces}" in printed
     show = Show.recorded(out, 1)
     with pytest.raises(ValueError, match=f"recorded one with {episode.lines + 1} after {episode.length}"):
-        replace(show, record=replace(episode, lines=episode.lines + 1)).in_terminal(1000)
+        watch([replace(show, record=replace(episode, lines=episode.lines + 1))], Terminal(), 1000)
 
 
 def test_tuning_looks_for_lines_in_any_option(capsys):

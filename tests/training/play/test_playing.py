@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mergefall.tetris.pieces import NAMES
 from mergefall_training.cli import main
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.playing import Session, Window, play
+from mergefall_training.play.playing import Session, play
+from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
 
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -32,16 +33,16 @@ class Script:
     def __exit__(self, *error):
         pass
 
-    def show(self, session):
-        self.shown.append(session.lines())
+    def show(self, pictures, lines):
+        self.shown.append(lines)
 
-    def pressed(self):
-        yield from self._keys
+    def read(self, timeout=None):
+        return [self._keys.pop(0) if self._keys else "q"]
 
 
 def pressing(monkeypatch, keys):
     script = Script(keys)
-    monkeypatch.setattr("mergefall_training.play.playing.Window", lambda session: script)
+    monkeypatch.setattr("mergefall_training.play.playing.Window", lambda: script)
     return script
 
 
@@ -145,15 +146,16 @@ def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
     pygame = pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     session = Session(TETRIS, {"rows": 8}, 0, "rgb_array", "tetris/random")
-    with Window(session) as window:
-        window.show(session)
+    with Window() as window:
+        window.show([session.env.render()], session.lines())
         before = window.picture()
         for key, text in ((pygame.K_LEFT, ""), (pygame.K_RETURN, "\r"), (pygame.K_h, "H"), (pygame.K_u, "u")):
             pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key, unicode=text))
         pygame.event.post(pygame.event.Event(pygame.QUIT))
-        assert list(window.pressed()) == ["left", "space", "h", "u"]
+        assert [window.read() for _ in range(5)] == [["left"], ["space"], ["h"], ["u"], ["q"]]
+        assert window.read(0.01) == []
         session.press("left")
-        window.show(session)
+        window.show([session.env.render()], session.lines())
         assert (window.picture() != before).any()
 
 

@@ -7,33 +7,27 @@ game can be kept as a record, which `mergefall verify` proves and `mergefall rep
 from __future__ import annotations
 
 import math
-import os
-import re
 import secrets
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
-from textwrap import wrap
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.draw import BOARD, PAGE, pixels, pygame, short_number
+from mergefall.draw import short_number
 from mergefall.games import Game, game_of
 from mergefall.tetris.placements import ROTATIONS, SLIDES
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
 
 from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.advice import action_names, choices_of
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header, RecordFile, episode_from
+from mergefall_training.play.screens import Screen, Terminal, Window
 from mergefall_training.play.watching import figures_of
 from mergefall_training.play.workers import all_kwargs, environment
 
@@ -218,22 +212,6 @@ def _less(value: float) -> str:
     return "fatal" if math.isinf(value) else f"{short_number(value)} less" if value else "as good"
 
 
-class Screen(Protocol):
-    """Where a session is shown, and where its keys come from."""
-
-    def __enter__(self) -> Screen: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def show(self, session: Session) -> None:
-        """Show the session as it stands."""
-        ...
-
-    def pressed(self) -> Iterator[str]:
-        """Pressed keys: `up`, `right`, `down`, `left`, `space`, or a letter."""
-        ...
-
-
 def play(
     env_id: str,
     kwargs: Options,
@@ -248,121 +226,20 @@ def play(
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
+    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
     if not window and not sys.stdin.isatty():
         raise ValueError("playing in the terminal needs a keyboard, but standard input is not one")
-    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
     with ExitStack() as opened:
         file = opened.enter_context(RecordFile(out, session.header)) if out else None
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
-        screen: Screen = opened.enter_context(Window(session) if window else Terminal())
-        screen.show(session)
-        for key in screen.pressed():
-            if not session.press(key):
-                break
-            screen.show(session)
+        screen: Screen = opened.enter_context(Window() if window else Terminal())
+        going = True
+        while going:
+            screen.show([session.env.render()], session.lines())
+            for key in screen.read():
+                going = going and session.press(key)
         if file is not None and session.terminated:
             file.append(session.record(session.header))
     if out is not None:
         print(f"the game is in {out}" if session.terminated else "the game was not finished, so it is not recorded")
-
-
-class Terminal(AbstractContextManager["Terminal"]):
-    """The terminal as a screen."""
-
-    def __init__(self) -> None:
-        self._live = Live(console=Console(), auto_refresh=False)
-
-    def __enter__(self) -> Terminal:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
-
-    def show(self, session: Session) -> None:
-        """Draw the board as text."""
-        picture = Text.from_ansi(str(session.env.render()))
-        self._live.update(Group(picture, *map(Text, session.lines())), refresh=True)
-
-    def pressed(self) -> Iterator[str]:
-        """Keys from standard input."""
-        with closing(pressed_keys()) as pressed:
-            yield from pressed
-
-
-def pressed_keys() -> Generator[str]:
-    """Keys that are pressed in the terminal, by the names of `Screen.pressed`."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        arrows = dict(zip("HPMK", ("up", "down", "right", "left"), strict=True))
-        while True:
-            key = msvcrt.getwch()
-            yield arrows.get(msvcrt.getwch(), "") if key in "\x00\xe0" else _name(key)
-    import termios
-    import tty
-
-    arrows = dict(zip("ABCD", ("up", "down", "right", "left"), strict=True))
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-    try:
-        tty.setcbreak(keyboard, termios.TCSADRAIN)
-        while pressed := os.read(keyboard, 64).decode(errors="ignore"):
-            for key in re.findall(r"\x1b[\[O][A-D]|[^\x1b]", pressed):
-                yield arrows[key[-1]] if len(key) > 1 else _name(key)
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
-
-
-def _name(key: str) -> str:
-    return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
-
-
-class Window(AbstractContextManager["Window"]):
-    """A window of pygame as a screen: the picture, below it the lines of text."""
-
-    LINE, LINES, WIDTH = 24, 6, 520  # pixels of a line's height, lines, and pixels of the text's width at least
-    LETTER = 7.2  # pixels of a letter, on average
-
-    def __init__(self, session: Session) -> None:
-        picture = session.env.render()
-        self._height, width, _ = picture.shape
-        self._size = max(width, self.WIDTH), self._height + self.LINES * self.LINE + 8
-
-    def __enter__(self) -> Window:
-        pygame().display.init()
-        pygame().display.set_caption("mergefall")
-        self._surface = pygame().display.set_mode(self._size)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pygame().display.quit()
-
-    def show(self, session: Session) -> None:
-        """Draw the board and the text."""
-        self._surface.fill(PAGE)
-        picture = pygame().surfarray.make_surface(session.env.render().swapaxes(0, 1))
-        self._surface.blit(picture, ((self._size[0] - picture.get_width()) // 2, 0))
-        font = pygame().font.Font(None, 20)
-        width = int((self._size[0] - 24) / self.LETTER)
-        lines = [part for line in session.lines() for part in wrap(line, width) or [""]]
-        for number, line in enumerate(lines[: self.LINES]):
-            place = 12, self._height + 8 + number * self.LINE
-            self._surface.blit(font.render(line, True, BOARD), place)
-        pygame().display.flip()
-
-    def picture(self) -> NDArray[np.uint8]:
-        """What the window shows: uint8[height, width, 3]."""
-        return pixels(self._surface)
-
-    def pressed(self) -> Iterator[str]:
-        """Keys of the window until it is closed."""
-        names = {getattr(pygame(), f"K_{name.upper()}"): name for name in ("up", "down", "left", "right", "space")}
-        names[pygame().K_RETURN] = "space"
-        while True:
-            event = pygame().event.wait()
-            if event.type == pygame().QUIT:
-                return
-            if event.type == pygame().KEYDOWN:
-                yield names.get(event.key) or _name(event.unicode)

@@ -1,44 +1,75 @@
-"""Watch a player's game in the terminal, in a window or as a video."""
+"""Watch one or two games in the terminal, in a window or as a video."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
+from mergefall import __version__
 from mergefall.games import GAMES
-from mergefall.typing import Options
+from mergefall.typing import Array, Options
 from mergefall_baselines import Player, make
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
 
-from mergefall_training.play.records import Episode, read_records
-from mergefall_training.play.workers import Task, task
+from mergefall_training.play.actions import actions_of
+from mergefall_training.play.records import Episode, Header, read_records
+from mergefall_training.play.screens import Screen, side_by_side
+from mergefall_training.play.workers import task
+from mergefall_training.progress import progress_bar
+from mergefall_training.wrappers.adversary import adversary as with_adversary
+
+HELP = "space pauses, + and - change the speed, right takes a step, Q quits"
+FASTER = 1.5  # what a press of + multiplies the speed by
 
 
 @dataclass(frozen=True)
 class Show:
-    """One game of a player; `record` is the recorded episode if the game is played again."""
+    """One game.
 
-    task: Task
+    - `header`: player, environment, cap and adversary.
+    - `player`: plays the game; None if its `actions` are recorded.
+    - `record`: the recorded episode, if the game is played again.
+    """
+
+    header: Header
     title: str
     seed: int
+    player: Player | None = None
+    actions: Array | None = None
     record: Episode | None = None
 
     @classmethod
-    def of(cls, player: str, options: Options, env: str, kwargs: Options, cap: int | None, seed: int) -> Show:
+    def of(
+        cls,
+        player: str,
+        options: Options,
+        env: str,
+        kwargs: Options,
+        cap: int | None,
+        seed: int,
+        adversary: Options | None = None,
+    ) -> Show:
         """The game that a player plays from a seed."""
-        return cls(task(make(player, **options), env, kwargs, cap), player, seed)
+        against = None if adversary is None else dict(adversary)
+        return cls._played(Header(player, dict(options), env, dict(kwargs), cap, __version__, against), player, seed)
+
+    @classmethod
+    def _played(cls, header: Header, title: str, seed: int, record: Episode | None = None) -> Show:
+        player = make(header.player, **header.options)
+        job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
+        assert isinstance(job.player, Player)
+        known = header.player, header.options, job.env_id, job.env_kwargs, job.max_episode_steps
+        return cls(Header(*known, header.package, job.adversary), title, seed, job.player, None, record)
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
-        """A recorded game, for the same player to play again; without a seed the one with the lowest result.
+        """A recorded game; without a seed the one with the lowest result.
+
+        Its recorded actions are played again. If the record holds none, or not all, the player plays.
 
         Raises ValueError for a seed that is not in the file.
         """
@@ -48,75 +79,39 @@ class Show:
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
-        player = make(header.player, **header.options)
-        job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        return cls(job, header.title, record.seed, record)
+        if record.actions is None or record.rest is not None:
+            return cls._played(header, header.title, record.seed, record)
+        return cls(header, header.title, record.seed, None, actions_of(record.actions, record.length), record)
+
+    def environment(self, render_mode: str) -> gym.Env[Any, Any]:
+        """The environment of the game, with its adversary."""
+        header = self.header
+        cap, against = header.max_episode_steps, header.adversary
+        env = gym.make(header.env_id, max_episode_steps=cap, render_mode=render_mode, **header.env_kwargs)
+        return env if against is None else with_adversary(env, against["player"], against["rate"])
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
-        player = self.task.player
-        assert isinstance(player, Player)
         observation, info = env.reset(seed=self.seed)
-        state, moves, over = player.start(self.seed), 0, False
+        state, moves, over = None if self.player is None else self.player.start(self.seed), 0, False
         yield info | {"moves": moves}
         while not over:
-            action, state = player.predict(observation, state)
+            if self.player is not None:
+                action, state = self.player.predict(observation, state)
+            elif self.actions is not None and moves < len(self.actions):
+                action = self.actions[moves]
+            else:
+                return
             observation, _, terminated, truncated, info = env.step(int(action))
             moves, over = moves + 1, terminated or truncated
             yield info | {"moves": moves}
 
-    def in_terminal(self, fps: float) -> None:
-        """Show the game as text that is redrawn; if the output is no terminal, print only the end."""
-        env, info = self._make("ansi"), {}
-        with Live(console=Console(), auto_refresh=False) as live:
-            for info in self.moves(env):
-                live.update(_frame(env, self._status(info)), refresh=True)
-                if live.console.is_terminal:
-                    time.sleep(1 / fps)
-        self._check(info)
-
-    def in_window(self, fps: float) -> None:
-        """Show the game in a window of the environment."""
-        env = self._make("human")
-        env.unwrapped.metadata = {**env.unwrapped.metadata, "render_fps": fps}
-        info = deque(self.moves(env), maxlen=1).pop()
-        time.sleep(2)  # time to look at the last board
-        env.close()
-        print(self._status(info))
-        self._check(info)
-
-    def film(self, path: Path, fps: float) -> None:
-        """Write the game as a video, .mp4 or .gif; the file appears when it is complete."""
-        if path.suffix not in (".mp4", ".gif"):
-            raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
-        try:
-            import imageio.v2 as imageio
-        except ModuleNotFoundError as error:
-            raise DependencyNotInstalled("videos need imageio: pip install 'mergefall[render]'") from error
-        # libx264 needs even sizes; by default imageio scales to multiples of 16.
-        style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary, env, last = path.with_name(f".{path.stem}.part{path.suffix}"), self._make("rgb_array"), {}
-        try:
-            with imageio.get_writer(temporary, **style) as film:
-                for info in self.moves(env):
-                    film.append_data(env.render())  # pyright: ignore[reportAttributeAccessIssue]
-                    last = info
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        print(f"{self._status(last)}; written to {path}")
-        self._check(last)
-
-    def _make(self, render_mode: str) -> gym.Env[Any, Any]:
-        job = self.task
-        steps = job.max_episode_steps
-        return job.opposed(gym.make(job.env_id, max_episode_steps=steps, render_mode=render_mode, **job.env_kwargs))
-
-    def _status(self, info: Options) -> str:
+    def status(self, info: Options) -> str:
+        """Title, seed and figures in one line."""
         return f"{self.title}, seed {self.seed}: {figures_of(info)}"
 
-    def _check(self, info: Options) -> None:
+    def check(self, info: Options) -> None:
+        """Raises ValueError if the game ended otherwise than the recorded one."""
         record = self.record
         headline = record.game.headline if record else ""
         if record and (info[headline], info["moves"]) != (record.result, record.length):
@@ -126,11 +121,95 @@ class Show:
             )
 
 
-def _frame(env: gym.Env[Any, Any], status: str) -> Group:
-    return Group(Text.from_ansi(str(env.render())), Text(status))
-
-
 def figures_of(info: Options) -> str:
     """The figures in an environment's `info` as text."""
     names = (*dict.fromkeys(name for game in GAMES.values() for name in game.figures), "moves")
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
+
+
+def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Play games side by side; yields all infos at the start and after each move, until all games are over."""
+    games = [show.moves(env) for show, env in zip(shows, envs, strict=True)]
+    infos = [next(game) for game in games]
+    going = list(range(len(games)))
+    while going:
+        yield list(infos)
+        for i in list(going):
+            info = next(games[i], None)
+            if info is None:
+                going.remove(i)
+            else:
+                infos[i] = info
+
+
+def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
+    """Show games side by side, `fps` moves a second, until they are over or somebody presses Q."""
+    envs = [show.environment(screen.render_mode) for show in shows]
+    pace, infos = _Pace(screen, fps), []
+    with screen:
+        for infos in together(shows, envs):
+            screen.show([env.render() for env in envs], [*_status(shows, infos), HELP] if screen.interactive else [])
+            if not pace.wait():
+                break
+        else:
+            screen.show([env.render() for env in envs], _status(shows, infos))
+            screen.read(2 if screen.render_mode == "rgb_array" else 0)  # time to look at the last board
+            for show, info in zip(shows, infos, strict=True):
+                show.check(info)
+    if screen.render_mode == "rgb_array":
+        print("\n".join(_status(shows, infos)))
+
+
+def _status(shows: Sequence[Show], infos: Sequence[Options]) -> list[str]:
+    return [show.status(info) for show, info in zip(shows, infos, strict=True)]
+
+
+class _Pace:
+    """How long each position is shown; keys change it."""
+
+    def __init__(self, screen: Screen, fps: float) -> None:
+        self._screen, self._fps, self._paused = screen, fps, False
+
+    def wait(self) -> bool:
+        """Wait until the next position is due; False if somebody pressed Q."""
+        end = time.monotonic() + 1 / self._fps
+        while True:
+            keys = self._screen.read(None if self._paused else max(0.0, end - time.monotonic()))
+            for key in keys:
+                if key == "q":
+                    return False
+                if key == "space":
+                    self._paused = not self._paused
+                elif key in "+=-":
+                    self._fps *= 1 / FASTER if key == "-" else FASTER
+            if "right" in keys or (not self._paused and (not keys or time.monotonic() >= end)):
+                return True
+
+
+def film(shows: Sequence[Show], path: Path, fps: float) -> None:
+    """Write games side by side as a video, .mp4 or .gif; the file appears when it is complete."""
+    if path.suffix not in (".mp4", ".gif"):
+        raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
+    try:
+        import imageio.v2 as imageio
+    except ModuleNotFoundError as error:
+        raise DependencyNotInstalled("videos need imageio: pip install 'mergefall[render]'") from error
+    # libx264 needs even sizes; by default imageio scales to multiples of 16.
+    style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.part{path.suffix}")
+    envs, infos = [show.environment("rgb_array") for show in shows], []
+    known = [len(show.actions) for show in shows if show.actions is not None]
+    total = 1 + max(known) if len(known) == len(shows) else None
+    try:
+        with imageio.get_writer(temporary, **style) as writer, progress_bar(f"{path.name}: pictures", total) as done:
+            for infos in together(shows, envs):
+                pictures: list[Any] = [env.render() for env in envs]
+                writer.append_data(side_by_side(pictures))  # pyright: ignore[reportAttributeAccessIssue]
+                done(1 + max(info["moves"] for info in infos), "")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    print("\n".join([*_status(shows, infos), f"written to {path}"]))
+    for show, info in zip(shows, infos, strict=True):
+        show.check(info)

@@ -1,0 +1,123 @@
+"""Watching: games side by side, keys that change the pace, films of two games, games against an adversary."""
+
+import numpy as np
+import pytest
+from mergefall_training import evaluate
+from mergefall_training.cli import main
+from mergefall_training.play.screens import GAP, Terminal, side_by_side
+from mergefall_training.play.watching import Show, watch
+
+ENV, SMALL = "mergefall/Game2048-v0", {"rows": 2, "cols": 3}
+OPTIONS = ["--env-option", "rows=2", "--env-option", "cols=3"]
+
+
+class Script:
+    """A screen on which keys are pressed, one for each time that it is read."""
+
+    render_mode, interactive = "ansi", True
+
+    def __init__(self, keys):
+        self._keys, self.shown, self.waited = list(keys), [], []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def show(self, pictures, lines):
+        self.shown.append((list(pictures), lines))
+
+    def read(self, timeout=None):
+        self.waited.append(timeout)
+        return [key] if self._keys and (key := self._keys.pop(0)) else []
+
+
+def of(player, seed=0):
+    return Show.of(player, {}, ENV, SMALL, None, seed)
+
+
+def test_two_games_go_on_until_both_are_over():
+    played = [
+        evaluate(name, ENV, 1, 2, SMALL, 1, progress=False).episodes[0] for name in ("2048/greedy", "2048/random")
+    ]
+    assert played[0].length != played[1].length
+    screen = Script([])
+    watch([of("2048/greedy", 2), of("2048/random", 2)], screen, 1e6)
+    pictures, lines = screen.shown[-1]
+    for picture, line, episode in zip(pictures, lines, played, strict=True):
+        assert f"score {episode.score}\n" in picture
+        assert f"score {episode.score}, max tile {episode.max_tile}, moves {episode.length}" in line
+    assert len(screen.shown) == 2 + max(
+        episode.length for episode in played
+    )  # the start; the end once more, without keys
+
+
+def test_keys_pause_step_and_quit():
+    screen = Script(["space", "x", "right", "", "right", "q"])
+    watch([of("2048/random")], screen, 1e-3)
+    assert [line.rpartition("moves ")[2] for _, (line, _) in screen.shown] == ["0", "1", "2"]
+    assert screen.waited[0] > 900  # a thousand seconds for each position
+    assert screen.waited[1:] == [None] * 5  # paused: until a key is pressed
+
+
+def test_plus_and_minus_change_the_speed():
+    screen = Script(["+", "", "-", "", "q"])
+    watch([of("2048/random")], screen, 0.01)
+    first, _, faster, _, slower = screen.waited
+    assert first == pytest.approx(100, abs=1)
+    assert faster == pytest.approx(100 / 1.5, abs=1)
+    assert slower == pytest.approx(100, abs=1)
+
+
+def test_a_game_against_an_adversary(capsys):
+    against = ["--adversary", "player={name: 2048/minimax, depth: 1}"]
+    main(["watch", "2048/greedy", *OPTIONS, *against])
+    watched = capsys.readouterr().out
+    played = evaluate(
+        "2048/greedy", ENV, 1, 0, SMALL, 1, adversary={"player": {"name": "2048/minimax", "depth": 1}}, progress=False
+    )
+    assert f"score {played.episodes[0].score}," in watched
+
+
+def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
+    evaluate("2048/greedy", ENV, 3, 0, SMALL, 1, tmp_path / "games.jsonl", progress=False)
+    main(["watch", str(tmp_path / "games.jsonl"), "--worst", "--beside", str(tmp_path / "games.jsonl")])
+    first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("2048/greedy, seed")]
+    assert first == second
+
+
+def test_pictures_of_different_heights_stand_side_by_side():
+    small, large = np.zeros((4, 6, 3), np.uint8), np.full((8, 2, 3), 9, np.uint8)
+    both = side_by_side([small, large])
+    assert both.shape == (8, 8 + GAP, 3)
+    assert (both[:4, :6] == small).all()
+    assert (both[:, -2:] == large).all()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open
+def test_two_games_are_filmed(tmp_path, capsys):
+    imageio = pytest.importorskip("imageio.v2")
+    film = tmp_path / "both.mp4"
+    main(["watch", "2048/greedy", *OPTIONS, "--beside", "2048/random", "--video", str(film)])
+    moves = [int(line.rpartition("moves ")[2]) for line in capsys.readouterr().out.splitlines() if "moves " in line]
+    frames = imageio.mimread(film, memtest=False)
+    assert len(frames) == 1 + max(moves)
+    alone = of("2048/greedy").environment("rgb_array")
+    alone.reset(seed=0)
+    assert frames[0].shape[1] == 2 * alone.render().shape[1] + GAP
+
+
+def test_options_of_nobody_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["watch", "2048/random", "--beside-option", "depth=2"])
+    assert "expected --beside, too" in capsys.readouterr().err
+
+
+def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    with Terminal() as terminal:
+        assert terminal.read(0) == []
+        terminal.show(["one\n", "two\n"], ["below"])
+    assert "one" in (shown := capsys.readouterr().out)
+    assert "below" in shown

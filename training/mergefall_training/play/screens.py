@@ -1,0 +1,196 @@
+"""Where a game is shown and where keys come from: the terminal, or a window."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from textwrap import wrap
+from typing import Any, Protocol, Self
+
+import numpy as np
+from mergefall.draw import BOARD, PAGE, pixels, pygame
+from numpy.typing import NDArray
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+ARROWS = ("up", "down", "right", "left")
+GAP = 16  # pixels between two pictures
+
+
+class Screen(Protocol):
+    """Shows pictures of games side by side with lines of text below, and reads keys.
+
+    - `render_mode`: what `show` takes, `ansi` or `rgb_array`.
+    - `interactive`: whether somebody can press keys.
+    """
+
+    render_mode: str
+    interactive: bool
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
+        """Show what the environments' `render` returned, and the lines."""
+        ...
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        """Keys that were pressed: `up`, `right`, `down`, `left`, `space`, or a letter.
+
+        Waits for a key, but at most `timeout` seconds; then there is none. A closed screen says `q`.
+        """
+        ...
+
+
+def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Pictures in a row, as one: uint8[height, width, 3]."""
+    height = max(len(picture) for picture in pictures)
+    parts = []
+    for picture in pictures:
+        part = np.full((height, picture.shape[1] + GAP * bool(parts), 3), PAGE, np.uint8)
+        part[: len(picture), part.shape[1] - picture.shape[1] :] = picture
+        parts.append(part)
+    return np.concatenate(parts, axis=1)
+
+
+class Terminal(AbstractContextManager["Terminal"]):
+    """The terminal. If the output is no terminal, only the last picture is printed."""
+
+    render_mode = "ansi"
+
+    def __init__(self) -> None:
+        self._live = Live(console=Console(), auto_refresh=False)
+        self._until_end = ExitStack()
+        self.interactive = sys.stdin.isatty()
+
+    def __enter__(self) -> Self:
+        if self.interactive and sys.platform != "win32":
+            self._until_end.enter_context(_SingleKeys(sys.stdin.fileno()))
+        self._until_end.enter_context(self._live)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._until_end.close()
+
+    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
+        """Draw the boards as text."""
+        row = Table.grid(padding=(0, 4, 0, 0))
+        row.add_row(*(Text.from_ansi(picture) for picture in pictures))
+        self._live.update(Group(row, *map(Text, lines)), refresh=True)
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        """Keys from standard input; without a keyboard none, after the timeout if the output is a terminal."""
+        if not self.interactive:
+            if self._live.console.is_terminal:
+                time.sleep(timeout or 0)
+            return []
+        return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
+
+
+class _SingleKeys(AbstractContextManager[None]):
+    """A terminal that hands over each key at once."""
+
+    def __init__(self, keyboard: int) -> None:
+        import termios
+
+        self._keyboard, self._before = keyboard, termios.tcgetattr(keyboard)
+
+    def __enter__(self) -> None:
+        import termios
+        import tty
+
+        tty.setcbreak(self._keyboard, termios.TCSADRAIN)
+
+    def __exit__(self, *error: object) -> None:
+        import termios
+
+        termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
+
+
+def _posix_keys(timeout: float | None) -> list[str]:
+    keyboard = sys.stdin.fileno()
+    if not select.select([keyboard], [], [], timeout)[0]:
+        return []
+    pressed = os.read(keyboard, 64).decode(errors="ignore")
+    arrows = dict(zip("ABCD", ARROWS, strict=True))
+    found = re.findall(r"\x1b[\[O][A-D]|[^\x1b]", pressed)
+    return [arrows[key[-1]] if len(key) > 1 else _name(key) for key in found] if pressed else ["q"]
+
+
+def _windows_keys(timeout: float | None) -> list[str]:
+    import msvcrt
+
+    kbhit, getwch = (getattr(msvcrt, name) for name in ("kbhit", "getwch"))
+    end = None if timeout is None else time.monotonic() + timeout
+    while not kbhit():
+        if end is not None and time.monotonic() >= end:
+            return []
+        time.sleep(0.01)
+    key = getwch()
+    return [dict(zip("HPMK", ARROWS, strict=True)).get(getwch(), "") if key in "\x00\xe0" else _name(key)]
+
+
+def _name(key: str) -> str:
+    return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
+
+
+class Window(AbstractContextManager["Window"]):
+    """A window of pygame: the pictures, below them the text. The first picture gives it its size."""
+
+    render_mode, interactive = "rgb_array", True
+    LINE, LINES, WIDTH = 24, 6, 520  # pixels of a line's height, lines, and pixels of the text's width at least
+    LETTER = 7.2  # pixels of a letter, on average
+
+    def __init__(self) -> None:
+        self._surface: Any = None
+
+    def __enter__(self) -> Self:
+        pygame().display.init()
+        pygame().display.set_caption("mergefall")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pygame().display.quit()
+
+    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
+        """Draw the boards and the text."""
+        picture = pygame().surfarray.make_surface(side_by_side(pictures).swapaxes(0, 1))
+        if self._surface is None:
+            size = max(picture.get_width(), self.WIDTH), picture.get_height() + self.LINES * self.LINE + 8
+            self._surface = pygame().display.set_mode(size)
+        self._surface.fill(PAGE)
+        self._surface.blit(picture, ((self._surface.get_width() - picture.get_width()) // 2, 0))
+        font, width = pygame().font.Font(None, 20), int((self._surface.get_width() - 24) / self.LETTER)
+        parts = [part for line in lines for part in wrap(line, width) or [""]]
+        for number, part in enumerate(parts[: self.LINES]):
+            top = picture.get_height() + 8 + number * self.LINE
+            self._surface.blit(font.render(part, True, BOARD), (12, top))
+        pygame().display.flip()
+
+    def picture(self) -> NDArray[np.uint8]:
+        """What the window shows: uint8[height, width, 3]."""
+        return pixels(self._surface)
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        """Keys of the window."""
+        names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
+        names[pygame().K_RETURN] = "space"
+        events = pygame().event
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = 0 if end is None else max(0.0, end - time.monotonic())
+            event = events.wait() if end is None else events.wait(max(1, round(1000 * left)))
+            if event.type == pygame().QUIT:
+                return ["q"]
+            if event.type == pygame().KEYDOWN:
+                return [names.get(event.key) or _name(event.unicode)]
+            if end is not None and time.monotonic() >= end:
+                return []
