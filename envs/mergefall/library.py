@@ -78,6 +78,11 @@ class Library(Generic[W]):
         """The heuristics that were added to those of `mergefall`."""
         return {name: heuristic for name, heuristic in self.known.items() if name not in self._own}
 
+    def adopt(self, added: Mapping[str, W]) -> None:
+        """Take over what `added` returned in another process."""
+        for name, heuristic in added.items():
+            self.known.setdefault(name, heuristic)
+
     def _named(self, name: Any) -> W:
         if is_import(name):
             return self._made(imported(name), name)
@@ -106,6 +111,13 @@ def _origin(heuristic: Any) -> str:
 def is_spec(value: Any) -> bool:
     """Whether a value can describe a heuristic: a name, a mapping, a function or a heuristic."""
     return isinstance(value, str | Mapping) or callable(value)
+
+
+def holds_function(value: Any) -> bool:
+    """Whether an option holds a function, or a function's heuristic, which JSON types can only name."""
+    if isinstance(value, Mapping | list | tuple):
+        return any(map(holds_function, value.values() if isinstance(value, Mapping) else value))
+    return hasattr(value, "function") if isinstance(value, WeightedSum) else callable(value)
 
 
 def to_json(value: Any) -> Any:

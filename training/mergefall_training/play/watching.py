@@ -55,6 +55,7 @@ class Show:
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
+        header.check_no_import()
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
         return cls(job, header.title, record.seed, record)

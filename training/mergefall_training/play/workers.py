@@ -22,15 +22,18 @@ from functools import cached_property, lru_cache
 from time import perf_counter, sleep
 from typing import Any
 
+import cloudpickle
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
+from mergefall.games import GAMES
+from mergefall.imports import strings_in
 from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.records import Episode, episode_from
@@ -87,13 +90,20 @@ class Task:
     def pack(self) -> bytes:
         """The task as bytes for another process; raises ValueError if the player cannot be pickled.
 
-        A player that `make` made travels by name and options: a network has megabytes, and each seed takes a copy.
+        A player that `make` made travels by name and options: a network has megabytes, and each seed takes a copy. What
+        users registered travels along; cloudpickle also takes functions and classes of scripts and notebooks.
         """
         player: Any = self.player
         if isinstance(player, Player) and player.made_as is not None:
-            player = player.made_as, dict(player.options)
+            player = player.made_as, {**player.options, **player.functions}
+        parts = self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary
+        names = set(strings_in([player if isinstance(player, tuple) else (), *parts]))
+        heuristics = {
+            game.name: {name: heuristic for name, heuristic in game.library.added().items() if name in names}
+            for game in GAMES.values()
+        }
         try:
-            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary))
+            return cloudpickle.dumps(((added(names), heuristics), player, *parts))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             name = getattr(self.player, "name", repr(self.player))
             raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
@@ -102,7 +112,10 @@ class Task:
 @lru_cache(maxsize=1)
 def unpack_task(packed: bytes) -> Task:
     """The task that `Task.pack` returned as bytes."""
-    player, *others = pickle.loads(packed)
+    (factories, heuristics), player, *others = pickle.loads(packed)
+    adopt(factories)
+    for name, those in heuristics.items():
+        GAMES[name].library.adopt(those)
     if isinstance(player, tuple):
         name, options = player
         player = make(name, **options)
