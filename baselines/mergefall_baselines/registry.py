@@ -29,8 +29,9 @@ def register(name: str, factory: Factory) -> None:
     Args:
         name: ``game/player``.
         factory: its parameters are the player's options, JSON types; its docstring's first line describes the player.
-            It returns a `Player`, or an object with Stable-Baselines3's ``predict``. With an attribute `plays`, a
-            mapping, it names arguments of the environment that the player plays by default.
+            It returns a `Player`, or an object with Stable-Baselines3's ``predict``. With an attribute `plays` it
+            names the environment that the player plays by default: a mapping of arguments, among them perhaps
+            `env_id`, or a function that returns one for the player's options.
 
     Worker processes of `evaluate` and `compare` get the factories that they need. The same class or function may be
     registered again, as a notebook does. Raises ValueError if the name is taken.
@@ -84,7 +85,7 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     ('mergefall/Tetris-v0', {})
     """
     plays = getattr(factory_of(name), "plays", {})
-    arguments = dict(plays() if callable(plays) else plays)
+    arguments = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
     if arguments and env_id in ENVIRONMENTS:
         arguments |= game_of(env_id).rules_of(options)
@@ -120,7 +121,7 @@ def factory_of(name: str) -> Factory:
             return provider.PLAYERS[name]
         if hasattr(provider, "player_at") and Path(name).exists():
             factory: Any = partial(provider.player_at, name)
-            factory.plays = partial(getattr(provider, "trained_in", lambda path: {}), name)
+            factory.plays = partial(provider.trained_in, name)
             return factory
     if is_import(name):
         return _factory_at(name)
@@ -158,8 +159,8 @@ def _providers() -> list[Any]:
     Such a module has
 
     - ``PLAYERS``, a mapping of names to factories as `register` takes them;
-    - optionally ``player_at(path, **options)``, which makes the player in a file or folder, and ``trained_in(path)``,
-      the `plays` of such a player, with `env_id`.
+    - optionally ``player_at(path, **options)``, which makes the player in a file or folder, together with
+      ``trained_in(path, **options)``, the `plays` of such a player.
     """
     return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
 

@@ -325,6 +325,26 @@ class Pack:
         print(f"{self.file}: {network.touched().sum():,} entries, {size:,} bytes, checksum {checksum[:16]}")
 
 
+@dataclass(frozen=True)
+class Export:
+    """Write a trained policy as a .zip that Stable-Baselines3 or sb3-contrib loads."""
+
+    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Run folder or model file of an algorithm of SB3, or of clone, distill, kickstart or expert-iteration; or the name
+    of such a player."""
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """File to write, such as model.zip."""
+    model: Literal["best", "last"] = "best"
+    """Which model of a run folder."""
+
+    def run(self) -> None:
+        from mergefall_training.learn import import_extra
+
+        found = import_extra("mergefall_training.learn.sb3.export").export(self.run_folder, self.file, self.model)
+        name = type(found).__name__
+        print(f"{self.file}: load it by {name}.load({str(self.file)!r}), with mergefall_training installed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Demonstrate(WithPlayer):
     """Write a player's games as a Minari dataset, to learn from."""
@@ -564,6 +584,7 @@ Command = (
     | Train
     | Tune
     | Pack
+    | Export
     | Demonstrate
     | Watch
     | Advise

@@ -60,7 +60,7 @@ def _shipped(file: str, about: str) -> Callable[..., Player]:
 
     factory.__doc__ = about
     made: Any = factory
-    made.plays = lambda: trained_in(str(SHIPPED / file))
+    made.plays = lambda **options: trained_in(str(SHIPPED / file))
     return made
 
 
@@ -79,9 +79,9 @@ PLAYERS = {
 }
 
 
-def trained_in(path: str) -> dict[str, Any]:
+def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]:
     """`env_id` and the rules of the environment in which the agent at a path was trained."""
-    spec = load_model(_model_file(path, "best")).spec
+    spec = load_model(_model_file(path, model)).spec
     return {"env_id": spec["env_id"]} | game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
 
 

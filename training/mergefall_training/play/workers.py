@@ -24,6 +24,7 @@ from typing import Any
 
 import cloudpickle
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
@@ -39,6 +40,8 @@ from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
+
+MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because worker processes import the script"
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,18 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
     except DependencyNotInstalled:
         raise
     except (GymnasiumError, ImportError, TypeError) as error:
-        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
+        reason = _unknown(env_id, kwargs) or error
+        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
+
+
+def _unknown(env_id: str, kwargs: Options) -> str:
+    """What is wrong if an environment of ours has no argument of a given name."""
+    entry = gym.registry.get(env_id.removeprefix("mergefall:"))
+    if entry is None or entry.namespace != "mergefall" or not isinstance(entry.entry_point, str):
+        return ""
+    known = [name for name in inspect.signature(load_env_creator(entry.entry_point)).parameters]
+    wrong = [name for name in kwargs if name not in known]
+    return f"it has no argument {wrong[0]!r}; it has {', '.join(known)}" if wrong else ""
 
 
 def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
@@ -234,6 +248,8 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     The processes are spawned, because a forked child would inherit locks held by threads that it does not have. They
     share the cores: PyTorch has as many threads in each as there are cores for it.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as Python's own check does
+        raise SystemExit(f"mergefall: {MAIN_GUARD}")
     threads = max(1, cores() // workers)
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, spawn, initializer=_start_worker, initargs=(threads,))
@@ -285,9 +301,7 @@ def on_processes(
             yield future.result()
     except BrokenProcessPool as error:
         sleep(2)  # Ctrl-C kills workers too, and its signal may reach this thread a moment later
-        error.add_note(
-            "In a script, call this under `if __name__ == '__main__':`, because worker processes import the script."
-        )
+        error.add_note(MAIN_GUARD)
         raise
 
 
