@@ -153,6 +153,11 @@ def as_player(value: Any, what: str) -> Player:
     return OfPredictor(value)
 
 
+def takes_masks(player: Predictor) -> bool:
+    """Whether ``predict`` takes the legal actions as `action_masks`, as MaskablePPO's does."""
+    return "action_masks" in inspect.signature(player.predict).parameters
+
+
 def play_in_env(
     player: Predictor,
     env_id: str,
@@ -168,7 +173,7 @@ def play_in_env(
     """
     env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
     env = env if wrap is None else wrap(env)
-    masked = "action_masks" in inspect.signature(player.predict).parameters
+    masked = takes_masks(player)
     try:
         observation, info = env.reset(seed=seed)
         state = player.start(seed) if isinstance(player, Player) else None

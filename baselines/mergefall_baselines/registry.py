@@ -84,8 +84,8 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     >>> environment_of("tetris/greedy", {})
     ('mergefall/Tetris-v0', {})
     """
-    plays = getattr(factory_of(name), "plays", {})
-    arguments = dict(plays(**options) if callable(plays) else plays)
+    plays: Any = getattr(factory_of(name), "plays", {})
+    arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
     if arguments and env_id in ENVIRONMENTS:
         arguments |= game_of(env_id).rules_of(options)
@@ -121,13 +121,14 @@ def factory_of(name: str) -> Factory:
             return provider.PLAYERS[name]
         if hasattr(provider, "player_at") and Path(name).exists():
             factory: Any = partial(provider.player_at, name)
-            factory.plays = partial(provider.trained_in, name)
+            if hasattr(provider, "trained_in"):
+                factory.plays = partial(provider.trained_in, name)
             return factory
     if is_import(name):
         return _factory_at(name)
     raise ValueError(
-        f"there is no player {name!r}; there are {', '.join(players())}, paths of trained agents, "
-        "and classes and functions as 'module:name'"
+        f"there is no player {name!r}; there are {', '.join(players())}, and paths of trained agents; "
+        "classes and functions of a module are named as 'module:name'"
     )
 
 
@@ -159,7 +160,7 @@ def _providers() -> list[Any]:
     Such a module has
 
     - ``PLAYERS``, a mapping of names to factories as `register` takes them;
-    - optionally ``player_at(path, **options)``, which makes the player in a file or folder, together with
+    - optionally ``player_at(path, **options)``, which makes the player in a file or folder, and perhaps
       ``trained_in(path, **options)``, the `plays` of such a player.
     """
     return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]

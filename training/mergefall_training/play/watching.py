@@ -18,6 +18,7 @@ from gymnasium.error import DependencyNotInstalled
 from mergefall.games import GAMES
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
+from mergefall_baselines.player import takes_masks
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -65,10 +66,11 @@ class Show:
         player = self.task.player
         assert isinstance(player, Player)
         observation, info = env.reset(seed=self.seed)
-        state, moves, over = player.start(self.seed), 0, False
+        state, moves, over, masked = player.start(self.seed), 0, False, takes_masks(player)
         yield info | {"moves": moves}
         while not over:
-            action, state = player.predict(observation, state)
+            masks = {"action_masks": info["action_mask"].astype(bool)} if masked else {}
+            action, state = player.predict(observation, state, **masks)
             observation, _, terminated, truncated, info = env.step(int(action))
             moves, over = moves + 1, terminated or truncated
             yield info | {"moves": moves}

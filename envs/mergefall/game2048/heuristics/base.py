@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +42,7 @@ class Heuristic(WeightedSum):
     # `cells_kernel` is enough: a class without a `packed_kernel` gets one that unpacks the board.
     kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
+    dead_scored: ClassVar[float]  # the same where a search counts rewards; default: `dead`
     floored: ClassVar[bool] = False  # a search values no node at which the player moves below `dead`
     line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
@@ -134,7 +135,7 @@ def _unpacking(cells_kernel: Kernel, name: str) -> Kernel:
 @cache
 def _batch_kernels(cls: type[Heuristic]) -> tuple[Kernel, Kernel]:
     """The kernels that compute the values, and the terms, of many boards."""
-    value_of, terms_of = cls.cells_kernel, getattr(cls, "terms_kernel", None)
+    value_of, terms_of = cls.cells_kernel, cast(Any, getattr(cls, "terms_kernel", None))
 
     @kernel(variant=cls.name)
     def batch_values(cells, rows, cols, to_move, weights, values):

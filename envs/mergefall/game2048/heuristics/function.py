@@ -30,7 +30,8 @@ class FunctionHeuristic(Heuristic):
     """The value that a function gives a board of ranks, int64[rows, cols]; `heuristic` makes one of a function.
 
     A search calls a Python function for every leaf, and a Numba function at compiled speed. The only term is `value`. A
-    position without a legal move is worth −10⁹ to a search.
+    position without a legal move is worth −10⁹ to a search, and 0 if the search counts rewards: then the function is
+    taken to predict the rest of the score.
 
     Example:
         >>> from mergefall.game2048 import heuristic
@@ -41,8 +42,8 @@ class FunctionHeuristic(Heuristic):
     name: ClassVar[str] = "function"  # of the class, whose kernels serve all functions; an instance has its own name
     term_names: ClassVar[tuple[str, ...]] = ("value",)
     dead: ClassVar[float] = -1e9
+    dead_scored: ClassVar[float] = 0.0
     value: ClassVar[float] = 1.0
-    option_names: ClassVar[list[str]] = []
     terms_kernel = staticmethod(terms_of_cells)
     cells_kernel = staticmethod(value_of_cells)
 
@@ -59,6 +60,11 @@ class FunctionHeuristic(Heuristic):
     @cached_property
     def _called(self) -> BoardFunction:
         return BoardFunction(self.function, self.label)
+
+    @property
+    def option_names(self) -> list[str]:
+        """The names of the fields that options may set."""
+        return []
 
     def weight_vector(self) -> NDArray[np.float64]:
         """The function's address."""

@@ -80,7 +80,6 @@ class FunctionHeuristic(Heuristic):
     slots: ClassVar[tuple[str, ...]] = term_names
     board_slots: ClassVar[tuple[str, ...]] = ("value",)
     value: ClassVar[float] = 1.0
-    option_names: ClassVar[list[str]] = ["lines"]
 
     function: Callable[..., Any]
     label: str
@@ -104,6 +103,11 @@ class FunctionHeuristic(Heuristic):
     @cached_property
     def _called(self) -> BoardFunction:
         return BoardFunction(self.function, self.label)
+
+    @property
+    def option_names(self) -> list[str]:
+        """The names of the fields that options may set."""
+        return ["lines"]
 
     def weight_vector(self) -> NDArray[np.float64]:
         """The function's address, and the weight of a line."""
