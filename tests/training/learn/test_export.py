@@ -16,7 +16,7 @@ GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
 def positions(env_id, kwargs, player, count):
     """(observations, masks) of games that a player plays side by side."""
-    envs = gym.make_vec(env_id, num_envs=64, **kwargs)
+    envs = gym.make_vec(env_id, num_envs=64, autoreset_mode="SameStep", **kwargs)
     observations, infos = envs.reset(seed=0)
     for _ in range(count):
         yield observations, infos["action_mask"].astype(bool)
