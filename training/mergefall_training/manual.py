@@ -225,14 +225,11 @@ def wrapped(text: str, width: int) -> str:
 
     Examples, tables and formulas, whose lines are indented or begin with a sign, keep their lines.
 
-    >>> print(wrapped("One line that is long.\\nIt goes on.\\n\\n- a bullet\\n  of two lines\\n\\n>>> 1 + 1\\n2", 30))
+    >>> print(wrapped("One line that is long.\\nIt goes on.\\n\\n- a bullet\\n  of two lines", 30))
     One line that is long. It goes
     on.
     <BLANKLINE>
     - a bullet of two lines
-    <BLANKLINE>
-    >>> 1 + 1
-    2
     """
     done: list[str] = []
     for block in re.split(r"\n\s*\n", text.rstrip()):
