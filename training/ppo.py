@@ -452,6 +452,46 @@ def train(args: Args) -> Agent:
     return trainer.agent
 
 
+class Player:
+    """A checkpoint as a player: `mergefall evaluate ppo:Player --option checkpoint=runs/2048/checkpoint.pt`."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self.agent, self.args = load_agent(checkpoint)
+
+    @staticmethod
+    def plays(checkpoint: str) -> dict[str, Any]:
+        """The environment that it was trained in, with its arguments; `mergefall` plays there by default."""
+        args = load_agent(checkpoint)[1]
+        return {"env_id": args.env_id, **args.env_kwargs}
+
+    @torch.no_grad()
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
+    ) -> tuple[NDArray[np.int64], Any]:
+        """The most probable legal action, by Stable-Baselines3's protocol: for one observation and its mask."""
+        mask = torch.as_tensor(np.asarray(action_masks, np.bool_)[None])
+        hidden = self.agent.network(flatten_obs(observation, 1))
+        return self.agent.get_logprobs(hidden, mask).argmax(dim=1).numpy()[0], state
+
+
+def load_agent(path: str, env_id: str = "", **changed: Any) -> tuple[Agent, Args]:
+    """(agent, arguments) of a checkpoint; `changed` replaces some arguments. `env_id` is what the user named."""
+    state = load_checkpoint(path)
+    args = Args(**(state["args"] | {"shaping": None} | changed))
+    if args.env_id != env_id:
+        id_of_file(args.env_id)  # a file must not name a module to import, as shaping may, too
+    envs = make_envs(args, 1, "NextStep")
+    agent = Agent(envs, args.channels, args.mixed_precision).to(args.device)
+    envs.close()
+    agent.load_state_dict(state["agent"])
+    return agent, args
+
+
 @torch.no_grad()
 def evaluate(agent: Agent, args: Args) -> NDArray[np.int64]:
     """Results int64[eval_episodes] of the most probable actions, from seeds 0, 1, …"""
@@ -471,12 +511,7 @@ def main(args: Args) -> None:
     if args.evaluate is None:
         agent = train(args)
     else:
-        state = load_checkpoint(args.evaluate)
-        if state["args"]["env_id"] != args.env_id:
-            id_of_file(state["args"]["env_id"])  # a file must not name a module to import
-        args = Args(**(state["args"] | {"eval_episodes": args.eval_episodes, "device": args.device}))
-        agent = Agent(make_envs(args, 1, "NextStep"), args.channels, args.mixed_precision).to(args.device)
-        agent.load_state_dict(state["agent"])
+        agent, args = load_agent(args.evaluate, args.env_id, eval_episodes=args.eval_episodes, device=args.device)
     results = evaluate(agent, args)
     margin = 1.96 * results.std(ddof=1) / len(results) ** 0.5
     print(f"mean of {len(results)} episodes from seed 0: {results.mean():,.1f} ± {margin:,.1f} (95 %)")

@@ -171,6 +171,16 @@ class KernelPlayer(Player):
         """The rules for the next loop once a loop returned OUTGROWN."""
         raise NotImplementedError
 
+    def _check_heuristic(self) -> None:
+        """Raises what a user's function raised in the search."""
+        heuristic = getattr(self, "heuristic", None)
+        if heuristic is not None:
+            try:
+                heuristic.check()
+            except BaseException:
+                self._made.clear()  # tables hold values of the search that failed
+                raise
+
     def _check_values(self, values: NDArray[np.float64], positions: Sequence[Any]) -> None:
         """Raises NotFiniteError if float64[n, n_actions] of these positions are no values to decide by."""
         check_values(self.name, values)
@@ -249,6 +259,7 @@ class KernelPlayer(Player):
         with self._lock:
             for i, position in enumerate(positions):
                 actions[i] = self._choose(position, exact, memory[i], values[i])
+        self._check_heuristic()
         self._check_values(values, positions)
         return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
@@ -280,6 +291,7 @@ class KernelPlayer(Player):
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
             began = perf_counter()
             count, reason = divmod(loop(state, actions, memory, values, settings), 4)
+            self._check_heuristic()
             if perf_counter() - began < PATIENCE:
                 chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])

@@ -171,12 +171,17 @@ class TreeSearch(KernelPlayer):
         memory = self._memory(state, len(positions), None)
         with self._lock:
             roots = self._roots(n_actions, positions, memory)
+        self._check_heuristic()
         self._check_values(roots.values, positions)
         policy = self._policy(roots)
         value = (policy * np.where(policy > 0, roots.values, 0.0)).sum(axis=1)
         visits, priors = roots.edges["visits"].astype(np.int64), roots.edges["prior"].copy()
         found = RootStatistics(roots.actions, visits, roots.values, priors, policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
+
+    def _check_heuristic(self) -> None:
+        if self.compiled:
+            self.leaf._check_heuristic()  # pyright: ignore[reportAttributeAccessIssue]
 
     def _policy(self, roots: _Roots) -> NDArray[np.float64]:
         """The improved policy of each root, see `RootStatistics`."""
@@ -201,6 +206,7 @@ class TreeSearch(KernelPlayer):
         memory = self._memory(state, len(positions), episode_start)
         with self._lock:
             actions, values, _, _ = self._roots(n_actions, positions, memory)
+        self._check_heuristic()
         self._check_values(values, positions)
         return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 

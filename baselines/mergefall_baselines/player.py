@@ -69,6 +69,8 @@ class Player:
     - `name`: the registered name.
     - `options`: the options that the player was made with, JSON types.
     - `made_as`: ``make(made_as, **options)`` makes the same player; None if `make` did not make it.
+    - `functions`: those of its options that hold functions, which `options` only names.
+    - `plays`: arguments of the environment that the player plays by default; a class or a factory may have them.
     - `batched`: whether the player remembers nothing and decides for many games in little more time than for one, so
       that whole games are best played side by side.
     """
@@ -76,6 +78,8 @@ class Player:
     name: str = "player"
     options: Mapping[str, Any] = {}
     made_as: str | None = None
+    functions: Mapping[str, Any] = {}
+    plays: Mapping[str, Any] = {}
     batched: bool = False
 
     def start(self, seed: int) -> Any:
@@ -133,6 +137,27 @@ class Player:
         return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
 
 
+class OfPredictor(Player):
+    """A player of an object with Stable-Baselines3's ``predict``, such as a model of SB3."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+
+
+def as_player(value: Any, what: str) -> Player:
+    """A player, or an object with ``predict``, as a player; raises ValueError, with the name `what`, for another."""
+    if isinstance(value, Player):
+        return value
+    if not callable(getattr(value, "predict", None)):
+        raise ValueError(f"{what} is {value!r}; expected a Player, or an object with Stable-Baselines3's `predict`")
+    return OfPredictor(value)
+
+
+def takes_masks(player: Predictor) -> bool:
+    """Whether ``predict`` takes the legal actions as `action_masks`, as MaskablePPO's does."""
+    return "action_masks" in inspect.signature(player.predict).parameters
+
+
 def play_in_env(
     player: Predictor,
     env_id: str,
@@ -148,7 +173,7 @@ def play_in_env(
     """
     env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
     env = env if wrap is None else wrap(env)
-    masked = "action_masks" in inspect.signature(player.predict).parameters
+    masked = takes_masks(player)
     try:
         observation, info = env.reset(seed=seed)
         state = player.start(seed) if isinstance(player, Player) else None

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from mergefall_baselines.player import Player
+from mergefall.games import game_of, home_of
+from mergefall.imports import imported, is_import, name_of
+from mergefall.library import holds_function, to_json
+from mergefall.registration import ENVIRONMENTS
+
+from mergefall_baselines.player import Player, as_player
 
 ENTRY_POINTS = "mergefall.players"
 
-Factory = Callable[..., Player]
+Factory = Callable[..., Any]
 
 _FACTORIES: dict[str, Factory] = {}
 
@@ -25,17 +29,25 @@ def register(name: str, factory: Factory) -> None:
     Args:
         name: ``game/player``.
         factory: its parameters are the player's options, JSON types; its docstring's first line describes the player.
+            It returns a `Player`, or an object with Stable-Baselines3's ``predict``. With an attribute `plays` it
+            names the environment that the player plays by default: a mapping of arguments, among them perhaps
+            `env_id`, or a function that returns one for the player's options.
 
-    Worker processes make players by name, so call `register` in a module that they import. Raises ValueError if the
-    name is taken.
+    Worker processes of `evaluate` and `compare` get the factories that they need. The same class or function may be
+    registered again, as a notebook does. Raises ValueError if the name is taken.
     """
-    if name in _FACTORIES:
+    if is_import(name):
+        raise ValueError(f"name is {name!r}; expected text such as '2048/mine', without a module")
+    if name in _FACTORIES and name_of(_FACTORIES[name]) != name_of(factory):
         raise ValueError(f"there is a player {name!r} already")
     _FACTORIES[name] = factory
 
 
 def make(name: str, **options: Any) -> Player:
-    """Make a player by its name, or by the path of a trained agent (its run folder or model file).
+    """Make a player by its name, by the path of a trained agent (its run folder or model file), or by `module:name`.
+
+    The last is a class or a function in a module that can be imported, as `register` takes it. A model of
+    Stable-Baselines3 plays by a function that loads it.
 
     Raises ValueError for an unknown name, for an unknown option, and for a missing one.
 
@@ -55,10 +67,29 @@ def make(name: str, **options: Any) -> Player:
         required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
         if required and option not in options:
             raise ValueError(f"{name} needs the option {option!r}")
-    player = factory(**options)
+    player = as_player(factory(**options), f"what {name} makes")
     player.name = player.made_as = name
-    player.options = {key: _json_of(value) for key, value in options.items()} | dict(player.options)
+    player.options = {key: to_json(value) for key, value in options.items()} | dict(player.options)
+    player.functions = {key: value for key, value in options.items() if holds_function(value)}
     return player
+
+
+def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Id and arguments of the environment that a player plays by default; the id is None if nothing says it.
+
+    The player's options that are rules replace its default ones.
+
+    >>> environment_of("2048/optimal", {"cols": 2})
+    ('mergefall/Game2048-v0', {'rows': 2, 'cols': 2})
+    >>> environment_of("tetris/greedy", {})
+    ('mergefall/Tetris-v0', {})
+    """
+    plays: Any = getattr(factory_of(name), "plays", {})
+    arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
+    env_id = arguments.pop("env_id", None) or home_of(name)
+    if arguments and env_id in ENVIRONMENTS:
+        arguments |= game_of(env_id).rules_of(options)
+    return env_id, arguments
 
 
 def player_of(spec: Any, what: str = "player") -> Player:
@@ -78,10 +109,6 @@ def player_of(spec: Any, what: str = "player") -> Player:
     return make(**options)
 
 
-def _json_of(value: Any) -> Any:
-    return value.to_json() if hasattr(value, "to_json") else copy.deepcopy(value)
-
-
 def factory_of(name: str) -> Factory:
     """The factory of a player: its signature holds the options, its docstring describes the player.
 
@@ -93,8 +120,37 @@ def factory_of(name: str) -> Factory:
         if name in provider.PLAYERS:
             return provider.PLAYERS[name]
         if hasattr(provider, "player_at") and Path(name).exists():
-            return partial(provider.player_at, name)
-    raise ValueError(f"there is no player {name!r}; there are {', '.join(players())}, and paths of trained agents")
+            factory: Any = partial(provider.player_at, name)
+            if hasattr(provider, "trained_in"):
+                factory.plays = partial(provider.trained_in, name)
+            return factory
+    if is_import(name):
+        return _factory_at(name)
+    raise ValueError(
+        f"there is no player {name!r}; there are {', '.join(players())}, and paths of trained agents; "
+        "classes and functions of a module are named as 'module:name'"
+    )
+
+
+def _factory_at(path: str) -> Factory:
+    """The factory that `module:name` names: a class or function; an object with ``predict`` is the player itself."""
+    found = imported(path)
+    if callable(found) and (isinstance(found, type) or not hasattr(found, "predict")):
+        return found
+    return lambda: as_player(found, path)
+
+
+def added(names: Iterable[str]) -> dict[str, Factory]:
+    """Those of some names under which `register` was called outside this package, with their factories."""
+    ours = __name__.partition(".")[0]
+    own = {name: factory for name, factory in _FACTORIES.items() if not name_of(factory).startswith(f"{ours}.")}
+    return {name: own[name] for name in names if name in own}
+
+
+def adopt(factories: Mapping[str, Factory]) -> None:
+    """Take over what `added` returned in another process."""
+    for name, factory in factories.items():
+        _FACTORIES.setdefault(name, factory)
 
 
 @cache
@@ -104,7 +160,8 @@ def _providers() -> list[Any]:
     Such a module has
 
     - ``PLAYERS``, a mapping of names to factories as `register` takes them;
-    - optionally ``player_at(path, **options)``, which makes the player in a file or folder.
+    - optionally ``player_at(path, **options)``, which makes the player in a file or folder, and perhaps
+      ``trained_in(path, **options)``, the `plays` of such a player.
     """
     return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
 

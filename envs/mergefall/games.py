@@ -60,6 +60,11 @@ class Game:
         """Its heuristics by name: `HEURISTICS` of `mergefall.game2048` or `mergefall.tetris`."""
         return self._package.HEURISTICS
 
+    @property
+    def library(self) -> Any:
+        """Its `mergefall.library.Library` of heuristics, which finds and registers them."""
+        return self._package.heuristics.LIBRARY
+
     def rules_of(self, env_kwargs: Options) -> dict[str, Any]:
         """Those of an environment's arguments that are rules.
 

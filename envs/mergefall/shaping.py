@@ -41,6 +41,9 @@ more weight there.
 A player that values boards is a potential, too: `{"player": "2048/ntuple"}`, or `{"player": {"name": …, …options}}`.
 Then h is the value of its best action. Defaults: squash "identity", scale 1, offset 0. An n-tuple network predicts the
 rest of the score, so with `reward="score"` a step pays how much better or worse it turned out than predicted.
+
+So is a function of a board, or a heuristic of your own, with the same defaults: Φ is what it returns. In an argument of
+an environment, which must be JSON types, name it as `module:name`.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ from numpy.typing import NDArray
 from mergefall.checks import choice, number
 from mergefall.games import batch_of_one, board_of
 from mergefall.kernels import kernel
+from mergefall.library import is_spec
 from mergefall.typing import Info, Observation, Options
 from mergefall.vector import GameVectorEnv
 from mergefall.weighted import WeightedSum
@@ -94,7 +98,7 @@ CONSTANTS = {
 }
 
 
-AS_IT_IS = Constants("identity", 1.0, 0.0)  # defaults of a potential that is no heuristic
+AS_IT_IS = Constants("identity", 1.0, 0.0)  # defaults of any other potential
 
 
 class BoardValues(Protocol):
@@ -135,8 +139,8 @@ class Shaping:
     def read(cls, options: Any, rules: Any) -> Self | None:
         """The shaping that the argument `shaping` of an environment describes; None for None.
 
-        - `options`: a mapping with the keys `potential` (a heuristic's name, a mapping of `name` and weights, or
-          `{"player": …}`) and, optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the
+        - `options`: a mapping with the keys `potential` (whatever `heuristic` of the game takes, or `{"player": …}`)
+          and, optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the
           module). None as a value means the default.
         - `rules`: the environment's.
 
@@ -151,14 +155,15 @@ class Shaping:
             raise ValueError(f"shaping has no option {unknown[0]!r}; expected some of {', '.join(names)}")
         given = {name: value for name, value in options.items() if value is not None}
         spec = given.get("potential")
-        if not isinstance(spec, str | Mapping):
-            raise ValueError(f"potential is {spec!r}; expected a name or a mapping of a name and weights")
+        if not is_spec(spec):
+            raise ValueError(f"potential is {spec!r}; expected a name, a mapping of a name and weights, or a function")
         if isinstance(spec, Mapping) and len(spec) == 1 and (kind := next(iter(spec))) in _makers():
             potential, usual, offset = _makers()[kind](spec[kind], rules), AS_IT_IS, 0.0
         else:
             potential = cls.choose(spec, rules.rows, rules.cols)
-            usual = CONSTANTS[potential.name]
-            offset = cls.of_empty(potential, rules.rows, rules.cols) - usual.drop * rules.rows * rules.cols
+            usual, offset = CONSTANTS.get(potential.name, AS_IT_IS), 0.0
+            if usual is not AS_IT_IS:
+                offset = cls.of_empty(potential, rules.rows, rules.cols) - usual.drop * rules.rows * rules.cols
         offset = number("offset", given.get("offset", offset))
         return cls(
             rules,
@@ -170,8 +175,8 @@ class Shaping:
         )
 
     @staticmethod
-    def choose(spec: str | Options, rows: int, cols: int) -> Any:
-        """The heuristic of a name, or of a mapping of `name` and weights; raises ValueError if it has no such size."""
+    def choose(spec: Any, rows: int, cols: int) -> Any:
+        """The heuristic that `spec` describes; raises ValueError if it has no such size."""
         raise NotImplementedError
 
     @staticmethod
@@ -207,6 +212,7 @@ class Shaping:
             return values
         values = np.empty(len(states))
         self._kernel(states, *self._arguments, values)  # pyright: ignore[reportAttributeAccessIssue]
+        self.potential.check()
         return values
 
     def of_observation(self, observation: Observation) -> float:
@@ -243,7 +249,8 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     leaves behind, so put it outside of a wrapper that changes them. If the environment has shaping already, the two
     add up.
 
-    - `potential`: a heuristic's name, a mapping of `name` and weights, or `{"player": …}`.
+    - `potential`: a heuristic's name, a mapping of `name` and weights, a function of a board (Φ itself), or
+      `{"player": …}`.
     - `gamma`: the learner's discount, default: 0.99.
     - `scale`, `squash`, `offset`: default: see `mergefall.shaping`.
 
@@ -259,7 +266,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def __init__(
         self,
         env: gym.Env[Any, Any],
-        potential: str | Options,
+        potential: str | Options | Callable[..., Any],
         gamma: float = GAMMA,
         scale: float | None = None,
         squash: str | None = None,
@@ -300,7 +307,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
     def __init__(
         self,
         env: gym.vector.VectorEnv[Any, Any, Any],
-        potential: str | Options,
+        potential: str | Options | Callable[..., Any],
         gamma: float = GAMMA,
         scale: float | None = None,
         squash: str | None = None,

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,14 @@ class WeightedSum:
     def _weights(self) -> NDArray[np.float64]:
         return self.weight_vector()
 
+    @property
+    def option_names(self) -> list[str]:
+        """The names of the fields that options may set."""
+        return [field.name for field in fields(self)]
+
+    def check(self) -> None:
+        """Raises what a user's function raised while compiled code called it (`functions.BoardFunction`)."""
+
     def to_json(self) -> dict[str, Any]:
         """The name and all weights as JSON types, which `heuristic` reads back.
 
@@ -47,10 +55,7 @@ class WeightedSum:
         >>> HEURISTICS["monotone-smooth"].to_json()
         {'name': 'monotone-smooth', 'monotonicity': 1.0, 'smoothness': 0.1, 'empty': 2.5, 'max': 1.0, 'corner': 1.5}
         """
-        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-W = TypeVar("W", bound=WeightedSum)
+        return {"name": self.name} | {name: getattr(self, name) for name in self.option_names}
 
 
 def check_weight(owner: str, name: str, value: object, real: type[np.floating] = np.float64) -> None:
@@ -62,37 +67,22 @@ def check_weight(owner: str, name: str, value: object, real: type[np.floating] =
         raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected {expected}")
 
 
-def read_options(cls: type[W], options: Options) -> W:
-    """An instance of a subclass from its options; raises ValueError for an unknown one.
+def options_of(heuristic: WeightedSum, options: Options) -> dict[str, Any]:
+    """The fields of a heuristic that options set; raises ValueError for an unknown one.
 
     The option `weights` names one of the class's `vectors`; single weights override those in it.
     """
-    options = dict(options)
-    if cls.vectors and "weights" in options:
+    options, vectors, name = dict(options), heuristic.vectors, heuristic.name
+    if vectors and "weights" in options:
         vector = options.pop("weights")
-        if not isinstance(vector, str) or vector not in cls.vectors:
-            raise ValueError(f"{cls.name} has no weights {vector!r}; there are {', '.join(cls.vectors)}")
-        options = {**cls.vectors[vector], **options}
-    known = [field.name for field in fields(cls)]
+        if not isinstance(vector, str) or vector not in vectors:
+            raise ValueError(f"{name} has no weights {vector!r}; there are {', '.join(vectors)}")
+        options = {**vectors[vector], **options}
+    known = heuristic.option_names
     if unknown := sorted(map(str, set(options) - set(known))):
-        raise ValueError(f"{cls.name} has no weight {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
-    return cls(**options)
-
-
-def from_spec(base: type[W], known: Mapping[str, W], spec: object) -> W:
-    """An instance of `base`: `spec` itself, or made from its name or from a mapping of `name` and options.
-
-    `known` maps names to instances. Raises ValueError for an unknown name or option.
-    """
-    if isinstance(spec, base):
-        return spec
-    if not isinstance(spec, str | Mapping):
-        raise ValueError(f"{base.kind} {spec!r}; expected a name or a mapping of its name and weights")
-    options = {"name": spec} if isinstance(spec, str) else dict(spec)
-    name = options.pop("name", None)
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(f"no {base.kind} {name!r}; there are {', '.join(known)}")
-    return read_options(type(known[name]), options)
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"{name} has no weight {', '.join(map(repr, unknown))}; {has}")
+    return options
 
 
 # -- the weights in a heuristic's JSON form ----------------------------------------------------------------------------

@@ -250,3 +250,40 @@ def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
     _, errors, status = run(capsys, "evaluate", "2048/random")
     assert status == 130
     assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"
+
+
+def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_game.py").write_text(
+        "import numpy as np\nfrom mergefall_baselines import Player\n\n\n"
+        "class Last(Player):\n"
+        "    plays = {'env_id': 'mergefall/Game2048-v0', 'goal': 16}\n\n"
+        "    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):\n"
+        "        return np.array(np.flatnonzero(action_masks)[-1]), state\n\n\n"
+        "def empty(board):\n    return (board == 0).sum()\n"
+    )
+    few = ["--episodes", 2, "--workers", 1]
+    printed, _, status = run(capsys, "evaluate", "own_game:Last", *few)
+    assert status == 0
+    assert "own_game:Last: mergefall/Game2048-v0 (4×4 goal=16" in printed
+    arguments = ["2048/greedy", "--option", "heuristic=own_game:empty", "--env-option", "goal=16", *few]
+    assert run(capsys, "evaluate", *arguments)[2] == 0
+    suite = tmp_path / "own.yaml"
+    suite.write_text(
+        "games: [{name: own, env: mergefall/Game2048-v0, env_kwargs: {goal: 16}, episodes: 2, players: "
+        "[{player: 'own_game:Last'}, {player: 2048/greedy, options: {heuristic: 'own_game:empty'}}]}]"
+    )
+    printed, _, status = run(capsys, "compare", suite, "--out", tmp_path / "out", "--workers", 1)
+    assert status == 0
+    for name in ("own_game:Last", "greedy heuristic=own_game:empty"):
+        assert name in printed
+    assert run(capsys, "watch", "own_game:Last")[2] == 0
+
+
+def test_players_play_their_own_environment(capsys):
+    printed, _, status = run(capsys, "evaluate", "2048/optimal", "--episodes", 2, "--workers", 1)
+    assert status == 0
+    assert "(2×3 " in printed
+    _, errors, status = run(capsys, "evaluate", "2048/random", "--env-option", "foo=1")
+    assert status == 2
+    assert "it has no argument 'foo'; it has rows, cols," in errors

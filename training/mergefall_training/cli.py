@@ -5,10 +5,9 @@ Heavy imports stay inside the methods, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-import inspect
-import re
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -44,7 +43,8 @@ class WithPlayer(InEnvironment):
     """Arguments of commands with a player."""
 
     player: PlayerName
-    """Name of a player, as `mergefall players` lists them, or path of a trained agent (run folder or model file)."""
+    """Name of a player, as `mergefall players` lists them; path of a trained agent (run folder or model file); or
+    `module:name`, a class or function that makes a player or a model of Stable-Baselines3."""
     option: Pairs = field(default_factory=list)
     """Option of the player, NAME=VALUE in YAML; may be repeated."""
 
@@ -56,7 +56,7 @@ class WithPlayer(InEnvironment):
 
     def environment(self) -> tuple[str, dict[str, Any]]:
         """Id and arguments of the environment to play in."""
-        return env_of(self.player, self.env, self.env_option)
+        return env_of(self.player, parse_options(self.option), self.env, self.env_option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,10 @@ class Tune:
 
 @dataclass(frozen=True, kw_only=True)
 class Train(InEnvironment):
-    """Train an agent from a preset; options override it. The run folder can be used as a player."""
+    """Train an agent from a preset; options override it. The run folder can be used as a player.
+
+    `mergefall train ALGORITHM --help` describes an algorithm, its hyper-parameters and presets.
+    """
 
     algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `clone`, `distill`, `afterstate`; for 2048 `ntuple`; for Tetris `td`,
@@ -320,6 +323,26 @@ class Pack:
         checksum = network.save(self.file, self.bits)
         size = self.file.stat().st_size
         print(f"{self.file}: {network.touched().sum():,} entries, {size:,} bytes, checksum {checksum[:16]}")
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a trained policy as a .zip that Stable-Baselines3 or sb3-contrib loads."""
+
+    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Run folder or model file of an algorithm of SB3, or of clone, distill, kickstart or expert-iteration; or the name
+    of such a player."""
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """File to write, such as model.zip."""
+    model: Literal["best", "last"] = "best"
+    """Which model of a run folder."""
+
+    def run(self) -> None:
+        from mergefall_training.learn import import_extra
+
+        found = import_extra("mergefall_training.learn.sb3.export").export(self.run_folder, self.file, self.model)
+        name = type(found).__name__
+        print(f"{self.file}: load it by {name}.load({str(self.file)!r}), with mergefall_training installed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,9 +463,9 @@ class Watch(WithPlayer):
             return Show.recorded(path, None if self.worst and player == self.player else seed)
         if self.worst and player == self.player:
             raise ValueError(f"--worst is for a file of recorded games; {player} is a player")
-        env, kwargs = env_of(player, self.env, self.env_option)
-        against = parse_options(self.adversary) or None
-        return Show.of(player, parse_options(options), env, kwargs, self.max_episode_steps, seed, against)
+        given, against = parse_options(options), parse_options(self.adversary) or None
+        env, kwargs = env_of(player, given, self.env, self.env_option)
+        return Show.of(player, given, env, kwargs, self.max_episode_steps, seed, against)
 
 
 @dataclass(frozen=True)
@@ -534,6 +557,9 @@ class Report:
         print(f"written to {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
 
 
+Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
+
+
 @dataclass(frozen=True)
 class Board:
     """Write a leaderboard of a folder of entries: a page and a table for each game and rule set, of verified records.
@@ -578,32 +604,51 @@ class Board:
 
 @dataclass(frozen=True)
 class Players:
-    """List the players with their options and defaults."""
+    """List the players with their options and defaults, or describe one."""
+
+    name: Name = None
+    """Name of a player, or module:name; default: list all."""
 
     def run(self) -> None:
-        from mergefall_baselines import players
-        from mergefall_baselines.registry import factory_of
+        from mergefall_training.manual import players_page
 
-        rows = [(name, signature(factory_of(name)), about) for name, about in players().items()]
-        _print_list(("player", "options and defaults"), rows)
+        print(players_page(self.name))
+
+
+@dataclass(frozen=True)
+class Heuristics:
+    """List the heuristics of both games with their weights, or describe one."""
+
+    name: Name = None
+    """Name of a heuristic; default: list all."""
+
+    def run(self) -> None:
+        from mergefall_training.manual import heuristics_page
+
+        print(heuristics_page(self.name))
 
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments with their arguments and defaults."""
+    """List the environments with their arguments and defaults, or describe one."""
+
+    name: Name = None
+    """Id of an environment; default: list all."""
 
     def run(self) -> None:
-        import gymnasium as gym
-        import mergefall  # noqa: F401  (registers the environments)
-        from gymnasium.envs.registration import load_env_creator
+        from mergefall_training.manual import environments_page
 
-        rows = []
-        for spec in gym.registry.values():
-            if spec.namespace == "mergefall":
-                assert spec.entry_point is not None
-                creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
-                rows.append((spec.id, signature(creator, spec.kwargs), first_sentence(inspect.getdoc(creator) or "")))
-        _print_list(("environment", "arguments and defaults"), rows)
+        print(environments_page(self.name))
+
+
+@dataclass(frozen=True)
+class Suites:
+    """List the suites that `mergefall compare` plays."""
+
+    def run(self) -> None:
+        from mergefall_training.manual import suites_page
+
+        print(suites_page())
 
 
 Command = (
@@ -612,6 +657,7 @@ Command = (
     | Train
     | Tune
     | Pack
+    | Export
     | Demonstrate
     | Watch
     | Advise
@@ -620,21 +666,37 @@ Command = (
     | Report
     | Board
     | Players
+    | Heuristics
     | Envs
+    | Suites
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
-    command = tyro.cli(
-        Command,
-        args=arguments,
-        prog="mergefall",
-        description="2048 and Tetris: play, watch, advise, compare, verify, report, rank, train, tune.",
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments == ["--version"]:
+        from mergefall import __version__
+
+        print(f"mergefall {__version__}")
+        return
+    algorithm = _described(arguments)
+    command: Any = (
+        Description(algorithm)
+        if algorithm
+        else tyro.cli(
+            Command,
+            args=arguments,
+            prog="mergefall",
+            description="2048 and Tetris: play, watch, advise, compare, verify, report, rank, train, tune. "
+            "`mergefall --version` prints the version.",
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+        )
     )
     from gymnasium.error import DependencyNotInstalled
 
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last, so that `module:name` finds modules of this folder and shadows none
     try:
         command.run()
     except (ValueError, OSError, DependencyNotInstalled) as error:
@@ -643,6 +705,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as interrupt:
         print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
         sys.exit(130)
+
+
+@dataclass(frozen=True)
+class Description:
+    """`mergefall train ALGORITHM --help`."""
+
+    algorithm: str
+
+    def run(self) -> None:
+        from mergefall_training.manual import training_page
+
+        print(training_page(self.algorithm))
+
+
+def _described(arguments: Sequence[str]) -> str | None:
+    """The algorithm that the command is asked to describe, None if it is asked for something else."""
+    if arguments[:1] == ["train"] and len(arguments) > 2 and arguments[2] in ("-h", "--help"):
+        return None if arguments[1].startswith("-") else arguments[1]
+    return None
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -660,25 +741,25 @@ def share_of(text: str) -> float:
         raise ValueError(f"a share is {text!r}; expected one such as 2% or 0.02") from error
 
 
-def env_of(player: str, env: str | None, options: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Id and arguments of the environment to play in: `env`, else the player's own.
+def env_of(
+    player: str, options: Mapping[str, Any], env: str | None, given: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """Id and arguments of the environment to play in: `env` with the arguments that are `given`, else the player's own.
 
     A trained agent's own environment is the one that it was trained in.
 
-    >>> env_of("2048/expectimax", None, ["rows=3"])
+    >>> env_of("2048/expectimax", {}, None, ["rows=3"])
     ('mergefall/Game2048-v0', {'rows': 3})
     """
-    from mergefall.games import home_of
+    from mergefall_baselines.registry import environment_of
 
-    kwargs, home = parse_options(options), home_of(player)
-    if env is not None or home is not None:
-        return env or str(home), kwargs
-    if not Path(player).exists():
+    kwargs = parse_options(given)
+    if env is not None:
+        return env, kwargs
+    env, plays = environment_of(player, options)
+    if env is None:
         raise ValueError(f"which environment does {player!r} play? Name it with --env")
-    from mergefall_training.learn.agents import trained_in
-
-    env, rules = trained_in(player)
-    return env, rules | kwargs
+    return env, plays | kwargs
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -704,46 +785,6 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
             reason = " ".join(str(error).split())
             raise ValueError(f"option {pair!r}: the value is no YAML: {reason}") from error
     return options
-
-
-# -- lists ------------------------------------------------------------------------------------------------------------
-
-
-def _print_list(columns: tuple[str, str], rows: Sequence[tuple[str, str, str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from mergefall_training.progress import console
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in (*columns, "what it is"):
-        table.add_column(name, overflow="fold", no_wrap=name == columns[0])
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console().print(table)
-
-
-def signature(factory: Callable[..., Any], fixed: Mapping[str, Any] | None = None) -> str:
-    """The arguments of a factory as ``name=default``; those in `fixed` with that value.
-
-    >>> signature(lambda rows, depth=3, table=True: None, {"table": False})
-    'rows, depth=3, table=False'
-    """
-    defaults = {p.name: p.default for p in inspect.signature(factory).parameters.values()} | dict(fixed or {})
-    return ", ".join(
-        name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in defaults.items()
-    )
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a docstring without its headings.
-
-    >>> first_sentence("## Description" + chr(10) + "The game, by G. Author. More of it.")
-    'The game, by G. Author.'
-    """
-    words = " ".join(line.strip() for line in text.splitlines() if not line.startswith("#")).split()
-    # A full stop after an initial ends no sentence.
-    return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
 if __name__ == "__main__":

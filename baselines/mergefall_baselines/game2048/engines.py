@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.game2048 import packed
+from mergefall.game2048.heuristics.base import NO_TABLES, Heuristic
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Array, Kernel
 from mergefall.words import trailing_zeros
@@ -226,7 +227,8 @@ def tables_of(heuristic: Any) -> tuple[Array, ...]:
 
 def _table_borrower(heuristic: Any, name: str) -> Kernel:
     """A kernel that makes the tables of a heuristic's packed kernel from their addresses."""
-    shared = heuristic().tables()  # types and sizes are the same whatever the weights
+    plain = heuristic.tables is Heuristic.tables
+    shared = NO_TABLES if plain else heuristic().tables()  # types and sizes are the same whatever the weights
     if not isinstance(shared, tuple):
         dtype, count = shared.dtype.type, shared.size
 

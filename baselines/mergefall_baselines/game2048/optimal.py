@@ -45,6 +45,8 @@ class Optimal(Player2048):
         array([  -inf, 51.296,  4.809,   -inf])
     """
 
+    plays = {"rows": 2, "cols": 3}  # noqa: RUF012
+
     def __init__(
         self,
         rows: int | None = None,

@@ -43,7 +43,9 @@ class SearchShape(NamedTuple):
     @property
     def dead(self) -> float:
         """The value of a board without a legal move."""
-        return self.heuristic.dead if self.heuristic else 0.0
+        if self.heuristic is None:
+            return 0.0
+        return getattr(self.heuristic, "dead_scored", self.heuristic.dead) if self.scored else self.heuristic.dead
 
     @property
     def lowest(self) -> float:

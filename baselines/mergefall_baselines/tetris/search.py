@@ -109,6 +109,7 @@ class TetrisSearch(TetrisPlayer):
 
         share(search, range(self.threads), self.threads)
         np.max(found, axis=0, out=values)  # a placement that a thread does not search is -inf there
+        self._check_heuristic()
         check_values(self.name, values)
         best = np.flatnonzero(values == values.max())
         if values[best[0]] == -np.inf:

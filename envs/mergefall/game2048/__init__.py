@@ -2,7 +2,7 @@
 
 from mergefall.game2048.clusters import Cluster, Fracture, MoveComparison, clusters, compare_move, fracture
 from mergefall.game2048.env import Game2048Env
-from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, register_heuristic
 from mergefall.game2048.plot import draw_board, plot_clusters, plot_move, plot_terms
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.game2048.render import draw
@@ -35,6 +35,7 @@ __all__ = [
     "plot_clusters",
     "plot_move",
     "plot_terms",
+    "register_heuristic",
     "spawn",
     "to_text",
 ]

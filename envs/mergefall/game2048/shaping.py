@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +15,7 @@ from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import Heuristic, Nneonneo, heuristic
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
-from mergefall.typing import Kernel, Options
+from mergefall.typing import Kernel
 
 U = np.uint64
 
@@ -48,10 +49,10 @@ class Shaping2048(Shaping):
     """Shaping by a heuristic of 2048. On 4×4 it is valued as in a search, so nneonneo in single precision."""
 
     @staticmethod
-    def choose(spec: str | Options, rows: int, cols: int) -> Heuristic:
-        options = {"name": spec} if isinstance(spec, str) else dict(spec)
-        if options.get("name") == Nneonneo.name:
-            options = {"base": 0.0} | options  # the same for all boards
+    def choose(spec: Any, rows: int, cols: int) -> Heuristic:
+        options = {"name": spec} if isinstance(spec, str) else spec
+        if isinstance(options, Mapping) and options.get("name") == Nneonneo.name:
+            options = {"base": 0.0, **options}  # the same for all boards
         potential = heuristic(options)
         potential.check_size(rows, cols)
         return potential

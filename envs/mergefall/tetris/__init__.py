@@ -1,7 +1,7 @@
 """Tetris as placements of whole pieces: rules, environments, heuristics."""
 
 from mergefall.tetris.env import TetrisEnv
-from mergefall.tetris.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.tetris.heuristics import HEURISTICS, Heuristic, heuristic, register_heuristic
 from mergefall.tetris.pieces import PIECE_SETS, identify, rotations
 from mergefall.tetris.plot import draw_board, plot_terms
 from mergefall.tetris.render import draw
@@ -22,6 +22,7 @@ __all__ = [
     "identify",
     "place",
     "plot_terms",
+    "register_heuristic",
     "rotations",
     "to_text",
 ]

@@ -15,7 +15,7 @@ from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Kernel, Options
+from mergefall.typing import Kernel
 
 
 @cache
@@ -41,7 +41,7 @@ class ShapingTetris(Shaping):
     """Shaping by the board terms of a heuristic."""
 
     @staticmethod
-    def choose(spec: str | Options, rows: int, cols: int) -> Heuristic:
+    def choose(spec: Any, rows: int, cols: int) -> Heuristic:
         return heuristic(spec)
 
     @staticmethod

@@ -104,6 +104,7 @@ def _player_replays(section: Section, row: Row, first: list[int], values: int) -
     elif recorded and values:
         header = evaluation.header
         try:
+            header.check_no_import()
             player = make(header.player, **header.options)
             player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
 
     Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
-    found = load_model(model_file(path, model))
+    found = load_model(_model_file(path, model))
     if checksum is not None and not found.checksum.startswith(checksum):
         raise ValueError(f"{path} has the checksum {found.checksum}; expected {checksum}…: it is another model")
     make_player = player_maker(found.spec["algorithm"])
@@ -58,7 +59,9 @@ def _shipped(file: str, about: str) -> Callable[..., Player]:
         return player_at(str(SHIPPED / file), checksum=checksum, **options)
 
     factory.__doc__ = about
-    return factory
+    made: Any = factory
+    made.plays = lambda **options: trained_in(str(SHIPPED / file))
+    return made
 
 
 # `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
@@ -76,10 +79,21 @@ PLAYERS = {
 }
 
 
-def trained_in(path: str) -> tuple[str, dict[str, Any]]:
-    """(id, rules) of the environment in which the agent at a path was trained."""
-    spec = load_model(model_file(path)).spec
-    return spec["env_id"], game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
+def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]:
+    """`env_id` and the rules of the environment in which the agent at a path was trained."""
+    spec = load_model(_model_file(path, model)).spec
+    return {"env_id": spec["env_id"]} | game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
+
+
+def _model_file(path: str, model: str) -> Path:
+    """`run.model_file`; raises ValueError for what is no model of ours."""
+    if zipfile.is_zipfile(path) and "policy.pth" in zipfile.ZipFile(path).namelist():
+        raise ValueError(
+            f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so it is loaded in Python "
+            f"alone, by whoever trusts it: write a function that returns `PPO.load({path!r})`, and name it as "
+            "module:function in place of the path"
+        )
+    return model_file(path, model)
 
 
 class Agent(Player):

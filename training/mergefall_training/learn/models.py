@@ -50,6 +50,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         _check_spec(spec)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    if "shaping" in spec["env_kwargs"]:  # no player needs it, and it may name a module to import
+        spec["env_kwargs"]["shaping"] = None
     return Model(spec, arrays, checksum)
 
 

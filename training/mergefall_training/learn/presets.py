@@ -32,8 +32,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
     120000000
     """
-    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
-    presets = load_yaml(path.read_text(encoding="utf-8"))[algorithm]
+    presets = _presets(algorithm)
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
     same = [known for known in presets if gym.registry[known].entry_point == game]
     if env_id not in presets and not same:
@@ -44,6 +43,20 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
         there = ", ".join(others) or "none"
         raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
     return preset | (others[name] if name is not None else {})
+
+
+def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """An algorithm's presets: (environment's id, name, settings); the usual one has the name ""."""
+    found = []
+    for env_id, preset in _presets(algorithm).items():
+        usual = {name: value for name, value in preset.items() if name != "others"}
+        found += [(env_id, "", usual), *((env_id, name, other) for name, other in preset.get("others", {}).items())]
+    return found
+
+
+def _presets(algorithm: str) -> dict[str, Any]:
+    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
+    return load_yaml(path.read_text(encoding="utf-8"))[algorithm]
 
 
 def configure(

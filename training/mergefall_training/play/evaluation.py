@@ -19,6 +19,7 @@ from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.checks import integer, number
 from mergefall.games import Game
+from mergefall.imports import strings_in
 from mergefall.threads import cores
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
@@ -305,8 +306,9 @@ def evaluate(
         >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
         2
     """
-    if isinstance(player, str):
-        player = make(player)
+    player = make(player) if isinstance(player, str) else player
+    if not callable(getattr(player, "predict", None)):
+        raise ValueError(f"player is {player!r}; expected a name, a Player, or an object with SB3's `predict`")
     episodes = integer("episodes", episodes, 1, SEEDS)
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = cores() if workers is None else integer("workers", workers, 1)
@@ -354,6 +356,9 @@ def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractCo
     if header.player == Player.name:
         # Without a name, a resumed run could mix two models of one class.
         raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
+    for text in strings_in(header.options):
+        if "<lambda>" in text or "<locals>" in text:
+            raise ValueError(f"a file of episodes must name the function {text}: register it with a name of its own")
     return RecordFile(out, header)
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, cast
 
 from mergefall.checks import id_of_file
 from mergefall.games import GAMES, Game
+from mergefall.imports import check_no_import
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines
 
@@ -130,6 +131,10 @@ class Header:
     package: str
     adversary: dict[str, Any] | None = None
 
+    def check_no_import(self) -> None:
+        """Raises ValueError if to make the player would import a module that the file names."""
+        check_no_import("player", [self.player, self.options])
+
     @property
     def title(self) -> str:
         """The player and its options in one line, as the command line spells them."""
@@ -169,6 +174,8 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
     with on_line(path, 1):
         header = header_from(records[0])
         id_of_file(header.env_id)
+        check_no_import("env_kwargs", header.env_kwargs)
+        check_no_import("adversary", header.adversary)
     return header, records[1:]
 
 

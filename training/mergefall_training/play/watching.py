@@ -14,6 +14,7 @@ from mergefall import __version__
 from mergefall.games import GAMES
 from mergefall.typing import Array, Options
 from mergefall_baselines import Player, make
+from mergefall_baselines.player import takes_masks
 
 from mergefall_training.play.actions import actions_of
 from mergefall_training.play.records import Episode, Header, read_records
@@ -80,6 +81,7 @@ class Show:
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
         if record.actions is None or record.rest is not None:
+            header.check_no_import()
             return cls._played(header, header.title, record.seed, record)
         return cls(header, header.title, record.seed, None, actions_of(record.actions, record.length), record)
 
@@ -94,10 +96,12 @@ class Show:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
         observation, info = env.reset(seed=self.seed)
         state, moves, over = None if self.player is None else self.player.start(self.seed), 0, False
+        masked = self.player is not None and takes_masks(self.player)
         yield info | {"moves": moves}
         while not over:
             if self.player is not None:
-                action, state = self.player.predict(observation, state)
+                masks = {"action_masks": info["action_mask"].astype(bool)} if masked else {}
+                action, state = self.player.predict(observation, state, **masks)
             elif self.actions is not None and moves < len(self.actions):
                 action = self.actions[moves]
             else:

@@ -22,20 +22,26 @@ from functools import cached_property, lru_cache
 from time import perf_counter, sleep
 from typing import Any
 
+import cloudpickle
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
+from mergefall.games import GAMES
+from mergefall.imports import strings_in
 from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.player import Predictor
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
+
+MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because worker processes import the script"
 
 
 @dataclass(frozen=True)
@@ -87,13 +93,20 @@ class Task:
     def pack(self) -> bytes:
         """The task as bytes for another process; raises ValueError if the player cannot be pickled.
 
-        A player that `make` made travels by name and options: a network has megabytes, and each seed takes a copy.
+        A player that `make` made travels by name and options: a network has megabytes, and each seed takes a copy. What
+        users registered travels along; cloudpickle also takes functions and classes of scripts and notebooks.
         """
         player: Any = self.player
         if isinstance(player, Player) and player.made_as is not None:
-            player = player.made_as, dict(player.options)
+            player = player.made_as, {**player.options, **player.functions}
+        parts = self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary
+        names = set(strings_in([player if isinstance(player, tuple) else (), *parts]))
+        heuristics = {
+            game.name: {name: heuristic for name, heuristic in game.library.added().items() if name in names}
+            for game in GAMES.values()
+        }
         try:
-            return pickle.dumps((player, self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary))
+            return cloudpickle.dumps(((added(names), heuristics), player, *parts))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             name = getattr(self.player, "name", repr(self.player))
             raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
@@ -102,7 +115,10 @@ class Task:
 @lru_cache(maxsize=1)
 def unpack_task(packed: bytes) -> Task:
     """The task that `Task.pack` returned as bytes."""
-    player, *others = pickle.loads(packed)
+    (factories, heuristics), player, *others = pickle.loads(packed)
+    adopt(factories)
+    for name, those in heuristics.items():
+        GAMES[name].library.adopt(those)
     if isinstance(player, tuple):
         name, options = player
         player = make(name, **options)
@@ -163,7 +179,18 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
     except DependencyNotInstalled:
         raise
     except (GymnasiumError, ImportError, TypeError) as error:
-        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {error}") from error
+        reason = _unknown(env_id, kwargs) or error
+        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
+
+
+def _unknown(env_id: str, kwargs: Options) -> str:
+    """What is wrong if an environment of ours has no argument of a given name."""
+    entry = gym.registry.get(env_id.removeprefix("mergefall:"))
+    if entry is None or entry.namespace != "mergefall" or not isinstance(entry.entry_point, str):
+        return ""
+    known = [name for name in inspect.signature(load_env_creator(entry.entry_point)).parameters]
+    wrong = [name for name in kwargs if name not in known]
+    return f"it has no argument {wrong[0]!r}; it has {', '.join(known)}" if wrong else ""
 
 
 def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
@@ -221,6 +248,8 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     The processes are spawned, because a forked child would inherit locks held by threads that it does not have. They
     share the cores: PyTorch has as many threads in each as there are cores for it.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as Python's own check does
+        raise SystemExit(f"mergefall: {MAIN_GUARD}")
     threads = max(1, cores() // workers)
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, spawn, initializer=_start_worker, initargs=(threads,))
@@ -272,9 +301,7 @@ def on_processes(
             yield future.result()
     except BrokenProcessPool as error:
         sleep(2)  # Ctrl-C kills workers too, and its signal may reach this thread a moment later
-        error.add_note(
-            "In a script, call this under `if __name__ == '__main__':`, because worker processes import the script."
-        )
+        error.add_note(MAIN_GUARD)
         raise
 
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
+from mergefall.game2048.packed import unpack
 from mergefall.game2048.rules import LARGEST, MAX_RANK, SMALLEST
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from mergefall.weighted import WeightedSum
+
+NO_TABLES = np.zeros(1)
+NO_TABLES.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,24 @@ class Heuristic(WeightedSum):
     """
 
     # What searches need. Kernels are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method.
+    # `cells_kernel` is enough: a class without a `packed_kernel` gets one that unpacks the board.
     kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
+    dead_scored: ClassVar[float]  # the same where a search counts rewards; default: `dead`
     floored: ClassVar[bool] = False  # a search values no node at which the player moves below `dead`
     line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64
     packed_kernel: ClassVar[Any]  # (board uint64, to_move, tables, weights) -> float, 4×4 boards
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        cells_kernel = cls.__dict__.get("cells_kernel")
+        if cells_kernel is not None and "packed_kernel" not in cls.__dict__:
+            if not isinstance(cells_kernel, staticmethod):
+                raise ValueError(f"cells_kernel of {cls.__name__} is {cells_kernel!r}; expected staticmethod(kernel)")
+            cls.packed_kernel = staticmethod(_unpacking(cells_kernel.__func__, cls.name))
+            cls.tables, cls.line_additive = Heuristic.tables, False
 
     def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
         """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].
@@ -54,18 +69,25 @@ class Heuristic(WeightedSum):
         cells, rows, cols, single = self._boards(ranks)
         values = np.empty(len(cells))
         _batch_kernels(type(self))[0](cells, rows, cols, bool(to_move), self._weights, values)
+        self.check()
         return float(values[0]) if single else values
 
     def terms(self, ranks: ArrayLike, to_move: bool = False) -> dict[str, Any]:
-        """The terms by name, unweighted: a float each for one board, float64[n] each for a batch."""
+        """The terms by name, unweighted: a float each for one board, float64[n] each for a batch.
+
+        Raises ValueError, too, if the class has no `terms_kernel`.
+        """
+        if not hasattr(self, "terms_kernel"):
+            raise ValueError(f"{self.name} has no terms_kernel, which its terms and their plots need")
         cells, rows, cols, single = self._boards(ranks)
         parts = np.empty((len(self.term_names), len(cells)))
         _batch_kernels(type(self))[1](cells, rows, cols, bool(to_move), self._weights, parts)
+        self.check()
         return {name: float(part[0]) if single else part for name, part in zip(self.term_names, parts, strict=True)}
 
     def tables(self) -> Any:
         """The tables for `packed_kernel`, an array or a tuple of arrays; built on first use, then shared."""
-        raise NotImplementedError(f"{self.name} has no packed kernel")
+        return NO_TABLES
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
@@ -98,10 +120,22 @@ def dot(terms, weights, first):
     return value
 
 
+def _unpacking(cells_kernel: Kernel, name: str) -> Kernel:
+    """A `packed_kernel` from a `cells_kernel`."""
+
+    @kernel(variant=name)
+    def of_packed(board, to_move, tables, weights):
+        cells = np.empty(16, np.uint8)
+        unpack(board, cells, 4, 4)
+        return cells_kernel(cells, 4, 4, to_move, weights)
+
+    return of_packed
+
+
 @cache
 def _batch_kernels(cls: type[Heuristic]) -> tuple[Kernel, Kernel]:
     """The kernels that compute the values, and the terms, of many boards."""
-    value_of, terms_of = cls.cells_kernel, cls.terms_kernel
+    value_of, terms_of = cls.cells_kernel, cast(Any, getattr(cls, "terms_kernel", None))
 
     @kernel(variant=cls.name)
     def batch_values(cells, rows, cols, to_move, weights, values):

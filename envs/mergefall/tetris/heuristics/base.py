@@ -103,7 +103,8 @@ class Heuristic(WeightedSum):
         return np.array([getattr(self, name, 0.0) for name in self.slots], dtype=np.float64)
 
     def __call__(self, placement: Placement) -> float:
-        """The value of a placement; −inf if it ended the game."""
+        """The value of a placement; −inf if it ended the game. Raises ValueError for anything but a `Placement`."""
+        _check_placement(placement)
         if placement.over:
             return -np.inf
         piece, rotation, column, y, rows = _at_rest(placement)
@@ -115,6 +116,7 @@ class Heuristic(WeightedSum):
 
     def terms(self, placement: Placement) -> dict[str, float]:
         """The named terms of a placement before weighting, also if it ended the game."""
+        _check_placement(placement)
         terms = np.zeros(len(self.slots))
         piece, rotation, column, y, rows = _at_rest(placement)
         of_move, _ = self.term_kernels()
@@ -136,6 +138,7 @@ class Heuristic(WeightedSum):
         cells, rows, cols, single = _boards(boards)
         values = np.empty(len(cells))
         _batch_kernels(type(self))[0](cells, rows, self._weights, np.empty(cols, dtype=U), values)
+        self.check()
         return float(values[0]) if single else values
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
@@ -143,6 +146,7 @@ class Heuristic(WeightedSum):
         cells, rows, cols, single = _boards(boards)
         parts = np.zeros((len(cells), len(self.slots)))
         _batch_kernels(type(self))[1](cells, rows, self._weights, np.empty(cols, dtype=U), parts)
+        self.check()
         found = {name: parts[:, self.slots.index(name)] for name in self.term_names if name in self.board_slots}
         return {name: float(part[0]) if single else part.copy() for name, part in found.items()}
 
@@ -174,6 +178,12 @@ def plain_leaf(cls: type[Heuristic], clears: bool, move: Kernel, last: Kernel, b
         return of_placement + last(piece, rotation, column, y, rows, weights) + value
 
     return leaf
+
+
+def _check_placement(placement: Any) -> None:
+    if not isinstance(placement, Placement):
+        given = f"an array of shape {placement.shape}" if isinstance(placement, np.ndarray) else repr(placement)
+        raise ValueError(f"placement is {given}; expected a Placement from `place`; the method `board` takes boards")
 
 
 def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:

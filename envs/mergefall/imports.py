@@ -1,0 +1,75 @@
+"""Objects by the text `module:name`, for command lines, suites and options in JSON types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+_PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+
+
+def is_import(text: object) -> bool:
+    """Whether a value is text such as `package.module:name`.
+
+    >>> is_import("my_package.boards:Corner"), is_import("2048/greedy"), is_import("C:/runs/first")
+    (True, False, False)
+    """
+    return isinstance(text, str) and _PATH.fullmatch(text) is not None
+
+
+def imported(text: str) -> Any:
+    """The object that `module:name` names; the name may have dots. Raises ValueError if there is none.
+
+    >>> imported("mergefall.games:GAMES")["2048"].headline
+    'score'
+    """
+    module, _, name = text.partition(":")
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, and imports one that is not
+        raise ValueError(f"{text!r} names the module {module!r}; there is none in this folder or installed") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{text!r}: there is no {part!r} in {module}")
+        found = getattr(found, part)
+    return found
+
+
+def name_of(value: Any) -> str:
+    """A function's or class's `module:name`; of a lambda or an inner function with `<lambda>` or `<locals>` in it.
+
+    >>> name_of(imported)
+    'mergefall.imports:imported'
+    """
+    value = getattr(value, "py_func", value)
+    value = value if hasattr(value, "__qualname__") else type(value)
+    return f"{value.__module__}:{value.__qualname__}"
+
+
+def check_no_import(what: str, value: Any) -> None:
+    """Raises ValueError for a `module:name` in nested data of a file: a user may name a module to import, a file not.
+
+    >>> check_no_import("options", {"heuristic": {"name": "os:system"}})
+    Traceback (most recent call last):
+    ValueError: options names 'os:system', a module to import; a file may name no modules
+    """
+    for text in strings_in(value):
+        if is_import(text):
+            raise ValueError(f"{what} names {text!r}, a module to import; a file may name no modules")
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """All text in nested mappings and lists, keys aside.
+
+    >>> list(strings_in({"name": "2048/greedy", "heuristic": {"name": "corner", "empty": 1}}))
+    ['2048/greedy', 'corner']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from strings_in(part)

@@ -1,0 +1,135 @@
+"""The heuristics of a game by name: those of `mergefall`, of other distributions, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from mergefall.imports import imported, is_import, name_of
+from mergefall.weighted import WeightedSum, options_of
+
+ENTRY_POINTS = "mergefall.heuristics"
+
+W = TypeVar("W", bound=WeightedSum)
+
+
+@cache
+def _brought() -> dict[str, Any]:
+    """Heuristics by `game/name`, from the modules in the entry-point group `mergefall.heuristics`.
+
+    Such a module has ``HEURISTICS``, a mapping of names such as `2048/corner` to what `register_heuristic` takes.
+    """
+    modules = [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
+    return {name: heuristic for module in modules for name, heuristic in module.HEURISTICS.items()}
+
+
+class Library(Generic[W]):
+    """The heuristics of one game.
+
+    - `game`: the game's name, as in `2048/expectimax`.
+    - `base`: the class of its heuristics.
+    - `known`: name -> heuristic. What is added to it, by `register` or directly, is known by name.
+    - `of_function`: makes a heuristic of (function, name).
+    """
+
+    def __init__(self, game: str, base: type[W], known: dict[str, W], of_function: Callable[[Any, str], W]) -> None:
+        self.game, self.base, self.known, self._of_function = game, base, known, of_function
+        self._own = frozenset(known)
+
+    def read(self, spec: Any) -> W:
+        """A heuristic from its name, `module:name`, a mapping of `name` and options, a function, or itself.
+
+        Raises ValueError for anything else, and for an unknown name or option.
+        """
+        if isinstance(spec, Mapping):
+            options = dict(spec)
+            name = options.pop("name", None)
+            chosen = self._named(name)
+            return replace(chosen, **options_of(chosen, options)) if options else chosen
+        if isinstance(spec, str):
+            return self._named(spec)
+        return self._made(spec, name_of(spec) if callable(spec) else "")
+
+    def register(self, name: str, heuristic: Any) -> None:
+        """Make a heuristic known by a name; see `register_heuristic` of the games.
+
+        The same function or class may be registered again, changed or not. Raises ValueError for a name that is taken.
+        """
+        made = self._made(heuristic, name)
+        if made.name != name:
+            raise ValueError(f"name is {name!r}; expected {made.name!r}, the name of the heuristic's class")
+        if is_import(name) or not name or not isinstance(name, str):
+            raise ValueError(f"name is {name!r}; expected text without a colon")
+        if name in self._own or (name in self.known and _origin(self.known[name]) != _origin(made)):
+            raise ValueError(f"there is a heuristic {name!r} already")
+        self.known[name] = made
+
+    def load(self) -> None:
+        """Make the heuristics of installed distributions known."""
+        for path, heuristic in _brought().items():
+            game, _, name = path.partition("/")
+            if game == self.game and name not in self.known:
+                self.register(name, heuristic)
+
+    def added(self) -> dict[str, W]:
+        """The heuristics that were added to those of `mergefall`."""
+        return {name: heuristic for name, heuristic in self.known.items() if name not in self._own}
+
+    def adopt(self, added: Mapping[str, W]) -> None:
+        """Take over what `added` returned in another process."""
+        for name, heuristic in added.items():
+            self.known.setdefault(name, heuristic)
+
+    def _named(self, name: Any) -> W:
+        if is_import(name):
+            return self._made(imported(name), name)
+        if name not in self.known:
+            self.load()
+        if not isinstance(name, str) or name not in self.known:
+            there = f"there are {', '.join(self.known)}, and functions as 'module:name'"
+            raise ValueError(f"no {self.base.kind} {name!r}; {there}")
+        return self.known[name]
+
+    def _made(self, value: Any, name: str) -> W:
+        if isinstance(value, type) and issubclass(value, self.base):
+            value = value()
+        if isinstance(value, self.base):
+            return value
+        if callable(value) and not isinstance(value, type | WeightedSum):
+            return self._of_function(value, name)
+        expected = "a name, a mapping of its name and weights, a function of a board, or a heuristic of this game"
+        raise ValueError(f"{self.base.kind} {value!r}; expected {expected}")
+
+
+def _origin(heuristic: Any) -> str:
+    return name_of(getattr(heuristic, "function", type(heuristic)))
+
+
+def is_spec(value: Any) -> bool:
+    """Whether a value can describe a heuristic: a name, a mapping, a function or a heuristic."""
+    return isinstance(value, str | Mapping) or callable(value)
+
+
+def holds_function(value: Any) -> bool:
+    """Whether an option holds a function, or a function's heuristic, which JSON types can only name."""
+    if isinstance(value, Mapping | list | tuple):
+        return any(map(holds_function, value.values() if isinstance(value, Mapping) else value))
+    return hasattr(value, "function") if isinstance(value, WeightedSum) else callable(value)
+
+
+def to_json(value: Any) -> Any:
+    """An option as JSON types: a heuristic or a function becomes a mapping of its name and weights.
+
+    >>> to_json({"heuristic": is_spec})
+    {'heuristic': {'name': 'mergefall.library:is_spec'}}
+    """
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {name: to_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(part) for part in value]
+    return {"name": name_of(value)} if callable(value) else value

@@ -1,0 +1,158 @@
+"""Players with functions as heuristics, and players by `module:name`, in this process."""
+
+from itertools import pairwise
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+from mergefall.game2048 import HEURISTICS
+from mergefall.tetris import from_text, place
+from mergefall_baselines import Player, make, register
+from mergefall_baselines.registry import environment_of
+
+BOARDS = np.random.default_rng(1).integers(0, 6, (8, 4, 4))
+
+
+def monotone_smooth(board):
+    """The heuristic of that name, from its documentation."""
+    across, down = np.diff(board, axis=1), np.diff(board, axis=0)
+    order = sum(min(np.maximum(steps, 0).sum(), np.maximum(-steps, 0).sum()) for steps in (across, down))
+    tiles = [[rank for rank in line if rank] for line in (*board, *board.T)]
+    rough = sum(abs(a - b) for line in tiles for a, b in pairwise(line))
+    top = board.max()
+    cornered = top in (board[0, 0], board[0, -1], board[-1, 0], board[-1, -1])
+    return -order - 0.2 * rough + 2.5 * np.log(max((board == 0).sum(), 1)) + top - 1.5 * top * (not cornered)
+
+
+@numba.njit
+def weighted(board):
+    total = 0.0
+    for r in range(board.shape[0]):
+        for c in range(board.shape[1]):
+            total += board[r, c] * (r + 2 * c)
+    return total
+
+
+def test_a_search_with_a_python_function_is_that_with_the_compiled_heuristic():
+    np.testing.assert_allclose([monotone_smooth(board) for board in BOARDS], HEURISTICS["monotone-smooth"](BOARDS))
+    own, ours = (make("2048/expectimax", heuristic=h, depth=2) for h in (monotone_smooth, "monotone-smooth"))
+    np.testing.assert_allclose(own.values(BOARDS), ours.values(BOARDS), rtol=1e-12)
+    assert own.options["heuristic"] == {"name": f"{__name__}:monotone_smooth"}
+    games = [player.play("mergefall/Game2048-v0", 5, max_episode_steps=25) for player in (own, ours)]
+    np.testing.assert_array_equal(games[0].actions, games[1].actions)
+
+
+def test_greedy_takes_the_afterstate_that_a_function_values_highest():
+    env = gym.make("mergefall/Game2048-v0")
+    env.reset(options={"board": BOARDS[0]})
+    boards, _, legal = env.unwrapped.afterstates()
+    expected = [weighted.py_func(board.astype(int)) if fine else -np.inf for board, fine in zip(boards, legal)]  # noqa: B905
+    for function in (weighted, weighted.py_func, f"{__name__}:weighted"):
+        assert make("2048/greedy", heuristic=function).values(BOARDS[0]).tolist() == expected
+
+
+def low(board):
+    return -float(np.argwhere(board[::-1]).sum())
+
+
+def test_greedy_tetris_takes_the_board_that_a_function_values_highest():
+    board, player = from_text("...../...../...../...../##..#/###.#"), make("tetris/greedy", heuristic=low)
+    for piece, name in ((1, "O"), (2, "T"), (0, "I")):
+        values = player.values({"board": board, "piece": piece})
+        for action in np.flatnonzero(np.isfinite(values)):
+            rotation, column = divmod(int(action), 5)
+            assert values[action] == low(place(board, name, rotation, column).board)
+
+
+@pytest.mark.slow
+def test_two_tetrad_with_a_function_is_an_exhaustive_search():
+    board = from_text("...../...../...../...../##..#/###.#")
+    player = make("tetris/two-tetrad", heuristic={"name": f"{__name__}:low", "lines": 7.0})
+    values = player.values({"board": board, "piece": 2, "next": [1]})
+    for action in np.flatnonzero(np.isfinite(values)):
+        first = place(board, "T", *divmod(int(action), 5))
+        second = [place(first.board, "O", 0, column) for column in range(4)]
+        best = max(low(one.board) + 7 * one.lines for one in second if not one.over)
+        assert values[action] == 7 * first.lines + best
+
+
+def test_what_a_function_raises_ends_the_search_and_the_game():
+    calls = []
+
+    def fails(board):
+        calls.append(board)
+        raise KeyError("mine")
+
+    player = make("2048/greedy", heuristic=fails)
+    with pytest.raises(KeyError, match="mine"):
+        player.act(BOARDS)
+    with pytest.raises(KeyError, match="mine"):
+        player.play("mergefall/Game2048-v0", 0)
+    assert len(calls) == 2  # the searches ended without another call
+
+
+@pytest.mark.slow
+def test_a_tree_search_takes_functions():
+    own, ours = (make("2048/mcts", heuristic=h, simulations=8) for h in (monotone_smooth, "monotone-smooth"))
+    np.testing.assert_array_equal(own.statistics(BOARDS).visits, ours.statistics(BOARDS).visits)
+    with pytest.raises(ValueError, match="expected a finite number"):
+        make("2048/mcts", heuristic=lambda board: None, simulations=2).act(BOARDS[0])
+
+
+class First(Player):
+    """The first legal action."""
+
+    plays = {"env_id": "mergefall/SZTetris-v0", "rows": 6}  # noqa: RUF012
+
+    def __init__(self, skip: int = 0) -> None:
+        self.skip = skip
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+        return np.array(np.flatnonzero(action_masks)[self.skip]), state
+
+
+class Model:
+    """A model with Stable-Baselines3's `predict`, and no player."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.array(0), None
+
+
+model = Model()
+
+
+def load_model():
+    return model
+
+
+def test_players_by_module_and_name():
+    player = make(f"{__name__}:First", skip=0)
+    assert type(player) is First
+    assert (player.name, player.made_as, player.options) == (f"{__name__}:First",) * 2 + ({"skip": 0},)
+    assert player.play("mergefall/Tetris-v0", 0, {"rows": 4}).terminated
+    with pytest.raises(ValueError, match="has no option 'depth'; it has skip"):
+        make(f"{__name__}:First", depth=1)
+    for name in ("load_model", "model", "Model"):
+        played = make(f"{__name__}:{name}").play("mergefall/Tetris-v0", 0, {"rows": 4, "cols": 4, "illegal_limit": 1})
+        assert set(played.actions) == {0}
+    with pytest.raises(ValueError, match=r"json:dumps needs the option 'obj'"):
+        make("json:dumps")
+    with pytest.raises(ValueError, match=r"what json:dumps makes is '1'; expected a Player"):
+        make("json:dumps", obj=1)
+    with pytest.raises(ValueError, match="there is no 'Second'"):
+        make(f"{__name__}:Second")
+    with pytest.raises(ValueError, match="without a module"):
+        register("json:dumps", First)
+
+
+def test_players_name_the_environment_that_they_play():
+    assert environment_of(f"{__name__}:First", {}) == ("mergefall/SZTetris-v0", {"rows": 6})
+    assert environment_of(f"{__name__}:load_model", {}) == (None, {})
+    assert environment_of("2048/optimal", {"rows": 3, "objective": 8}) == (
+        "mergefall/Game2048-v0",
+        {"rows": 3, "cols": 3},
+    )
+    env_id, kwargs = environment_of("tetris/dqn", {})
+    assert (env_id, kwargs["rows"], kwargs["cols"]) == ("mergefall/Tetris-v0", 10, 10)
+    make("tetris/cross-entropy").with_rules(environment_of("tetris/cross-entropy", {})[1])

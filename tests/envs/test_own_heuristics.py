@@ -1,0 +1,208 @@
+"""Functions of a board, and classes with a cells kernel alone, as heuristics and as potentials of both games."""
+
+import json
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+from mergefall import functions, game2048, library, tetris
+from mergefall.game2048.heuristics import Nneonneo
+from mergefall.game2048.packed import pack
+from mergefall.games import GAMES
+from mergefall.kernels import kernel
+from mergefall.shaping import PotentialShaping, VectorPotentialShaping
+
+BOARDS = np.random.default_rng(0).integers(0, 9, (6, 3, 5), dtype=np.uint8)
+FIELDS = np.random.default_rng(0).integers(0, 2, (6, 7, 5), dtype=np.uint8)
+
+
+def differences(board):
+    """Its value is negative where unsigned cells would wrap around."""
+    return np.diff(board, axis=1).sum() - 0.5 * board[0, 0]
+
+
+@numba.njit
+def compiled_differences(board):
+    total = 0.0
+    for r in range(board.shape[0]):
+        for c in range(1, board.shape[1]):
+            total += board[r, c] - board[r, c - 1]
+    return total - 0.5 * board[0, 0]
+
+
+@pytest.fixture
+def registered():
+    """Forget what a test registers."""
+    known = [(game.library.known, dict(game.library.known)) for game in GAMES.values()]
+    yield
+    for heuristics, before in known:
+        heuristics.clear()
+        heuristics.update(before)
+
+
+@pytest.mark.parametrize("function", [differences, compiled_differences])
+def test_a_function_values_boards(function):
+    expected = [differences(board.astype(float)) for board in BOARDS]
+    h = game2048.heuristic(function)
+    assert h(BOARDS).tolist() == h.terms(BOARDS)["value"].tolist() == expected
+    assert h(BOARDS[0]) == expected[0]
+    h = tetris.heuristic(function)
+    expected = [differences(board.astype(float)) for board in FIELDS]
+    assert h.board(FIELDS).tolist() == h.board_terms(FIELDS)["value"].tolist() == expected
+
+
+def test_the_lines_of_a_placement_count_by_their_weight():
+    placed = tetris.place("..../..../..../##.#", "T", rotation=2, column=1)
+    assert placed.lines == 1
+    h = tetris.heuristic({"name": f"{__name__}:differences", "lines": 10})
+    assert h(placed) == 10 + differences(placed.board.astype(int))
+    assert h.terms(placed)["lines"] == 1
+    assert tetris.heuristic(json.loads(json.dumps(h.to_json()))) == h == pickle.loads(pickle.dumps(h))
+    with pytest.raises(ValueError, match="has no weight 'holes'; it has lines"):
+        tetris.heuristic({"name": f"{__name__}:differences", "holes": 1})
+
+
+def test_a_heuristic_is_no_function_of_the_other_game():
+    with pytest.raises(ValueError, match="heuristic of this game"):
+        game2048.heuristic(tetris.HEURISTICS["bcts"])
+    with pytest.raises(ValueError, match="expected a Placement from `place`; the method `board` takes boards"):
+        tetris.HEURISTICS["bcts"](FIELDS[0])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("json:nothing", "there is no 'nothing' in json"),
+        ("no.such.module:h", r"names the module 'no.such.module'; there is none"),
+        ("json:decoder", "heuristic <module"),
+        ({"name": "json:dumps", "depth": 1}, "json:dumps has no weight 'depth'; it has none"),
+        (3, "heuristic 3; expected a name"),
+    ],
+)
+def test_what_is_no_heuristic(spec, message):
+    with pytest.raises(ValueError, match=message):
+        game2048.heuristic(spec)
+
+
+def test_what_a_function_raises_and_bad_values_reach_the_caller():
+    def fails(board):
+        raise KeyError("mine")
+
+    h = game2048.heuristic(fails)
+    with pytest.raises(KeyError, match="mine"):
+        h(BOARDS)
+    with pytest.raises(KeyError, match="mine"):  # and again
+        h.terms(BOARDS)
+    for value in (None, np.nan, np.inf, "many", np.zeros(2)):
+        with pytest.raises(ValueError, match=r"<lambda> values \[\[.* at .*; expected a finite number"):
+            game2048.heuristic(lambda board, value=value: value)(BOARDS[0])
+
+    @numba.njit
+    def text(board):
+        return "many"
+
+    with pytest.raises(ValueError, match="text does not compile for a board int64"):
+        game2048.heuristic(text)(BOARDS)
+
+
+def test_a_python_function_is_called_slow_once(capsys, monkeypatch):
+    monkeypatch.setattr(functions.BoardFunction, "said", False)
+    game2048.heuristic(compiled_differences)(BOARDS)
+    assert capsys.readouterr().err == ""
+    for _ in range(2):
+        game2048.heuristic(lambda board: 0)(BOARDS)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "numba.njit" in said
+
+
+def test_registered_names(registered):
+    game2048.register_heuristic("steps", differences)
+    tetris.register_heuristic("steps", compiled_differences)
+    assert game2048.heuristic("steps")(BOARDS[0]) == differences(BOARDS[0].astype(int))
+    assert game2048.heuristic("steps").to_json() == {"name": "steps"}
+    assert tetris.heuristic({"name": "steps", "lines": 2}).to_json() == {"name": "steps", "lines": 2}
+    game2048.register_heuristic("steps", differences)  # as a cell of a notebook that runs again
+    for name, message in (("nneonneo", "already"), ("steps", "already"), ("a:b", "without a colon")):
+        with pytest.raises(ValueError, match=message):
+            game2048.register_heuristic(name, lambda board: 0)
+    with pytest.raises(ValueError, match="expected 'nneonneo', the name of the heuristic's class"):
+        game2048.register_heuristic("mine", Nneonneo(sum=-12))
+    assert list(GAMES["2048"].library.added()) == ["steps"]
+
+
+def test_installed_distributions_bring_heuristics(registered, monkeypatch):
+    class Module:
+        HEURISTICS: ClassVar = {"2048/theirs": differences, "tetris/flat": differences}
+
+    class Entry:
+        def load(self):
+            return Module
+
+    monkeypatch.setattr(library, "entry_points", lambda group: [Entry()] if group == "mergefall.heuristics" else [])
+    library._brought.cache_clear()
+    try:
+        assert game2048.heuristic("theirs").to_json() == {"name": "theirs"}
+        assert "flat" not in game2048.HEURISTICS
+        tetris.heuristic({"name": "flat", "lines": 1})
+    finally:
+        library._brought.cache_clear()
+
+
+@kernel
+def heaviest(cells, rows, cols, to_move, weights):
+    return weights[0] * cells.max() + to_move
+
+
+def test_a_cells_kernel_is_enough():
+    @dataclass(frozen=True)
+    class Heaviest(game2048.Heuristic):
+        name: ClassVar[str] = "heaviest"
+        term_names: ClassVar[tuple[str, ...]] = ("largest",)
+        dead: ClassVar[float] = -1.0
+        cells_kernel = staticmethod(heaviest)
+
+        largest: float = 2.0
+
+    h = Heaviest()
+    board = np.arange(16, dtype=np.uint8).reshape(4, 4)
+    assert h(board, to_move=True) == 31
+    packed = np.uint64(pack(board.ravel(), 4, 4))
+    assert h.packed_kernel(packed, True, h.tables(), h.weight_vector()) == 31
+    with pytest.raises(ValueError, match="heaviest has no terms_kernel"):
+        h.terms(board)
+    with pytest.raises(ValueError, match=r"expected staticmethod\(kernel\)"):
+        type("Bound", (game2048.Heuristic,), {"cells_kernel": heaviest})
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "board_of"),
+    [
+        ("mergefall/Game2048-v0", {}, lambda observation: observation),
+        ("mergefall/Tetris-v0", {"rows": 8, "cols": 5}, lambda observation: observation["board"]),
+    ],
+)
+def test_a_function_is_a_potential(env_id, kwargs, board_of):
+    named = {"potential": f"{__name__}:differences", "gamma": 0.5}
+    env = gym.make(env_id, shaping=named, **kwargs)
+    wrapped = PotentialShaping(gym.make(env_id, **kwargs), compiled_differences, gamma=0.5)
+    batch = VectorPotentialShaping(gym.make_vec(env_id, num_envs=1, **kwargs), differences, gamma=0.5)
+    before = board_of(env.reset(seed=3)[0])
+    wrapped.reset(seed=3)
+    infos = batch.reset(seed=3)[1]
+    for _ in range(5):
+        action = int(np.flatnonzero(infos["action_mask"][0])[0])
+        after, _, terminated, _, info = env.step(action)
+        potential = 0.0 if terminated else differences(board_of(after).astype(float))
+        assert info["shaping"] == pytest.approx(0.5 * potential - differences(before.astype(float)))
+        assert wrapped.step(action)[4]["shaping"] == info["shaping"]
+        infos = batch.step([action])[4]
+        assert infos["shaping"][0] == info["shaping"]
+        before = board_of(after)
+        if terminated:
+            break
+    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec.kwargs["shaping"] == named

@@ -1,0 +1,109 @@
+"""A user's heuristics and players in worker processes, and what scripts and files of records do with them."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import numba
+import numpy as np
+import pytest
+from mergefall.game2048 import HEURISTICS, register_heuristic
+from mergefall_baselines import Player, make, register, registry
+from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.watching import Show
+from mergefall_training.play.workers import process_pool
+
+ENV = "mergefall/Game2048-v0", 3, 0, {"goal": 16}
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with process_pool(2) as workers:
+        yield workers
+
+
+@pytest.fixture
+def own_heuristic():
+    register_heuristic("own", lambda board: (board * np.arange(16).reshape(4, 4)).sum())
+    yield "own"
+    del HEURISTICS["own"]
+
+
+@pytest.fixture
+def own_player():
+    class Own(Player):
+        def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+            return np.array(np.flatnonzero(action_masks)[-1]), state
+
+    register("2048/own", Own)
+    yield "2048/own"
+    del registry._FACTORIES["2048/own"]
+
+
+def test_workers_get_functions_and_what_was_registered(pool, own_heuristic, own_player):
+    weight = np.arange(16).reshape(4, 4)
+
+    @numba.njit
+    def compiled(board):
+        return (board * weight).sum()
+
+    made = [make("2048/greedy", heuristic=h) for h in (own_heuristic, lambda board: (board * weight).sum(), compiled)]
+    games = [evaluate(player, *ENV, executor=pool, progress=False).scores.tolist() for player in made]
+    assert games[0] == games[1] == games[2]
+    assert games[0] == evaluate(made[0], *ENV, workers=1, progress=False).scores.tolist()
+    found = evaluate(own_player, *ENV, executor=pool, progress=False).scores.tolist()
+    assert found == evaluate(own_player, *ENV, workers=1, progress=False).scores.tolist() != games[0]
+
+
+def test_what_cannot_be_sent_is_an_error(pool):
+    class Locked(Player):
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+            return np.array(np.flatnonzero(action_masks)[0]), state
+
+    with pytest.raises(ValueError, match="cannot be sent to other processes; workers=1 uses only this"):
+        evaluate(Locked(), *ENV, executor=pool, progress=False)
+
+
+def test_a_file_of_records_names_its_functions(tmp_path, own_heuristic):
+    path = tmp_path / "games.jsonl"
+    found = evaluate(make("2048/greedy", heuristic="own"), *ENV, workers=1, out=path, progress=False)
+    assert Show.recorded(path, 0).task.player.options == {"heuristic": "own"}
+    assert Evaluation.read(path) == found
+    player = make("2048/greedy", heuristic=lambda board: 0)
+    with pytest.raises(ValueError, match=r"must name the function .*<lambda>: register it"):
+        evaluate(player, *ENV, workers=1, out=tmp_path / "nameless.jsonl", progress=False)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"player": "os:getcwd", "options": {}},
+        {"options": {"heuristic": {"name": "os:getcwd"}}},
+        {"env_kwargs": {"shaping": {"potential": "os:getcwd"}}},
+        {"adversary": {"player": "os:getcwd", "rate": 0.5}},
+    ],
+)
+def test_a_file_names_no_module_to_import(tmp_path, changed):
+    path = tmp_path / "games.jsonl"
+    evaluate("2048/random", *ENV, workers=1, out=path, progress=False)
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(header) | changed), *lines, ""]))
+    with pytest.raises(ValueError, match="names 'os:getcwd', a module to import; a file may name no modules"):
+        Show.recorded(path, 0)
+
+
+def test_a_script_without_a_guard_says_what_to_write(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mergefall_training import evaluate\n"
+        "evaluate('2048/random', 'mergefall/Game2048-v0', 2, env_kwargs={'goal': 16}, workers=2, progress=False)\n"
+    )
+    found = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert found.returncode == 1
+    *_, last = found.stderr.strip().splitlines()
+    assert last.startswith("in a script, call this under `if __name__ == '__main__':`")
+    assert found.stderr.count("Traceback") == 1

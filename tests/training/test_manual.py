@@ -1,0 +1,100 @@
+"""The pages of the command about players, heuristics, environments, suites and learners."""
+
+import re
+
+import pytest
+from mergefall.games import GAMES
+from mergefall_baselines import players
+from mergefall_training.cli import main
+from mergefall_training.compare.suite import load_suite, suite_names
+from mergefall_training.learn import ALGORITHMS
+from mergefall_training.learn.presets import load_preset
+from mergefall_training.manual import wrapped
+
+
+@pytest.fixture
+def page(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def printed(*arguments):
+        main(arguments)
+        text = capsys.readouterr().out
+        prose = [line for line in text.splitlines() if not re.match(r"\s*(>>>|\||\.\.\.|array|Traceback)", line)]
+        assert max(map(len, prose)) <= 80
+        return text
+
+    return printed
+
+
+def test_lists_name_everything(page):
+    listed = page("players")
+    for name in players():
+        assert f"{name}\n    " in listed
+    listed = page("heuristics")
+    for game in GAMES.values():
+        for name in game.heuristics:
+            assert f"{game.name}: {name}\n    " in listed
+    suites = page("suites")
+    for name in suite_names():
+        assert f"{name}\n    " in suites
+    assert all(contest.name in suites for contest in load_suite("quick").contests)
+    assert "mergefall/SZTetris-v0\n    " in page("envs")
+
+
+def test_one_of_them_is_described_with_its_defaults(page):
+    text = page("players", "2048/expectimax")
+    assert "A *position* is a board with the player to move, an *afterstate* the board that\na move leaves." in text
+    assert re.search(r"\n    table: True is one transposition table", text)
+    assert "heuristic='nneonneo', depth=3" in text
+    text = page("heuristics", "monotone-smooth")
+    assert "`corner`: 0 if a largest tile is in a corner" in text
+    assert "smoothness=0.1" in text
+    for name in ("mergefall/Quintris-v0", "Quintris-v0"):
+        text = page("envs", name)
+        assert "## Action Space" in text
+        assert "cols=15" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("players", "2048/nobody"), "no player '2048/nobody'"),
+        (("heuristics", "nobody"), "no heuristic 'nobody'; there are tile-order"),
+        (("envs", "Nope-v0"), "expected one of mergefall/Game2048-v0"),
+        (("train", "sarsa", "--help"), "algorithm is 'sarsa'; expected one of"),
+    ],
+)
+def test_unknown_names(arguments, complaint, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_learners_are_described_with_hyper_parameters_and_presets(page, algorithm):
+    text = page("train", algorithm, "--help")
+    games = ["mergefall/Tetris-v0" if algorithm in ("td", "cross-entropy", "cma-es") else "mergefall/Game2048-v0"]
+    given = load_preset(algorithm, games[0])
+    assert f"\n    {games[0]}\n" in text
+    for name in set(given) - {"n_timesteps", "env_kwargs", "max_episode_steps"}:
+        assert re.search(rf"\n    {name} = |`{name}`", text), name
+    assert f"n_timesteps={given['n_timesteps']}" in text
+
+
+def test_the_options_of_train_keep_their_help(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--help"])
+    assert end.value.code == 0
+    assert "--timesteps" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(page):
+    assert re.fullmatch(r"mergefall \d+\.\d+\.\d+\n", page("--version"))
+
+
+def test_docstrings_are_filled():
+    text = "A line\nand more.\n\nArgs:\n    one: a number\n        of things.\n    two, three: more.\n\n- a\n- b\n  c"
+    assert wrapped(text, 40) == (
+        "A line and more.\n\nArgs:\n    one: a number of things.\n    two, three: more.\n\n- a\n- b c"
+    )

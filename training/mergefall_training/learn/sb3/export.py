@@ -1,0 +1,63 @@
+"""Writes trained policies as model files of Stable-Baselines3."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mergefall_baselines import make
+
+from mergefall_training.learn.sb3.player import CLASSES, PolicyAgent, policy_kwargs
+from mergefall_training.play.workers import environment
+
+REPLAY_BUFFER = 100_000  # of an exported DQN, if it is trained further
+
+
+def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
+    """Write a trained policy as a model file that Stable-Baselines3 or sb3-contrib loads; returns the model.
+
+    The file has the policy and its optimizer's defaults, but not the optimizer's state and no environment. To load it,
+    `mergefall_training` must be importable, because it defines the policies and feature extractors.
+
+    Args:
+        path: run folder or model file of an algorithm of SB3, of `clone`, `distill`, `kickstart` or
+            `expert-iteration`; or the name of such a player.
+        file: to write, a .zip.
+        model: which model of a run folder: `best` or `last`.
+
+    Raises ValueError if the agent is no policy of Stable-Baselines3.
+    """
+    file = Path(file)
+    if file.suffix != ".zip":
+        raise ValueError(f"file is {str(file)!r}; expected a name that ends in .zip")
+    agent = make(path, model=model) if Path(path).exists() else make(path)
+    if not isinstance(agent, PolicyAgent):
+        raise ValueError(
+            f"{path} is no policy of Stable-Baselines3; expected an agent that SB3, clone, distill, "
+            "kickstart or expert-iteration trained"
+        )
+    spec, kind = agent.spec, CLASSES[agent.spec["algorithm"]]
+    network = spec["network"]
+    arguments: dict[str, Any] = {"gamma": network.get("gamma", 0.99)}
+    if "DQN" in kind.__name__:
+        arguments["buffer_size"] = REPLAY_BUFFER
+    env = environment(spec["env_id"], spec["env_kwargs"])
+    try:
+        exported = kind(
+            type(agent.policy),
+            env,
+            policy_kwargs=policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
+            device="cpu",
+            **arguments,
+        )
+    finally:
+        env.close()
+    exported.policy.load_state_dict(agent.policy.state_dict())
+    part = file.with_name(f".{file.stem}.part.zip")
+    try:
+        exported.save(part)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return exported

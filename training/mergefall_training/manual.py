@@ -1,0 +1,277 @@
+"""Pages about players, heuristics, environments, suites and learners: docstrings and defaults, for the command.
+
+Pages are plain text, as wide as the terminal and at most `WIDEST` columns.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+WIDEST = 100
+INDENT = "    "
+
+
+# -- pages ------------------------------------------------------------------------------------------------------------
+
+
+def players_page(name: str | None) -> str:
+    """All players with their options and defaults; with a name the docstring of that player."""
+    from mergefall_baselines import players
+    from mergefall_baselines.registry import factory_of
+
+    if name is not None:
+        factory = factory_of(name)
+        return _page(name, _about(factory), [("Options and defaults", signature(factory))])
+    rows = [(known, about, signature(factory_of(known))) for known, about in players().items()]
+    return _listing(rows, "mergefall players NAME")
+
+
+def heuristics_page(name: str | None) -> str:
+    """All heuristics with their weights; with a name the docstring of that heuristic."""
+    from mergefall.games import GAMES
+
+    found = []
+    for game in GAMES.values():
+        game.library.load()
+        found += [(game, known, heuristic) for known, heuristic in game.heuristics.items()]
+    if name is not None:
+        chosen = [(game, heuristic) for game, known, heuristic in found if known == name]
+        if not chosen:
+            raise ValueError(f"no heuristic {name!r}; there are {', '.join(known for _, known, _ in found)}")
+        return "\n\n".join(
+            _page(f"{game.name}: {name}", _about(_source_of(heuristic)), [("Weights", _weights(heuristic))])
+            for game, heuristic in chosen
+        )
+    rows = [
+        (f"{game.name}: {known}", _about(_source_of(heuristic)).split("\n")[0], _weights(heuristic))
+        for game, known, heuristic in found
+    ]
+    return _listing(rows, "mergefall heuristics NAME")
+
+
+def environments_page(env_id: str | None) -> str:
+    """All environments with their arguments and defaults; with an id the docstring of that environment."""
+    import gymnasium as gym
+    import mergefall  # noqa: F401  (registers the environments)
+    from gymnasium.envs.registration import load_env_creator
+
+    rows, docs = [], {}
+    for spec in gym.registry.values():
+        if spec.namespace == "mergefall":
+            assert spec.entry_point is not None
+            creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+            docs[spec.id] = inspect.getdoc(creator) or ""
+            rows.append((spec.id, first_sentence(docs[spec.id]), signature(creator, spec.kwargs)))
+    if env_id is None:
+        return _listing(rows, "mergefall envs ID")
+    wanted = env_id.removeprefix("mergefall:")
+    matches = [row for row in rows if wanted in (row[0], row[0].removeprefix("mergefall/"))]
+    if not matches:
+        raise ValueError(f"env is {env_id!r}; expected one of {', '.join(docs)}")
+    known, _, arguments = matches[0]
+    return _page(known, docs[known], [("Arguments and defaults", arguments)])
+
+
+def suites_page() -> str:
+    """All suites with what they compare."""
+    from mergefall_training.compare.suite import FOLDER, suite_names
+    from mergefall_training.yaml_numbers import load_yaml
+
+    rows = []
+    for name in suite_names():
+        content = load_yaml((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+        games = f"games: {', '.join(game['name'] for game in content['games'])}"
+        rows.append((name, " ".join(content.get("description", "").split()), games))
+    return _listing(rows, "mergefall compare NAME")
+
+
+def training_page(algorithm: str) -> str:
+    """A learner's docstring, hyper-parameters and presets."""
+    from mergefall_training.learn import trainer
+    from mergefall_training.learn.presets import presets_of
+
+    module = trainer(algorithm)
+    sections = [("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(_hyperparameters(module, algorithm)))]
+    presets = [
+        (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
+        for env_id, name, given in presets_of(algorithm)
+    ]
+    sections.append(("Presets, which change defaults", _entries(presets)))
+    text = _page(f"mergefall train {algorithm}", _about(module), sections)
+    return f"{text}\n\nmergefall train --help lists the options of the command."
+
+
+# -- what pages are made of -------------------------------------------------------------------------------------------
+
+
+def _about(thing: Any) -> str:
+    return inspect.getdoc(thing) or ""
+
+
+def _source_of(heuristic: Any) -> Any:
+    return getattr(heuristic, "function", type(heuristic))
+
+
+def _weights(heuristic: Any) -> str:
+    return ", ".join(f"{name}={getattr(heuristic, name)!r}" for name in heuristic.option_names) or "none"
+
+
+def signature(factory: Callable[..., Any], fixed: Mapping[str, Any] | None = None) -> str:
+    """The arguments of a factory as ``name=default``; those in `fixed` with that value.
+
+    >>> signature(lambda rows, depth=3, table=True: None, {"table": False})
+    'rows, depth=3, table=False'
+    """
+    parameters = inspect.signature(factory).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD} | dict(fixed or {})
+    return ", ".join(
+        name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in defaults.items()
+    )
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring without its headings.
+
+    >>> first_sentence("## Description" + chr(10) + "The game, by G. Author. More of it.")
+    'The game, by G. Author.'
+    """
+    words = " ".join(line.strip() for line in text.splitlines() if not line.startswith("#")).split()
+    # A full stop after an initial ends no sentence.
+    return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
+
+
+def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str]]:
+    """(name = default, meaning) of a learner's hyper-parameters."""
+    if hasattr(module, "Hyperparameters"):
+        return [(f"{name} = {default}", about) for name, default, about in fields_of(module.Hyperparameters)]
+    kind = module.CLASSES[algorithm]  # of Stable-Baselines3, whose arguments are the hyper-parameters
+    about = {
+        name: " ".join(text.split())
+        for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\Z)", kind.__doc__ or "", re.DOTALL)
+    }
+    found = [p for p in inspect.signature(kind).parameters.values() if p.name not in module.NOT_TO_SET]
+    return [(f"{p.name} = {p.default!r}", about.get(p.name, "")) for p in found]
+
+
+def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
+    """(name, default as source, meaning) of a dataclass's fields: the text below a field, or the comment beside it."""
+    found: dict[str, tuple[str, str]] = {}
+    for cls in reversed(kind.__mro__[:-1]):
+        source = textwrap.dedent(inspect.getsource(cls))
+        lines, (definition,) = source.splitlines(), ast.parse(source).body
+        assert isinstance(definition, ast.ClassDef)
+        for node, after in zip(definition.body, [*definition.body[1:], None], strict=True):
+            if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
+                continue
+            about = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                about = " ".join(str(after.value.value).split())
+            default = "required" if node.value is None else ast.unparse(node.value)
+            default = re.sub(r"field\(default_factory=(?:lambda: )?(.*)\)", r"\1", default)
+            found[ast.unparse(node.target)] = default, about
+    for name, (default, about) in found.items():
+        yield name, default, about
+
+
+# -- layout -----------------------------------------------------------------------------------------------------------
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, WIDEST)
+
+
+def _filled(text: str, indent: str = "", hanging: str | None = None) -> str:
+    return textwrap.fill(
+        text,
+        _width(),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
+    """Names, each with what it is and its options below it."""
+    parts = []
+    for name, about, options in rows:
+        lines = [_filled(text, INDENT) for text in (about, options) if text]
+        parts.append("\n".join([name, *lines]))
+    return "\n".join([*parts, "", f"{more} tells more."])
+
+
+def _page(title: str, about: str, sections: Iterable[tuple[str, str]]) -> str:
+    parts = [title, wrapped(about, _width())]
+    parts += [f"{heading}:\n{text if text.startswith(INDENT) else _filled(text, INDENT)}" for heading, text in sections]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _entries(entries: Iterable[tuple[str, str]]) -> str:
+    """Entries with their meanings below them."""
+    return "\n".join(
+        "\n".join([_filled(name, INDENT, INDENT * 2), *([_filled(about, INDENT * 2)] if about else [])])
+        for name, about in entries
+    )
+
+
+def wrapped(text: str, width: int) -> str:
+    """A docstring wrapped to a width: paragraphs, bullets and entries such as `name: text` are filled anew.
+
+    Examples, tables and formulas, whose lines are indented or begin with a sign, keep their lines.
+
+    >>> print(wrapped("One line that is long.\\nIt goes on.\\n\\n- a bullet\\n  of two lines", 30))
+    One line that is long. It goes
+    on.
+    <BLANKLINE>
+    - a bullet of two lines
+    """
+    done: list[str] = []
+    for block in re.split(r"\n\s*\n", text.rstrip()):
+        if done:
+            done.append("")
+        done += _block(block.splitlines(), width)
+    return "\n".join(done)
+
+
+_ENTRY = re.compile(r"\s*(?:- |\d+\. )\S|\s+[\w`]+(?:, [\w`]+)*: \S")
+_AS_IT_IS = re.compile(r"\s*(?:>>>|\.\.\.|\||```|#)")
+
+
+def _block(lines: list[str], width: int) -> Iterator[str]:
+    if any(_AS_IT_IS.match(line) for line in lines):
+        yield from lines
+        return
+    paragraph: list[str] = []
+    for line in lines:
+        entry, indent = _ENTRY.match(line), len(line) - len(line.lstrip())
+        first = paragraph[0] if paragraph else ""
+        own = len(first) - len(first.lstrip())
+        hangs = bool(_ENTRY.match(first)) and indent > own
+        if paragraph and (entry or not (hangs or (indent == own and not _ENTRY.match(first))) or first.endswith(":")):
+            yield from _fill(paragraph, width)
+            paragraph = []
+        paragraph.append(line)
+    yield from _fill(paragraph, width)
+
+
+def _fill(paragraph: list[str], width: int) -> Iterator[str]:
+    if not paragraph:
+        return
+    first = paragraph[0]
+    indent = " " * (len(first) - len(first.lstrip()))
+    hanging = indent + ("  " if first.lstrip().startswith("- ") else INDENT if _ENTRY.match(first) else "")
+    words = " ".join(line.strip() for line in paragraph)
+    yield from textwrap.wrap(
+        words,
+        width,
+        initial_indent=indent,
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
