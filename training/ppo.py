@@ -124,7 +124,7 @@ def make_envs(args: Args, num_envs: int, autoreset_mode: str) -> Any:
 
 def flatten_obs(obs: Any, num_envs: int) -> Tensor:
     """The network's input, uint8[num_envs, k]: the cells of the board, in Tetris followed by the pieces."""
-    parts = [obs[key] for key in ("board", "piece", "next") if key in obs] if isinstance(obs, dict) else [obs]
+    parts = [obs[key] for key in ("board", "piece", "queue") if key in obs] if isinstance(obs, dict) else [obs]
     return torch.from_numpy(
         np.concatenate([np.asarray(part, np.uint8).reshape(num_envs, -1) for part in parts], axis=1)
     )
@@ -214,7 +214,7 @@ class TetrisNetwork(nn.Module):
         super().__init__()
         self.rows, self.cols = space["board"].shape
         self.piece_kinds, few, self.width = int(space["piece"].n), channels // 4, 2 * channels
-        pieces = 1 + (space["next"].shape[0] if "next" in space.spaces else 0)
+        pieces = 1 + (space["queue"].shape[0] if "queue" in space.spaces else 0)
         self.windows = nn.Sequential(Conv(3, 3, 1, few), Conv(self.rows - 1, 1, few, few))
         self.last = nn.Linear(self.cols * few + pieces * self.piece_kinds, self.width)
 

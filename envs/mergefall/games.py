@@ -116,7 +116,7 @@ GAMES = {
         turn="piece",
         turns="pieces",
         memoryless=True,
-        start=("board", "piece", "next"),
+        start=("board", "piece", "queue"),
     ),
 }
 
@@ -145,12 +145,26 @@ def home_of(player: str) -> str | None:
 
 # -- observations, single and batched ---------------------------------------------------------------------------------
 
+RENAMED = {"next": "queue"}  # parts of an observation: name in files of earlier versions -> name
+
+
+def with_current_names(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping from a file, in which an observation's or a start's parts have the names of earlier versions.
+
+    A mapping without a `board` is neither; its names stay.
+
+    >>> with_current_names({"board": [], "piece": 1, "next": [2]})
+    {'board': [], 'piece': 1, 'queue': [2]}
+    """
+    names = RENAMED if "board" in parts else {}
+    return {names.get(name, name): part for name, part in parts.items()}
+
 
 def map_parts(function: Callable[..., Any], *observations: Observation) -> Any:
     """Apply a function to observations part by part; it receives the same part of each.
 
-    >>> map_parts(np.add, {"piece": 1, "next": 2}, {"piece": 10, "next": 20})
-    {'piece': np.int64(11), 'next': np.int64(22)}
+    >>> map_parts(np.add, {"piece": 1, "queue": 2}, {"piece": 10, "queue": 20})
+    {'piece': np.int64(11), 'queue': np.int64(22)}
     """
     if isinstance(observations[0], Mapping):
         return {name: function(*(one[name] for one in observations)) for name in observations[0]}

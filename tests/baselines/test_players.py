@@ -235,7 +235,7 @@ def test_pickled_players_decide_the_same(name, player):
 
 NETWORK = Path(ntuple.__file__).parent / "networks" / "small.npz"
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
-FIELD = {"board": from_text("...../...../...../##..#"), "piece": 1, "next": [1]}
+FIELD = {"board": from_text("...../...../...../##..#"), "piece": 1, "queue": [1]}
 DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax": (lambda: Expectimax("monotone-smooth", 2, rows=3, cols=3), BOARD[:3, :3]),
     "expectimax with threads": (lambda: Expectimax("nneonneo", 2, threads=2), BOARD),

@@ -10,7 +10,7 @@ from mergefall_baselines import make
 from mergefall_baselines.tree import halving
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
-FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "next": [2]}
+FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 SHOWN = {"2048": BOARD, "tetris": FIELD}
 OUTSIDE = {"2048": "2048/random", "tetris": {"name": "tetris/expectimax", "depth": 1}}  # valued outside of the kernel
 
@@ -25,7 +25,7 @@ def batch_of(game, count):
     if game == "2048":
         return np.stack([np.rot90(shown, k) for k in range(count)])
     pieces = np.arange(count)
-    return {"board": np.stack([shown["board"]] * count), "piece": pieces, "next": np.stack([pieces[::-1]]).T}
+    return {"board": np.stack([shown["board"]] * count), "piece": pieces, "queue": np.stack([pieces[::-1]]).T}
 
 
 @pytest.mark.parametrize("considered", [1, 2, 3, 4, 7, 16])

@@ -70,7 +70,7 @@ def recorded(player, env_id, env_kwargs, count):
                 observation, *_ = env.step(action)
             tetris = isinstance(observation, dict)
             board = np.ravel(observation["board"] if tetris else observation).tolist()
-            queue = [int(observation["piece"]), *np.ravel(observation.get("next", [])).tolist()] if tetris else None
+            queue = [int(observation["piece"]), *np.ravel(observation.get("queue", [])).tolist()] if tetris else None
         yield {
             "seed": episode.seed,
             "stream": str(stream_from_seed(episode.seed)),

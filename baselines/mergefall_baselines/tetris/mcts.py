@@ -187,7 +187,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
         >>> player = make("tetris/mcts", heuristic=None, simulations=60)
-        >>> shown = {"board": from_text("..../..../..../.###"), "piece": 0, "next": [1]}
+        >>> shown = {"board": from_text("..../..../..../.###"), "piece": 0, "queue": [1]}
         >>> int(player.act(shown))  # I, upright in the gap
         4
     """
@@ -265,7 +265,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         def observations(states: NDArray[np.uint64]) -> Observation:
             ids = (states[:, QUEUE, None] >> U(4) * np.arange(known, dtype=U) & U(15)).astype(np.int64)
             found = {"board": boards_of(states[:, COLUMNS:], rules.rows), "piece": ids[:, 0]}
-            return found | {"next": ids[:, 1:]} if rules.preview else found
+            return found | {"queue": ids[:, 1:]} if rules.preview else found
 
         kernels = game_kernels(decide, type(heuristic) if heuristic else None)
         return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations)

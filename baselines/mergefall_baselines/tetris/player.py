@@ -141,11 +141,11 @@ class TetrisPlayer(KernelPlayer):
     def _positions(self, observation: Any) -> Positions:
         names = set(self.game.start)
         if not isinstance(observation, Mapping) or not {"board", "piece"} <= set(observation) <= names:
-            raise ValueError(f"{self.name} got {observation!r}; expected a mapping with board, piece and perhaps next")
+            raise ValueError(f"{self.name} got {observation!r}; expected a mapping with board, piece and perhaps queue")
         parts = {name: array(f"{self.name}: {name}", observation[name], _HOLDS[name]) for name in observation}
         boards, single = parts["board"], parts["board"].ndim == 2
         shape = () if single else boards.shape[:1]
-        following = parts.get("next", np.zeros((*shape, 0), dtype=np.int64))
+        following = parts.get("queue", np.zeros((*shape, 0), dtype=np.int64))
         if boards.ndim not in (2, 3) or parts["piece"].shape != shape or following.shape[:-1] != shape:
             shapes = {name: part.shape for name, part in parts.items()}
             raise ValueError(f"{self.name} got an observation of shapes {shapes}; expected one observation or a batch")
@@ -190,4 +190,4 @@ class TetrisPlayer(KernelPlayer):
         return {name: int(state[words[name]]) for name in self.game.figures}
 
 
-_HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "next": "piece ids"}
+_HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece ids"}

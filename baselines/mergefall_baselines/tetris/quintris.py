@@ -111,7 +111,7 @@ class Quintris(TetrisSearch):
         >>> from mergefall.tetris import from_text
         >>> player = make("quintris/expectimax", depth=1)
         >>> board = from_text("....../....../....../....../....../#####.")
-        >>> int(player.act({"board": board, "piece": 1, "next": [0]}))  # I5 upright where a row lacks one cell
+        >>> int(player.act({"board": board, "piece": 1, "queue": [0]}))  # I5 upright where a row lacks one cell
         11
     """
 

@@ -41,7 +41,7 @@ class TwoTetrad(TetrisSearch):
         >>> from mergefall.tetris import from_text
         >>> player = make("tetris/two-tetrad", heuristic="bcts")
         >>> board = from_text("...../...../...../##..#")
-        >>> int(player.act({"board": board, "piece": 1, "next": [1]}))  # O
+        >>> int(player.act({"board": board, "piece": 1, "queue": [1]}))  # O
         2
     """
 

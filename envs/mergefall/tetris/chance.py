@@ -22,5 +22,5 @@ def outcomes(
     queues = np.concatenate([np.tile(known, (count, 1)), ids[:, None]], axis=1)
     observations = {"board": np.repeat(board[None], count, axis=0), "piece": queues[:, 0]}
     if len(known):
-        observations["next"] = queues[:, 1:]
+        observations["queue"] = queues[:, 1:]
     return Outcomes(observations, bounds(np.append(0, weights.cumsum())), np.tile([0, HALF], (count, 1)))

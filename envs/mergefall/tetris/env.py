@@ -64,7 +64,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
     - `board`: uint8[rows, cols], `Box(0, 1)`: 1 for a filled cell, row 0 on top;
     - `piece`: `Discrete(n)`, the id of the piece to place;
-    - `next`: int64[preview], `MultiDiscrete([n] · preview)`, the ids of the following pieces; absent for `preview=0`.
+    - `queue`: int64[preview], `MultiDiscrete([n] · preview)`, the ids of the following pieces; absent for `preview=0`.
 
     Ids: I O T S Z J L = 0 … 6. `pieces="sz"` keeps them and uses 3 and 4. `pieces="five"`: plus, I5, L5, Y5, U, N =
     0 … 5.
@@ -75,7 +75,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
     - `board`: a board without full rows, as cells of 0 and 1 or as text (see `mergefall.tetris.to_text`);
     - `piece`: an id or a name;
-    - `next`: a list of ids or names, one for each previewed piece.
+    - `queue`: a list of ids or names, one for each previewed piece.
 
     `set_starts(pool)` draws each new episode's start from a list of such options.
 
@@ -135,9 +135,9 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
     >>> import gymnasium as gym, mergefall
     >>> env = gym.make("mergefall/Tetris-v0", cols=4, rows=4)
-    >>> start = {"board": "..../..../..../##..", "piece": "O", "next": ["T"]}
+    >>> start = {"board": "..../..../..../##..", "piece": "O", "queue": ["T"]}
     >>> obs, info = env.reset(seed=0, options=start)
-    >>> obs["piece"], obs["next"], info["action_mask"].sum()
+    >>> obs["piece"], obs["queue"], info["action_mask"].sum()
     (np.int64(1), array([2]), np.int64(3))
     >>> obs, reward, terminated, truncated, info = env.step(2)
     >>> obs["board"].tolist(), obs["piece"]
@@ -243,7 +243,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     def _observation(self) -> dict[str, Any]:
         observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & NIBBLE]}
         if self._next is not None:
-            observation["next"] = self._next.copy()
+            observation["queue"] = self._next.copy()
         return observation
 
     def _info(self, legal: bool) -> dict[str, Any]:

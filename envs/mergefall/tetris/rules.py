@@ -90,7 +90,7 @@ class Rules:
             "piece": gym.spaces.Discrete(self.n_pieces),
         }
         if self.preview:
-            spaces["next"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
+            spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
         return gym.spaces.Dict(spaces)
 
     def action_space(self) -> gym.spaces.Discrete:
@@ -140,7 +140,7 @@ class Rules:
         queue = states[:, game.QUEUE, None] >> np.arange(1 + self.preview, dtype=np.uint64) * U(game.NIBBLE_BITS)
         queue = (queue & U(game.NIBBLE)).astype(np.int64)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
-        return shown | {"next": queue[:, 1:]} if self.preview else shown
+        return shown | {"queue": queue[:, 1:]} if self.preview else shown
 
     def action_masks(self, observations: Arrays) -> NDArray[np.bool_]:
         """The legal actions bool[n, actions] of a batch of observations, which are not checked."""
@@ -168,13 +168,13 @@ class Rules:
 
         - `board`: a field as `board_array` takes it, without full rows; default: empty.
         - `piece`: the id or name of the current piece; default: drawn.
-        - `next`: the ids or names of all previewed pieces; default: drawn.
+        - `queue`: the ids or names of all previewed pieces; default: drawn.
 
         Raises ValueError for anything else.
         """
-        unknown = sorted(set(options or ()) - {"board", "piece", "next"}, key=repr)
+        unknown = sorted(set(options or ()) - {"board", "piece", "queue"}, key=repr)
         if unknown:
-            raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'next'")
+            raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'queue'")
         asked = {name: value for name, value in (options or {}).items() if value is not None}
         if not asked:
             return None
@@ -185,12 +185,12 @@ class Rules:
                 raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")
             start[1:] = columns_of(board)
         pieces = [self.piece_id("piece", asked["piece"]) + 1 if "piece" in asked else 0]
-        if "next" in asked:
-            following = asked["next"]
+        if "queue" in asked:
+            following = asked["queue"]
             listed = following.tolist() if isinstance(following, np.ndarray) else following
             if not isinstance(listed, list | tuple) or len(listed) != self.preview:
-                raise ValueError(f"next is {following!r}; expected a list of {self.preview} pieces, ids or names")
-            pieces += [self.piece_id("next", piece) + 1 for piece in listed]
+                raise ValueError(f"queue is {following!r}; expected a list of {self.preview} pieces, ids or names")
+            pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
         start[0] = game.word_of(pieces)
         return start
 

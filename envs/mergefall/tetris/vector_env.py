@@ -40,7 +40,7 @@ class TetrisVectorEnv(GameVectorEnv):
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=3, preview=2)
     >>> obs, infos = envs.reset(seed=0)
-    >>> obs["board"].shape, obs["piece"].shape, obs["next"].shape, infos["action_mask"].shape
+    >>> obs["board"].shape, obs["piece"].shape, obs["queue"].shape, infos["action_mask"].shape
     ((3, 20, 10), (3,), (3, 2), (3, 40))
     >>> obs, rewards, terminated, truncated, infos = envs.step([0, 1, 2])
     >>> rewards.dtype, infos["pieces"]
@@ -115,7 +115,7 @@ class TetrisVectorEnv(GameVectorEnv):
     def _observations(self, seen: batch.Seen) -> dict[str, Array]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
         observations: dict[str, Array] = {"board": board, "piece": seen.pieces}
-        return observations | {"next": seen.nexts} if self.rules.preview else observations
+        return observations | {"queue": seen.nexts} if self.rules.preview else observations
 
     def _columns(self, seen: batch.Seen) -> dict[str, Array]:
         columns = {

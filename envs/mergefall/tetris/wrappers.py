@@ -64,15 +64,15 @@ def features(env: Environment, heuristic: Spec) -> Any:
 
 
 def one_hot(observations: dict[str, Any], n: int) -> NDArray[np.float32]:
-    """The current piece and the next ones, one-hot: float32[batch, n · (1 + preview)].
+    """The current piece and the queue, one-hot: float32[batch, n · (1 + preview)].
 
-    >>> one_hot({"piece": np.array([2]), "next": np.array([[0]])}, 3)
+    >>> one_hot({"piece": np.array([2]), "queue": np.array([[0]])}, 3)
     array([[0., 0., 1., 1., 0., 0.]], dtype=float32)
     """
-    queue = np.asarray(observations["piece"])[:, None]
-    if "next" in observations:
-        queue = np.concatenate([queue, observations["next"]], axis=1)
-    return np.eye(n, dtype=np.float32)[queue].reshape(len(queue), -1)
+    pieces = np.asarray(observations["piece"])[:, None]
+    if "queue" in observations:
+        pieces = np.concatenate([pieces, observations["queue"]], axis=1)
+    return np.eye(n, dtype=np.float32)[pieces].reshape(len(pieces), -1)
 
 
 @dataclass(frozen=True)

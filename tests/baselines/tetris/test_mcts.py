@@ -10,7 +10,7 @@ from mergefall_baselines import make
 from mergefall_baselines.tetris import mcts
 
 ENV = "mergefall/Tetris-v0"
-FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "next": [2]}
+FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 RULES = [
     {"placements": "drop", "preview": 0},
     {"placements": "slide", "randomizer": "bag7", "preview": 0},
@@ -102,19 +102,19 @@ def test_the_terms_of_moves_count_on_the_way():
 
 
 def test_lines_count_without_a_heuristic():
-    shown = {"board": from_text("..../..../..../.###"), "piece": 0, "next": [1]}
+    shown = {"board": from_text("..../..../..../.###"), "piece": 0, "queue": [1]}
     found = make("tetris/mcts", heuristic=None, simulations=60).statistics(shown)
     assert found.actions == 4  # I, upright in the gap
     assert found.values[4] >= 1
 
 
 def test_fatal_placements_are_legal_but_worth_less_than_the_others():
-    shown = {"board": from_text("####./####./####./####./####."), "piece": 1, "next": [1]}
+    shown = {"board": from_text("####./####./####./####./####."), "piece": 1, "queue": [1]}
     player = make("tetris/mcts", simulations=20)
     values = player.values(shown)
     assert np.isfinite(values).sum() == 4
     assert player.act(shown) == np.flatnonzero(np.isfinite(values))[0]
-    low = {"board": from_text("...../####./####./####./####."), "piece": 0, "next": [1]}
+    low = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     values, greedy = player.values(low), make("tetris/greedy").values(low)
     fatal = np.isfinite(values) & ~np.isfinite(greedy)
     assert fatal.any()

@@ -106,7 +106,7 @@ def test_a_search_by_a_network_is_the_plain_search(shape):
     greedy = Greedy(known, cols=shape.cols, rows=shape.rows)
     for seed in (2, 5):
         board = played_board(seed, shape.rows, shape.cols)
-        shown = {"board": board, "piece": 2, "next": [6]}
+        shown = {"board": board, "piece": 2, "queue": [6]}
         expected = search.action_values(board, ["T", "L"], dict.fromkeys(NAMES[:7], 1))
         found = player.values(shown)
         assert {action: found[action] for action in expected} == pytest.approx(expected)

@@ -152,7 +152,7 @@ def test_previewed_pieces_are_counted_once():
     (batch, _), memory = observations(12, preview=2, rows=40), player.start(0)
     for i in range(12):
         _, memory = player.predict(one(batch, i), memory)
-    seen = [*batch["piece"], *batch["next"][-1]]
+    seen = [*batch["piece"], *batch["queue"][-1]]
     assert memory[1:].tolist() == np.bincount(seen, minlength=7).tolist()
 
 
@@ -197,7 +197,7 @@ def test_rules_come_from_the_environment_and_may_not_differ():
         ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": "T"}, "got a piece of <U1 with T; expected a piece id"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": [0]}, "shapes"),
-        ({"board": np.zeros((2, 20, 10), dtype=int), "piece": [0, 0], "next": [0, 0]}, "shapes"),
+        ({"board": np.zeros((2, 20, 10), dtype=int), "piece": [0, 0], "queue": [0, 0]}, "shapes"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
         ({"board": np.zeros((20, 10), dtype=int), "piece": -1}, "piece -1; expected one of 0 I, 1 O"),
         ({"board": np.zeros((2, 10), dtype=int), "piece": 0}, "rows is 2"),
@@ -211,7 +211,7 @@ def test_bad_observations_are_refused(observation, message):
 def test_a_piece_that_the_game_does_not_have_is_refused():
     player = make("tetris/expectimax", pieces="sz", distribution="counted", depth=2)
     with pytest.raises(ValueError, match="got piece 0; expected one of 3 S, 4 Z"):
-        player.act({"board": np.zeros((20, 10), dtype=int), "piece": 0, "next": [4]})
+        player.act({"board": np.zeros((20, 10), dtype=int), "piece": 0, "queue": [4]})
 
 
 def test_an_environments_arguments_may_be_numpys_numbers():

@@ -32,7 +32,7 @@ def positions(rows, cols, count, seed, names=TETROMINOES, known=2):
 
 def observation(board, queue, names=TETROMINOES):
     ids = [names.index(piece) for piece in queue]
-    return {"board": board, "piece": np.int64(ids[0])} | ({"next": np.array(ids[1:])} if ids[1:] else {})
+    return {"board": board, "piece": np.int64(ids[0])} | ({"queue": np.array(ids[1:])} if ids[1:] else {})
 
 
 def seen(queue, names=TETROMINOES):

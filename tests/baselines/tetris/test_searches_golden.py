@@ -19,7 +19,7 @@ def board_of(key):
 def shown(board, *pieces, names=NAMES):
     """An observation."""
     ids = [names.index(piece) for piece in pieces]
-    return {"board": board, "piece": np.int64(ids[0])} | ({"next": np.array(ids[1:])} if ids[1:] else {})
+    return {"board": board, "piece": np.int64(ids[0])} | ({"queue": np.array(ids[1:])} if ids[1:] else {})
 
 
 def best_of(values):

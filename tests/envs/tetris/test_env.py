@@ -134,12 +134,12 @@ def test_starts_from_options():
     env = TetrisEnv(4, 4, preview=2)
     board = from_text(LINE)
     for given in (LINE, board, board.tolist(), board == 1):
-        observation, info = env.reset(seed=1, options={"board": given, "piece": "O", "next": [0, "L"]})
+        observation, info = env.reset(seed=1, options={"board": given, "piece": "O", "queue": [0, "L"]})
         np.testing.assert_array_equal(observation["board"], board)
-        assert (observation["piece"], observation["next"].tolist()) == (1, [0, 6])
+        assert (observation["piece"], observation["queue"].tolist()) == (1, [0, 6])
         assert (info["pieces"], info["lines"]) == (0, 0)
     envs = TetrisVectorEnv(3, 4, 4, preview=2)
-    observations, _ = envs.reset(seed=1, options={"board": LINE, "piece": "O", "next": [0, "L"]})
+    observations, _ = envs.reset(seed=1, options={"board": LINE, "piece": "O", "queue": [0, "L"]})
     assert equal({key: value[0] for key, value in observations.items()}, observation)
     assert env.reset(options={"board": None})[0]["board"].sum() == 0
 
@@ -152,12 +152,12 @@ def test_starts_from_options():
         ({"board": np.full((4, 4), 0.5)}, "board holds float64"),
         ({"piece": 7}, "piece is 7; expected an integer from 0 to 6"),
         ({"piece": "plus"}, "piece is 'plus'; expected one of 'I'"),
-        ({"next": [1]}, r"next is \[1\]; expected a list of 2 pieces"),
-        ({"next": [1, 9]}, "next is 9"),
-        ({"next": "IO"}, "next is 'IO'"),
-        ({"next": [[0], [1, 2]]}, r"next is \[0\]; expected an integer from 0 to 6"),
-        ({"next": np.zeros((2, 1), int)}, r"next is \[0\]; expected an integer from 0 to 6"),
-        ({"next": np.array(1)}, r"next is array\(1\); expected a list of 2 pieces"),
+        ({"queue": [1]}, r"queue is \[1\]; expected a list of 2 pieces"),
+        ({"queue": [1, 9]}, "queue is 9"),
+        ({"queue": "IO"}, "queue is 'IO'"),
+        ({"queue": [[0], [1, 2]]}, r"queue is \[0\]; expected an integer from 0 to 6"),
+        ({"queue": np.zeros((2, 1), int)}, r"queue is \[0\]; expected an integer from 0 to 6"),
+        ({"queue": np.array(1)}, r"queue is array\(1\); expected a list of 2 pieces"),
         ({"hold": "I", 3: "O"}, "reset options hold 'hold'"),
     ],
 )
@@ -170,7 +170,7 @@ def test_bad_options_raise(options, message):
 
 def test_a_start_has_the_pieces_of_the_game():
     env = TetrisEnv(pieces="sz")
-    assert env.reset(options={"piece": "Z", "next": [3]})[0]["piece"] == 4
+    assert env.reset(options={"piece": "Z", "queue": [3]})[0]["piece"] == 4
     for options in ({"piece": "I"}, {"piece": 0}):
         with pytest.raises(ValueError, match="expected one of 3 S, 4 Z"):
             env.reset(options=options)
@@ -312,7 +312,7 @@ def test_wrapped_observations(wrapper, kwargs):
 
 
 def test_what_wrapped_observations_say():
-    options = {"board": LINE, "piece": "T", "next": ["L"]}
+    options = {"board": LINE, "piece": "T", "queue": ["L"]}
     pieces = [0, 0, 1, 0, 0, 0, 0] + [0] * 6 + [1]
     flat, _ = wrappers.flat(TetrisEnv(4, 4)).reset(options=options)
     assert flat.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
@@ -400,7 +400,7 @@ def test_pictures_of_every_size(kwargs):
 
 def test_cells_have_the_colours_of_the_pieces_that_left_them():
     env = TetrisEnv(4, 6, render_mode="ansi")
-    env.reset(seed=0, options={"board": "..../..../..../..../..../..##", "piece": "O", "next": ["I"]})
+    env.reset(seed=0, options={"board": "..../..../..../..../..../..##", "piece": "O", "queue": ["I"]})
     canvas = env._canvas
     env.step(0)  # clears the lower row: the upper half of O comes down
     assert canvas.scene(env._states[0]).cells.tolist() == [[0] * 4] * 5 + [[3, 3, 0, 0]]

@@ -90,9 +90,9 @@ def test_what_was_shown_next_comes_next():
     observation, _ = env.reset(seed=0)
     pieces = [int(observation["piece"])]
     for _ in range(20):
-        shown = observation["next"].tolist()
+        shown = observation["queue"].tolist()
         observation, _, over, *_ = env.step(int(np.flatnonzero(env.action_masks())[-1]))
-        assert [observation["piece"], *observation["next"][:2]] == shown
+        assert [observation["piece"], *observation["queue"][:2]] == shown
         pieces.append(int(observation["piece"]))
         if over:
             break
@@ -102,12 +102,12 @@ def test_what_was_shown_next_comes_next():
 def test_given_pieces_leave_the_bag():
     env = TetrisEnv(preview=2, randomizer="bag7", rows=40)
     for seed in range(5):
-        observation, _ = env.reset(seed=seed, options={"piece": "T", "next": ["I", 6]})
-        pieces = [int(observation["piece"]), *observation["next"].tolist()]
+        observation, _ = env.reset(seed=seed, options={"piece": "T", "queue": ["I", 6]})
+        pieces = [int(observation["piece"]), *observation["queue"].tolist()]
         assert pieces == [2, 0, 6]
         for _ in range(4):
             observation, *_ = env.step(0)
-            pieces.append(int(observation["next"][-1]))
+            pieces.append(int(observation["queue"][-1]))
         assert sorted(pieces) == list(range(7))
 
 
@@ -129,15 +129,17 @@ def test_the_order_of_a_seeds_draws_is_fixed():
         hidden = [piece for piece, count in enumerate(copies) for _ in range(count)]
         observation, info = TetrisEnv(preview=8, randomizer="hidden").reset(seed=seed)
         assert info["multiset"].tolist() == copies
-        shown = [int(observation["piece"]), *observation["next"].tolist()]
+        shown = [int(observation["piece"]), *observation["queue"].tolist()]
         assert shown == [hidden[next(draws) * len(hidden) >> 32] for _ in range(9)]
 
         draws, bag, shown = numbers(seed), list(range(7)), []
         for _ in range(7):
             shown.append(bag.pop(next(draws) * len(bag) >> 32))
         observation, _ = TetrisEnv(preview=6, randomizer="bag7").reset(seed=seed)
-        assert [int(observation["piece"]), *observation["next"].tolist()] == shown
+        assert [int(observation["piece"]), *observation["queue"].tolist()] == shown
 
         draws = numbers(seed)
         observation, _ = TetrisEnv(preview=8, pieces="sz").reset(seed=seed)
-        assert [int(observation["piece"]), *observation["next"].tolist()] == [3 + (next(draws) >> 31) for _ in range(9)]
+        assert [int(observation["piece"]), *observation["queue"].tolist()] == [
+            3 + (next(draws) >> 31) for _ in range(9)
+        ]

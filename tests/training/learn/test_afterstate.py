@@ -253,7 +253,7 @@ def test_tetris_player_keeps_the_protocol(kwargs):
     first = {name: part[0] for name, part in batch.items()}
     np.testing.assert_array_equal(mine.values(first), values[0])
     assert mine.act(first) == mine.act(batch)[0] == values[0].argmax()
-    without = {name: part for name, part in batch.items() if name != "next"}
+    without = {name: part for name, part in batch.items() if name != "queue"}
     np.testing.assert_array_equal(mine.values(without), values)
 
 

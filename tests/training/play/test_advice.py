@@ -31,7 +31,7 @@ def test_tetris_names_the_placements(following, placements):
     player, kwargs = make("tetris/bcts"), {"placements": placements}
     choices = Adviser(player, "mergefall/Tetris-v0", kwargs).choices(f"{FIELD} T {' '.join(following)}")
     env = gym.make("mergefall/Tetris-v0", cols=6, rows=5, preview=len(following), **kwargs)
-    start = {"board": FIELD.strip(), "piece": "T"} | ({"next": following} if following else {})
+    start = {"board": FIELD.strip(), "piece": "T"} | ({"queue": following} if following else {})
     observation, info = env.reset(options=start)
     assert sorted(choice.action for choice in choices) == np.flatnonzero(info["action_mask"]).tolist()
     assert choices[0].action == player.act(observation)

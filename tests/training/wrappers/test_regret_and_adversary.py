@@ -77,9 +77,9 @@ def test_at_rate_one_the_player_is_left_with_least(env_id, kwargs, player):
         state = env.unwrapped.clone_state()
         found, _, terminated, _, info = env.step(action)
         if env_id == TETRIS and not terminated:
-            known = int(observation["next"][0])
-            others = [{"board": boards[action], "piece": known, "next": [piece]} for piece in range(7)]
-            assert found["next"][0] == np.argmin([searcher.values(other).max() for other in others])
+            known = int(observation["queue"][0])
+            others = [{"board": boards[action], "piece": known, "queue": [piece]} for piece in range(7)]
+            assert found["queue"][0] == np.argmin([searcher.values(other).max() for other in others])
             assert found["piece"] == known
         elif env_id == G2048:
             others = [boards[action].copy() for _ in range(2 * int((boards[action] == 0).sum()))]
@@ -134,9 +134,9 @@ def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
         met = set()
         for stream in range(40):  # by chance
             env.unwrapped.restore_state(np.append(np.uint64(stream * 977), state[1:]))
-            met.add(int(env.step(action)[0]["next"][-1]))
-        assert met <= set(outcomes.observations["next"][:, -1].tolist())
-        for k, piece in enumerate(outcomes.observations["next"][:, -1]):
+            met.add(int(env.step(action)[0]["queue"][-1]))
+        assert met <= set(outcomes.observations["queue"][:, -1].tolist())
+        for k, piece in enumerate(outcomes.observations["queue"][:, -1]):
             state[STREAM] = forced(np.uint64(step), outcomes.upper[k], outcomes.lower[k])
             env.unwrapped.restore_state(state)
             found, _, terminated, _, info = env.step(action)
@@ -144,7 +144,7 @@ def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
             assert {name: np.asarray(part).tolist() for name, part in found.items()} == {
                 name: part[k].tolist() for name, part in outcomes.observations.items()
             }
-            assert found["next"][-1] == piece
+            assert found["queue"][-1] == piece
 
 
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)

@@ -80,7 +80,7 @@ class Adviser:
         if self._tetris:
             if not pieces:
                 raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
-            start |= {"piece": pieces[0]} | ({"next": pieces[1:]} if pieces[1:] else {})
+            start |= {"piece": pieces[0]} | ({"queue": pieces[1:]} if pieces[1:] else {})
         elif not any(legal_actions(board)):
             return []
         cols = len(rows[0] if self._tetris else rows[0].split())

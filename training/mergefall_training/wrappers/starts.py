@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from mergefall.checks import number
-from mergefall.games import GAMES
+from mergefall.games import GAMES, with_current_names
 from mergefall.typing import Environment
 from mergefall_baselines.arrays import read_arrays
 
@@ -20,7 +20,7 @@ PARTS = {part for game in GAMES.values() for part in game.start}  # of a start, 
 
 def load_starts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The `reset` options in a file of `collect_starts`. Raises ValueError for any other file."""
-    _, arrays, _ = read_arrays(path, FORMAT, VERSION)
+    arrays = with_current_names(read_arrays(path, FORMAT, VERSION)[1])
     lengths = {len(part) for part in arrays.values()}
     if "board" not in arrays or not set(arrays) <= PARTS or len(lengths) != 1:
         raise ValueError(f"{path} holds {sorted(arrays)}; expected boards, and as many pieces")

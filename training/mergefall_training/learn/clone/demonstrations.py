@@ -18,6 +18,7 @@ import minari
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import id_of_file, integer
+from mergefall.games import with_current_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -153,4 +154,6 @@ def _buffer(game: Replay) -> EpisodeBuffer:
 
 def _game(episode: Any, seed: int) -> Replay:
     masks, ends = np.asarray(episode.infos["action_mask"]), (episode.terminations, episode.truncations)
-    return Replay(seed, episode.observations, masks, np.asarray(episode.actions), np.asarray(episode.rewards), *ends)
+    seen = episode.observations
+    seen = with_current_names(seen) if isinstance(seen, dict) else seen
+    return Replay(seed, seen, masks, np.asarray(episode.actions), np.asarray(episode.rewards), *ends)

@@ -129,7 +129,7 @@ def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
 class BoardConv(BaseFeaturesExtractor):
     """Tetris: 3×3 convolutions, then whole columns, then a dense layer that also sees heights and pieces.
 
-    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and next one-hot. Returns
+    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and queue one-hot. Returns
     float[n, features_dim]. The second layer's windows are as high as the board, because the whole column decides which
     pieces fit on it.
     """
@@ -140,7 +140,7 @@ class BoardConv(BaseFeaturesExtractor):
         self.windows = nn.Sequential(
             nn.Conv2d(2, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, (rows, 1)), nn.ReLU()
         )
-        self.pieces = [name for name in ("piece", "next") if name in observation_space.spaces]
+        self.pieces = [name for name in ("piece", "queue") if name in observation_space.spaces]
         known = sum(gym.spaces.flatdim(observation_space[name]) for name in self.pieces)
         self.last = nn.Sequential(nn.Linear(channels * cols + 3 * cols + known, features_dim), nn.ReLU())
         # The height of each row is a second plane, so a window knows how high it is.
@@ -164,7 +164,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
     Takes the observation as Stable-Baselines3 prepares it, and returns float[n, (actions + 1) · features_dim]:
 
     - for each action, features of its afterstate and a 1; zeros if it is illegal. The layers see the inputs of
-      `afterstate/inputs.py` (heights, holes, wells, …), the reward, whether the placement is fatal, and next pieces.
+      `afterstate/inputs.py` (heights, holes, wells, …), the reward, whether the placement is fatal, and the queue.
     - the maximum of each feature over all actions.
 
     `placements` and `overflow` are the environment's rules, which observations do not show.
@@ -183,7 +183,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         self.rules = Rules(cols, rows, "five" if five else "tetromino", placements=placements, overflow=overflow)
         self.actions, self.width = self.rules.n_actions, features_dim
         super().__init__(observation_space, (self.actions + 1) * features_dim)
-        self.following = gym.spaces.flatdim(observation_space["next"]) if "next" in observation_space.spaces else 0
+        self.following = gym.spaces.flatdim(observation_space["queue"]) if "queue" in observation_space.spaces else 0
         self.layers = nn.Sequential(
             nn.Linear(tetris_inputs(cols) + 2 + self.following, channels),
             nn.ReLU(),
@@ -200,7 +200,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         columns = [table.inputs, table.rewards[:, None], table.over[:, None].astype(np.float32)]
         rows = torch.from_numpy(np.concatenate(columns, axis=1)).to(board.device)
         if self.following:
-            following = observations["next"].reshape(n, -1)[torch.from_numpy(games).to(board.device)]
+            following = observations["queue"].reshape(n, -1)[torch.from_numpy(games).to(board.device)]
             rows = torch.cat([rows, following], dim=1)
         found = nn.functional.pad(self.layers(rows), (0, 1), value=1.0)
         places = torch.from_numpy(games * actions + table.actions).to(board.device)
