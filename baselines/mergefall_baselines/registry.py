@@ -85,7 +85,8 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     ('mergefall/Tetris-v0', {})
     """
     plays: Any = getattr(factory_of(name), "plays", {})
-    arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
+    made: Any = plays(**options) if callable(plays) else plays
+    arguments: dict[str, Any] = dict(made)
     env_id = arguments.pop("env_id", None) or home_of(name)
     if arguments and env_id in ENVIRONMENTS:
         arguments |= game_of(env_id).rules_of(options)

@@ -156,6 +156,7 @@ def test_trees_come_back_as_they_were():
         ("2048/distill", "mergefall/Game2048-v0", {}, "2048/greedy"),
         ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
         ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
+        ("tetris/distill", "mergefall/Tetris-v0", {"rows": 10, "preview": 0}, "tetris/random"),
         ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
         ("tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
         ("tetris/sz-afterstate", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
