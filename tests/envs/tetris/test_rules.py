@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import product
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -232,3 +233,17 @@ def test_cells_that_are_no_piece_raise():
     for wrong in ([(0, 0)], [(0, 0), (0, 1), (0, 2), (1, 5)], "T", [(0.5, 1)]):
         with pytest.raises(ValueError, match="no known piece"):
             identify(wrong)
+
+
+def test_a_notebook_shows_a_placement():
+    board = np.zeros((4, 5), np.uint8)
+    board[3, :2] = 1
+    shown = place(board, "O", 0, 2)
+    rows = ElementTree.fromstring(shown._repr_html_()).findall("tr")
+    colours = [[cell.get("style").partition(";")[0] for cell in row] for row in rows]
+    filled, piece, empty = colours[3][0], colours[3][2], colours[0][0]
+    assert len({filled, piece, empty}) == 3
+    assert colours == [[empty] * 5] * 2 + [[empty] * 2 + [piece] * 2 + [empty], [filled] * 2 + [piece] * 2 + [empty]]
+    fatal = place(np.ones((4, 5), np.uint8) - np.eye(4, 5, dtype=np.uint8), "O", 0, 0)
+    assert fatal.over
+    assert len(ElementTree.fromstring(fatal._repr_html_()).findall("tr")) == 6  # two of them above the field

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from xml.etree import ElementTree
 
 import pytest
 from mergefall_training.compare.comparison import compare, print_result
@@ -103,6 +104,18 @@ def test_the_files_hold_the_same_figures(tmp_path):
     assert rows[-1]["mean_low"] == "nan"  # one episode gives no interval
     assert math.isnan(results[1].rows[0].summary.mean.low)
     assert flat[-1][1]["mean"]["low"] is None
+
+
+def test_a_result_is_a_frame_and_a_table_of_a_notebook(tmp_path):
+    pytest.importorskip("pandas")
+    (small, *_), _ = run(write_suite(tmp_path), tmp_path / "out")
+    frame = small.to_frame()
+    written = list(csv.DictReader(io.StringIO((tmp_path / "out" / "results.csv").read_text())))
+    assert frame["label"].tolist() == [row["label"] for row in written if row["game"] == small.name]
+    assert frame["mean"].tolist() == [row.summary.mean.value for row in small.rows]
+    table = ElementTree.fromstring(small._repr_html_())
+    assert [line[0].text for line in table.findall("tr")[1:]] == frame["label"].tolist()
+    assert repr(small).startswith(f"<{small.name}: {len(small.rows)} players")
 
 
 def test_a_second_run_reads_what_the_first_has_played(tmp_path):

@@ -65,6 +65,14 @@ def test_a_notebook_shows_a_table():
     assert shown["mean score"].startswith(f"{np.mean([episode.score for episode in evaluation.episodes]):,.0f} [")
 
 
+def test_a_notebook_shows_one_player_beside_another():
+    versus = play(8).versus(play(8, player="2048/random"))
+    table = ElementTree.fromstring(versus._repr_html_())
+    shown = dict(zip(*([cell.text for cell in row] for row in table.findall("tr")), strict=True))
+    assert shown["seeds of both"] == "8"
+    assert shown["difference"].startswith(f"{versus.difference.value:,.0f} [")
+
+
 def test_workers_do_not_change_the_episodes():
     assert timeless(play(workers=2).episodes) == timeless(play().episodes)
     with process_pool(2) as pool:

@@ -369,7 +369,7 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
 
 
 def _csv(results: list[ContestResult]) -> str:
-    rows = [_flat(result, row) for result in results for row in result.rows]
+    rows = [record for result in results for record in result.records()]
     # Contests differ in their tiles: a column that a contest lacks stays empty there.
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     text = io.StringIO()
@@ -377,30 +377,6 @@ def _csv(results: list[ContestResult]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _flat(result: ContestResult, row: Row) -> dict[str, Any]:
-    """A row as one level of names and values; an interval becomes three columns."""
-    header, summary = row.evaluation.header, row.summary
-    cells = {
-        "game": result.contest.name,
-        "label": row.contestant.label,
-        "player": header.player,
-        "options": json.dumps(header.options),
-        "env": header.env_id,
-        "env_kwargs": json.dumps(header.env_kwargs),
-        "max_episode_steps": header.max_episode_steps,
-        "adversary": json.dumps(result.contest.adversary),
-    }
-    figures = {name: value for name, value in vars(summary).items() if name != "tiles"}
-    figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in result.all_tiles}
-    figures |= {} if row.ratio is None else {"ratio": row.ratio}
-    for name, value in figures.items():
-        if isinstance(value, Interval):
-            cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-        else:
-            cells[name] = value
-    return cells
 
 
 def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mergefall.games import Game
 
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point
-from mergefall_training.play.evaluation import Evaluation, Summary
+from mergefall_training.play.evaluation import Evaluation, Summary, frame_of
+from mergefall_training.play.markup import shown, table
 from mergefall_training.play.records import title
 from mergefall_training.play.statistics import Interval, improvement, mean_of_runs
+
+if TYPE_CHECKING:
+    import pandas
 
 TILE_COLUMNS = 6
 
@@ -55,7 +61,7 @@ class Group:
     better: Interval | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ContestResult:
     """All players of one contest, the highest mean first."""
 
@@ -127,6 +133,49 @@ class ContestResult:
         """The tiles worth a column: the largest ones that some games reached and others did not."""
         missed = [t for t in self.all_tiles if any(row.evaluation.tile_rate(t).value < 1 for row in self.rows)]
         return missed[-TILE_COLUMNS:]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat mapping for each player, as in `results.csv`; an interval becomes three entries."""
+        return [self._record(row) for row in self.rows]
+
+    def _record(self, row: Row) -> dict[str, Any]:
+        header = row.evaluation.header
+        cells: dict[str, Any] = {
+            "game": self.name,
+            "label": row.contestant.label,
+            "player": header.player,
+            "options": json.dumps(header.options),
+            "env": header.env_id,
+            "env_kwargs": json.dumps(header.env_kwargs),
+            "max_episode_steps": header.max_episode_steps,
+            "adversary": json.dumps(self.contest.adversary),
+        }
+        figures = {name: value for name, value in vars(row.summary).items() if name != "tiles"}
+        figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
+        figures |= {} if row.ratio is None else {"ratio": row.ratio}
+        for name, value in figures.items():
+            if isinstance(value, Interval):
+                cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            else:
+                cells[name] = value
+        return cells
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The players as a pandas DataFrame, one row for each (`records`). Needs pandas."""
+        return frame_of(self.records())
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the players, which a notebook shows for a cell."""
+        columns = {
+            "player": [row.contestant.label for row in self.rows],
+            "N": [f"{row.summary.episodes:,}" for row in self.rows],
+            f"mean {self.headline}": [shown(row.summary.mean) for row in self.rows],
+            f"ms/{self.game.turn}": [f"{row.summary.ms_per_move:.2g}" for row in self.rows],
+        }
+        return table(f"{self.name}: {self.conditions}", columns)
 
 
 @dataclass(frozen=True)

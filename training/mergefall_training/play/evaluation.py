@@ -7,11 +7,10 @@ order. So the number of workers does not matter, and a resumed run gives the sam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +26,7 @@ from mergefall_baselines.player import Predictor
 from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_together
+from mergefall_training.play.markup import shown, table
 from mergefall_training.play.records import TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
 from mergefall_training.play.statistics import (
     CONFIDENCE,
@@ -96,6 +96,13 @@ class Versus:
     higher: Interval
     ratio: Interval
     confidence: float
+
+    def _repr_html_(self) -> str:
+        """A table of the figures, which a notebook shows for a cell."""
+        figures = {"seeds of both": f"{self.games:,}", "difference": shown(self.difference), "ratio": shown(self.ratio)}
+        figures["chance of more"] = shown(self.higher)
+        title = f"The first player beside the second, with intervals of {100 * self.confidence:.4g} %"
+        return table(title, {name: [text] for name, text in figures.items()})
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,12 +228,8 @@ class Evaluation:
 
         For a CSV file: ``evaluation.to_frame().to_csv("games.csv", index=False)``.
         """
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
-        frame = DataFrame([asdict(episode) for episode in self.episodes]).drop(columns=list(TEXTS))
-        return frame.assign(player=self.header.title)
+        episodes = [asdict(episode) | {"player": self.header.title} for episode in self.episodes]
+        return frame_of([{name: row[name] for name in row if name not in TEXTS} for row in episodes])
 
     def __repr__(self) -> str:
         mean = self.mean()
@@ -239,12 +242,10 @@ class Evaluation:
         figures = {"games": str(summary.episodes), "seeds": f"{summary.first_seed} to {summary.last_seed}"}
         for name, found in (("mean", summary.mean), ("median", summary.median), ("interquartile mean", summary.iqm)):
             if found is not None:
-                figures[f"{name} {self.headline}"] = f"{plain(found.value)} [{plain(found.low)}, {plain(found.high)}]"
+                figures[f"{name} {self.headline}"] = shown(found)
         figures[f"ms/{self.game.turn}"] = f"{summary.ms_per_move:.2g}"
-        head = "".join(f"<th>{escape(name)}</th>" for name in figures)
-        cells = "".join(f"<td>{escape(text)}</td>" for text in figures.values())
-        title = escape(f"{self.header.title} in {self.header.env_id}")
-        return f"<table><caption>{title}</caption><tr>{head}</tr><tr>{cells}</tr></table>"
+        title = f"{self.header.title} in {self.header.env_id}"
+        return table(title, {name: [text] for name, text in figures.items()})
 
     def summary(self) -> Summary:
         """The figures that tables and plots show."""
@@ -263,6 +264,15 @@ class Evaluation:
             moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
             ms_per_move=self.ms_per_move,
         )
+
+
+def frame_of(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
+    """A pandas DataFrame of these rows; raises DependencyNotInstalled, which names the extra, without pandas."""
+    try:
+        from pandas import DataFrame
+    except ImportError as error:
+        raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
+    return DataFrame(rows)
 
 
 def evaluate(
