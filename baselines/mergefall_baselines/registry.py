@@ -58,6 +58,16 @@ def make(name: str, **options: Any) -> Player:
         1
     """
     factory = factory_of(name)
+    _check_options(name, factory, options)
+    player = as_player(factory(**options), f"what {name} makes")
+    player.name = player.made_as = name
+    player.options = {key: to_json(value) for key, value in options.items()} | dict(player.options)
+    player.functions = {key: value for key, value in options.items() if holds_function(value)}
+    return player
+
+
+def _check_options(name: str, factory: Factory, options: Mapping[str, Any]) -> None:
+    """Raises ValueError for an option that a factory does not have, and for one that it needs."""
     known = inspect.signature(factory).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
@@ -67,26 +77,23 @@ def make(name: str, **options: Any) -> Player:
         required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
         if required and option not in options:
             raise ValueError(f"{name} needs the option {option!r}")
-    player = as_player(factory(**options), f"what {name} makes")
-    player.name = player.made_as = name
-    player.options = {key: to_json(value) for key, value in options.items()} | dict(player.options)
-    player.functions = {key: value for key, value in options.items() if holds_function(value)}
-    return player
 
 
 def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
     """Id and arguments of the environment that a player plays by default; the id is None if nothing says it.
 
-    The player's options that are rules replace its default ones.
+    The player's options that are rules replace its default ones. Raises ValueError as `make` does.
 
     >>> environment_of("2048/optimal", {"cols": 2})
     ('mergefall/Game2048-v0', {'rows': 2, 'cols': 2})
     >>> environment_of("tetris/greedy", {})
     ('mergefall/Tetris-v0', {})
     """
-    plays: Any = getattr(factory_of(name), "plays", {})
-    made: Any = plays(**options) if callable(plays) else plays
-    arguments: dict[str, Any] = dict(made)
+    factory: Any = factory_of(name)
+    _check_options(name, factory, options)
+    plays = getattr(factory, "plays", {})
+    found: Any = plays(**options) if callable(plays) else plays
+    arguments: dict[str, Any] = dict(found)
     env_id = arguments.pop("env_id", None) or home_of(name)
     if arguments and env_id in ENVIRONMENTS:
         arguments |= game_of(env_id).rules_of(options)

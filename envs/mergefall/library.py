@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from mergefall.imports import imported, is_import, name_of
 from mergefall.weighted import WeightedSum, options_of
@@ -58,7 +58,8 @@ class Library(Generic[W]):
 
         The same function or class may be registered again, changed or not. Raises ValueError for a name that is taken.
         """
-        made = self._made(heuristic, name)
+        function = isinstance(heuristic, self.base) and hasattr(heuristic, "function")
+        made: Any = replace(cast(Any, heuristic), label=name) if function else self._made(heuristic, name)
         if made.name != name:
             raise ValueError(f"name is {name!r}; expected {made.name!r}, the name of the heuristic's class")
         if is_import(name) or not name or not isinstance(name, str):
@@ -86,12 +87,12 @@ class Library(Generic[W]):
     def _named(self, name: Any) -> W:
         if is_import(name):
             return self._made(imported(name), name)
-        if name not in self.known:
+        if isinstance(name, str) and name not in self.known:
             self.load()
         if not isinstance(name, str) or name not in self.known:
             there = f"there are {', '.join(self.known)}, and functions as 'module:name'"
             raise ValueError(f"no {self.base.kind} {name!r}; {there}")
-        return self.known[name]
+        return self._made(self.known[name], name)
 
     def _made(self, value: Any, name: str) -> W:
         if isinstance(value, type) and issubclass(value, self.base):

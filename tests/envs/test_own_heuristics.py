@@ -81,6 +81,7 @@ def test_a_heuristic_is_no_function_of_the_other_game():
         ("json:decoder", "heuristic <module"),
         ({"name": "json:dumps", "depth": 1}, "json:dumps has no weight 'depth'; it has none"),
         (3, "heuristic 3; expected a name"),
+        ({"name": ["nneonneo"]}, r"no heuristic \['nneonneo'\]"),
     ],
 )
 def test_what_is_no_heuristic(spec, message):
@@ -133,6 +134,10 @@ def test_registered_names(registered):
     with pytest.raises(ValueError, match="expected 'nneonneo', the name of the heuristic's class"):
         game2048.register_heuristic("mine", Nneonneo(sum=-12))
     assert list(GAMES["2048"].library.added()) == ["steps"]
+    tetris.register_heuristic("with-lines", tetris.heuristic({"name": "steps", "lines": 3}))
+    assert tetris.heuristic("with-lines").to_json() == {"name": "with-lines", "lines": 3}
+    tetris.HEURISTICS["direct"] = compiled_differences
+    assert tetris.heuristic("direct").to_json() == {"name": "direct", "lines": 0.0}
 
 
 def test_installed_distributions_bring_heuristics(registered, monkeypatch):

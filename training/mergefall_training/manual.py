@@ -26,7 +26,8 @@ def players_page(name: str | None) -> str:
     from mergefall_baselines.registry import factory_of
 
     if name is not None:
-        factory = factory_of(name)
+        factory: Any = factory_of(name)
+        factory = getattr(factory, "func", factory)  # of a path
         return _page(name, _about(factory), [("Options and defaults", signature(factory))])
     rows = [(known, about, signature(factory_of(known))) for known, about in players().items()]
     return _listing(rows, "mergefall players NAME")

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 
 import numba
 import numpy as np
@@ -54,18 +53,6 @@ def test_workers_get_functions_and_what_was_registered(pool, own_heuristic, own_
     assert games[0] == evaluate(made[0], *ENV, workers=1, progress=False).scores.tolist()
     found = evaluate(own_player, *ENV, executor=pool, progress=False).scores.tolist()
     assert found == evaluate(own_player, *ENV, workers=1, progress=False).scores.tolist() != games[0]
-
-
-def test_what_cannot_be_sent_is_an_error(pool):
-    class Locked(Player):
-        def __init__(self):
-            self.lock = threading.Lock()
-
-        def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
-            return np.array(np.flatnonzero(action_masks)[0]), state
-
-    with pytest.raises(ValueError, match="cannot be sent to other processes; workers=1 uses only this"):
-        evaluate(Locked(), *ENV, executor=pool, progress=False)
 
 
 def test_a_file_of_records_names_its_functions(tmp_path, own_heuristic):

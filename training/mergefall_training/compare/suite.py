@@ -307,7 +307,11 @@ def _contestant(content: Any, where: str, episodes: int) -> Contestant:
             make(given["player"], **given["options"])
     if given["label"] is None:
         options = [f"{name}={value}" for name, value in given["options"].items()]
-        given["label"] = training["algorithm"] if training else " ".join([given["player"].rpartition("/")[2], *options])
+        given["label"] = (
+            training["algorithm"]
+            if training
+            else " ".join([given["player"].partition("/")[2] or given["player"], *options])
+        )
     if given["episodes"] < 1:
         raise ValueError(f"{where}: episodes is {given['episodes']}; expected at least 1")
     return Contestant(**given)

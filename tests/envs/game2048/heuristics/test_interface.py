@@ -76,7 +76,7 @@ def test_weights_are_arguments():
         ({"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
         ({"name": "prairie-fire", "stages": [[True, {}]]}, "from rank True"),
         ({"name": "prairie-fire", "stages": {"11": {}}}, "expected pairs .rank of the largest tile"),
-        (3, "heuristic 3; expected a name or a mapping"),
+        (3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
     ],
 )
 def test_bad_specs(spec, message):

@@ -205,7 +205,7 @@ def test_round_trips(spec):
         ({"name": "bcts", "weights": "start"}, "no weight 'weights'"),
         ({"name": "two-tetrad", "reading": "literal"}, "reading is 'literal'; expected one of 'chosen', 'printed'"),
         ({"name": "two-tetrad", "weights": "final"}, "no weights 'final'; there are start, first-run, tuned"),
-        (3, "heuristic 3; expected a name or a mapping"),
+        (3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
     ],
 )
 def test_bad_specs(spec, message):
