@@ -17,6 +17,7 @@ from mergefall.tetris import game
 from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
 from mergefall.tetris.render import PALETTE
+from mergefall.text import action_names
 from mergefall.typing import Observation
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
@@ -26,7 +27,6 @@ from numpy.typing import NDArray
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section
 from mergefall_training.play.actions import actions_of
-from mergefall_training.play.advice import action_names
 from mergefall_training.play.records import Episode, Header
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar

@@ -7,26 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from mergefall.game2048 import ACTIONS, legal_actions
-from mergefall.game2048.rules import Rules as Rules2048
+from mergefall.game2048 import legal_actions
 from mergefall.games import game_of
-from mergefall.tetris.placements import ROTATIONS
+from mergefall.text import action_names
 from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import Player
-
-SLID = ("", ", slid left", ", slid right")
-
-
-def action_names(rules: Any) -> list[str]:
-    """The names of all actions under an environment's rules (`env.unwrapped.rules`), legal or not."""
-    if isinstance(rules, Rules2048):
-        return list(ACTIONS)
-    return [
-        f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}"
-        for slid in (SLID if rules.placements == "slide" else SLID[:1])
-        for rotation in range(ROTATIONS)
-        for column in range(rules.cols)
-    ]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from mergefall import __version__
 from mergefall.draw import short_number
 from mergefall.games import Game, game_of
 from mergefall.tetris.placements import ROTATIONS, SLIDES
+from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
 from mergefall_training.play.actions import ActionLog
-from mergefall_training.play.advice import action_names, choices_of
+from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header, RecordFile, episode_from
 from mergefall_training.play.screens import Screen, Terminal, Window

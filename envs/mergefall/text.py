@@ -1,0 +1,245 @@
+"""Games as text, for language models: positions to read, and answers that are read forgivingly.
+
+>>> import gymnasium as gym, mergefall
+>>> from mergefall.text import prompt, read_answer
+>>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2)
+>>> observation, info = env.reset(options={"board": "2 ./2 ."})
+>>> print(prompt(observation, env.unwrapped.rules, info["action_mask"]))
+Board:
+2 .
+2 .
+Legal moves: up, right, down
+Answer with one move in <answer></answer>.
+>>> answer = "Both tiles merge if I go **down**. <answer>Down</answer>"
+>>> read_answer(answer, env.unwrapped.rules, info["action_mask"])
+Verdict(kind='legal', action=2)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mergefall import game2048, tetris
+from mergefall.game2048.reference import ACTIONS
+from mergefall.game2048.rules import Rules as Rules2048
+from mergefall.tetris.pieces import rotations
+from mergefall.tetris.placements import ROTATIONS
+from mergefall.typing import Array, Observation
+
+SLID = ("", ", slid left", ", slid right")
+LONGEST = 4_000  # characters of an answer that are read, its last ones
+
+
+def action_names(rules: Any) -> list[str]:
+    """The names of all actions under an environment's rules (`env.unwrapped.rules`), legal or not."""
+    if isinstance(rules, Rules2048):
+        return list(ACTIONS)
+    return [
+        f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}"
+        for slid in (SLID if rules.placements == "slide" else SLID[:1])
+        for rotation in range(ROTATIONS)
+        for column in range(rules.cols)
+    ]
+
+
+# -- positions --------------------------------------------------------------------------------------------------------
+
+
+def position(observation: Observation, rules: Any) -> str:
+    """An observation in one line, as `mergefall advise` reads it.
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = gym.make("mergefall/Tetris-v0", cols=5, rows=4)
+    >>> observation, _ = env.reset(options={"board": "...../...../...../##.##", "piece": "T", "queue": ["I"]})
+    >>> position(observation, env.unwrapped.rules)
+    '...../...../...../##.## T I'
+    """
+    if isinstance(rules, Rules2048):
+        return game2048.to_text(observation)
+    names = rules.piece_set.names
+    pieces = [names[int(observation["piece"])], *(names[int(piece)] for piece in _following(observation))]
+    return f"{tetris.to_text(observation['board'])} {' '.join(pieces)}"
+
+
+def _following(observation: Any) -> Array:
+    return observation.get("queue", np.zeros(0, np.int64))
+
+
+def rules_text(rules: Any) -> str:
+    """The game in a paragraph, for a system prompt.
+
+    >>> from mergefall.game2048 import Game2048Env
+    >>> rules_text(Game2048Env().rules).splitlines()[0]
+    'You play 2048 on a board of 4 rows and 4 columns.'
+    """
+    if isinstance(rules, Rules2048):
+        return _RULES_2048.format(rows=rules.rows, cols=rules.cols)
+    slides = _SLIDES if rules.placements == "slide" else ""
+    return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, slides=slides)
+
+
+_RULES_2048 = """\
+You play 2048 on a board of {rows} rows and {cols} columns.
+A move slides all tiles up, right, down or left as far as they go. Two equal tiles that meet merge into one of twice \
+their value, at most once a move, and the score grows by that value. A move that changes nothing is illegal. After \
+each move a 2 (9 times in 10) or a 4 appears in a random empty cell. The game ends when no move is legal.
+The board is written row by row, the top row first; a dot is an empty cell."""
+_RULES_TETRIS = """\
+You place pieces of Tetris on a field of {cols} columns and {rows} rows.
+You choose how often the piece is turned clockwise by 90 degrees, and the column of its leftmost cell, counted from 0 \
+at the left. The piece then drops straight down.{slides} Full rows vanish and count one line each. The game ends when \
+a piece comes to rest above the field.
+The field is written row by row, the top row first; # is a filled cell."""
+_SLIDES = " It may then slide one column to the left or right if the cells there are free, and falls on."
+
+
+def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array | None = None) -> str:
+    """A position as a question to a language model.
+
+    - `rules`: `env.unwrapped.rules`.
+    - `mask`: the environment's action mask.
+    - `afterstates`: the boards that actions lead to, as `env.unwrapped.afterstates()` returns them first; default: they
+      are not shown.
+    """
+    legal, names = np.flatnonzero(mask).tolist(), action_names(rules)
+    if isinstance(rules, Rules2048):
+        lines = ["Board:", _tiles(observation), "Legal moves: " + ", ".join(names[action] for action in legal)]
+        question = "Answer with one move in <answer></answer>."
+    else:
+        board, *pieces = position(observation, rules).split()
+        lines = ["Field:", *board.split("/"), f"Piece: {pieces[0]}"]
+        lines += [f"Next: {' '.join(pieces[1:])}"] * bool(pieces[1:])
+        lines += ["The piece in its rotations, and the columns where it fits:", *_rotations(pieces[0], rules, mask)]
+        question = (
+            "Answer with a rotation and a column in <answer></answer>, such as <answer>rotation 0 column 2</answer>."
+        )
+        if rules.placements == "slide":
+            question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
+    if afterstates is not None:
+        for action in legal:
+            board = afterstates[action]
+            shown = _tiles(board) if isinstance(rules, Rules2048) else tetris.to_text(board).replace("/", "\n")
+            lines += [f"After {names[action]}:", shown]
+    return "\n".join([*lines, question])
+
+
+def _tiles(board: Any) -> str:
+    """The tiles in columns of equal width."""
+    rows = [row.split() for row in game2048.to_text(board).split("/")]
+    width = max(len(word) for row in rows for word in row)
+    return "\n".join(" ".join(word.rjust(width) for word in row) for row in rows)
+
+
+def _rotations(piece: str, rules: Any, mask: Array) -> Iterator[str]:
+    """The shapes of a piece and where it may be dropped."""
+    table = np.asarray(mask).reshape(-1, ROTATIONS, rules.cols)[0]
+    for rotation, cells in enumerate(rotations(piece)):
+        columns = np.flatnonzero(table[rotation])
+        if len(columns):
+            shape = [["."] * (1 + max(c for _, c in cells)) for _ in range(1 + max(r for r, _ in cells))]
+            for r, c in cells:
+                shape[r][c] = "#"
+            yield f"rotation {rotation}, columns {columns[0]} to {columns[-1]}:"
+            yield from map("".join, shape)
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """What an answer says.
+
+    - `kind`: `legal`; `illegal`, if it names an action that is not legal or not there; `unreadable`, if it names none.
+    - `action`: the action, None if it is unreadable or not there.
+    """
+
+    kind: Literal["legal", "illegal", "unreadable"]
+    action: int | None
+
+
+def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
+    """The action that a language model's answer names. Never raises, and takes time linear in the answer's length.
+
+    The last decisive statement counts. From the most decisive kind to the least: text in ``<answer>`` tags, in
+    ``\\\\boxed{}``, a JSON object with `action`, `move` or `answer`; what follows "answer", "move" or "action" and a
+    colon or "is"; and the whole answer. Of several moves in a statement the last one counts. Of a long answer the last
+    4,000 characters are read.
+
+    - 2048: a direction, whatever its case, or its number, 0 up to 3 left, if the statement is nothing else.
+    - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`; without a rotation it
+      is 0. Or the action's number, if the statement is nothing else.
+    """
+    text = str(answer)[-LONGEST:]
+    for kind in _STATEMENTS:
+        for statement in reversed(kind(text)):
+            action = (_read_2048 if isinstance(rules, Rules2048) else _read_tetris)(statement, rules)
+            if action is not None:
+                there = 0 <= action < len(mask)
+                return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
+    return Verdict("unreadable", None)
+
+
+def _tagged(text: str) -> list[str]:
+    return re.findall(r"<answer>([^<]*)", text, re.IGNORECASE)
+
+
+def _boxed(text: str) -> list[str]:
+    return re.findall(r"\\boxed\{([^{}]*)\}", text)
+
+
+def _json(text: str) -> list[str]:
+    found = []
+    for piece in re.findall(r"\{[^{}]*\}", text):
+        try:
+            content = json.loads(piece)
+        except (ValueError, RecursionError):
+            continue
+        found += [str(content[name]) for name in ("answer", "move", "action") if name in content]
+        if "column" in content:
+            found.append(" ".join(f"{name} {value}" for name, value in content.items()))
+    return found
+
+
+def _announced(text: str) -> list[str]:
+    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text, re.IGNORECASE)
+
+
+def _whole(text: str) -> list[str]:
+    return [text]
+
+
+_STATEMENTS = (_tagged, _boxed, _json, _announced, _whole)
+
+
+def _number(statement: str) -> int | None:
+    found = re.fullmatch(r"\W*(\d{1,6})\W*", statement)
+    return int(found[1]) if found else None
+
+
+def _read_2048(statement: str, rules: Any) -> int | None:
+    words = re.findall(rf"\b(?:{'|'.join(ACTIONS)})\b", statement, re.IGNORECASE)
+    return list(ACTIONS).index(words[-1].lower()) if words else _number(statement)
+
+
+_TETRIS_WORDS = re.compile(
+    r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b", re.IGNORECASE
+)
+
+
+def _read_tetris(statement: str, rules: Any) -> int | None:
+    said = {word.lower()[:3]: value.lower() for word, value in _TETRIS_WORDS.findall(statement)}
+    if not said.get("col", "").isdigit():
+        return _number(statement)
+    column, slide = int(said["col"]), ("none", "left", "right").index(said.get("sli", "none"))
+    turn = said.get("rot") or said.get("tur") or "0"
+    rotation = int(turn) if turn.isdigit() else -1
+    if rotation >= ROTATIONS and rotation % 90 == 0:  # in degrees
+        rotation = rotation // 90
+    if column >= rules.cols or not 0 <= rotation < ROTATIONS:
+        return -1
+    return (slide * ROTATIONS + rotation) * rules.cols + column

@@ -1,0 +1,110 @@
+"""Games as text: positions that read back, answers of every style, and answers of no sense."""
+
+import gymnasium as gym
+import mergefall
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall.text import action_names, position, prompt, read_answer, rules_text
+
+GAME = gym.make("mergefall/Game2048-v0", rows=2, cols=3).unwrapped
+FIELD = gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide").unwrapped
+ALL, NO_DOWN = np.ones(4, np.int8), np.array([1, 1, 0, 1], np.int8)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "action"),
+    [
+        ("up", "legal", 0),
+        ("I'd move **Left**.", "legal", 3),
+        ("<answer> RIGHT </answer>", "legal", 1),
+        ("<answer>left</answer> no, wait: <answer>up</answer>", "legal", 0),
+        ("<answer>up</answer> and then left", "legal", 0),
+        ("up is bad, so right", "legal", 1),
+        ("Up merges. Answer: left\nDown would lose.", "legal", 3),
+        (r"Therefore \boxed{right}, not up", "legal", 1),
+        ('{"action": "up"} rather than left', "legal", 0),
+        ('```json\n{"reasoning": "left?", "move": "right"}\n```', "legal", 1),
+        ("3", "legal", 3),
+        ("<answer>0</answer>", "legal", 0),
+        ("down", "illegal", 2),
+        ("<answer>7</answer>", "illegal", None),
+        ("", "unreadable", None),
+        ("update the leftover", "unreadable", None),
+        ("I have 3 options", "unreadable", None),
+        ("\u4e0a \u2191 \ud83d\ude00", "unreadable", None),
+    ],
+)
+def test_answers_for_2048(answer, kind, action):
+    assert read_answer(answer, GAME.rules, NO_DOWN) == (kind, action)
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [
+        ("rotation 1 column 3", 5 + 3),
+        ("Column 3, rotation 1", 5 + 3),
+        ("column: 2", 2),
+        ("column 0, turned 90\u00b0, slid left", 20 + 5),
+        ('{"column": 4, "rotation": 2, "slide": "right"}', 40 + 10 + 4),
+        ("rotation 0 column 1? No. <answer>rotation 0, column 2</answer>", 2),
+        ("7", 7),
+    ],
+)
+def test_answers_for_tetris(answer, action):
+    mask = np.ones(60, np.int8)
+    assert read_answer(answer, FIELD.rules, mask) == ("legal", action)
+    mask[action] = 0
+    assert read_answer(answer, FIELD.rules, mask) == ("illegal", action)
+
+
+def test_columns_and_rotations_that_are_not_there_are_illegal():
+    mask = np.ones(60, np.int8)
+    for answer in ("column 5", "rotation 4 column 0", "60"):
+        assert read_answer(answer, FIELD.rules, mask) == ("illegal", None)
+
+
+@given(st.integers(0, 59))
+def test_the_names_of_actions_read_back(action):
+    name = action_names(FIELD.rules)[action]
+    assert read_answer(f"<answer>{name}</answer>", FIELD.rules, np.ones(60, np.int8)) == ("legal", action)
+
+
+@given(st.text(max_size=300) | st.text('<>answer{}:\\boxed 0123updown"', max_size=300))
+def test_no_answer_is_an_error(answer):
+    for env, mask in ((GAME, NO_DOWN), (FIELD, np.ones(60, np.int8))):
+        verdict = read_answer(answer, env.rules, mask)
+        assert (verdict.kind == "legal") == bool(verdict.action is not None and mask[verdict.action])
+
+
+def test_a_huge_answer_is_read_from_its_end():
+    assert read_answer("{" * 10**6 + "<answer>" * 10**5 + "up " * 10**6 + "left", GAME.rules, ALL) == ("legal", 3)
+
+
+@given(st.lists(st.integers(0, 7), min_size=6, max_size=6).filter(lambda ranks: sum(map(bool, ranks)) >= 2))
+def test_positions_of_2048_read_back(ranks):
+    board = np.array(ranks, np.uint8).reshape(2, 3)
+    found = mergefall.game2048.from_text(position(board, GAME.rules))
+    assert (found == board).all()
+    shown = prompt(board, GAME.rules, NO_DOWN)
+    assert "Legal moves: up, right, left\n" in shown
+    assert [word for word in shown.split("Legal")[0].split()[1:]] == [str(2**rank) if rank else "." for rank in ranks]
+
+
+def test_a_prompt_of_tetris_shows_field_pieces_and_places():
+    observation, info = FIELD.reset(seed=0, options={"board": "...../...../...../...../##.../##.##", "piece": "S"})
+    text = prompt(observation, FIELD.rules, info["action_mask"], FIELD.afterstates()[0])
+    assert "\n##...\n##.##\n" in text
+    assert "rotation 0, columns 0 to 2:\n.##\n##.\n" in text
+    assert text.count("After column") == info["action_mask"].sum()
+    other, _ = gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2).reset(seed=0)
+    board, piece, *following = position(observation, FIELD.rules).split()
+    assert (board, piece, len(following)) == ("...../...../...../...../##.../##.##", "S", 2)
+    assert set(other) == {"board", "piece", "queue"}
+
+
+def test_rules_are_told_as_they_are():
+    assert "2 rows and 3 columns" in rules_text(GAME.rules)
+    assert "slide one column" in rules_text(FIELD.rules)
+    assert "slide one column" not in rules_text(gym.make("mergefall/Tetris-v0").unwrapped.rules)

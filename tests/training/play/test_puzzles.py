@@ -1,0 +1,83 @@
+"""Puzzles: rewards keep the judge's order, splits share no position, and the same arguments give the same puzzles."""
+
+import json
+from dataclasses import asdict
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mergefall.game2048 import from_text
+from mergefall_baselines import make
+from mergefall_training.play.puzzles import move_rewards, puzzles, reward
+
+ENV, TETRIS, SMALL = "mergefall/Game2048-v0", "mergefall/Tetris-v0", {"rows": 2, "cols": 2}
+
+
+@given(st.lists(st.floats(-1e9, 1e9) | st.just(-np.inf), min_size=1, max_size=8))
+def test_rewards_keep_the_order_of_values(values):
+    found = move_rewards(values)
+    assert ((found >= 0) & (found <= 1)).all()
+    finite = np.isfinite(values)
+    assert (found[~finite] == 0).all()
+    if finite.any():
+        assert found[np.argmax(values)] == 1
+        for a in np.flatnonzero(finite):
+            for b in np.flatnonzero(finite):
+                assert found[a] <= found[b] or values[a] > values[b]
+
+
+def test_rewards_are_exact_on_a_solved_board():
+    """Against the values of perfect play, which an independent solver gives."""
+    optimal = make("2048/optimal", rows=2, cols=2)
+    for puzzle in islice(puzzles(ENV, SMALL, longest=12), 30):
+        values = optimal.values(from_text(puzzle.position))
+        for action, name in enumerate(puzzle.names):
+            legal = np.isfinite(values[action])
+            assert bool(puzzle.mask[action]) == legal
+            lost = values.max() - values[action]
+            expected = 1 - lost / (values.max() - values[np.isfinite(values)].min() or 1) if legal else 0
+            assert reward(puzzle, f"I choose {name}") == pytest.approx(expected)
+        assert reward(puzzle, "no idea") == 0
+
+
+def test_the_same_arguments_give_the_same_puzzles_as_json():
+    first, again = (list(islice(puzzles(ENV, SMALL, seed=3), 5)) for _ in range(2))
+    assert first == again
+    assert json.loads(json.dumps([asdict(puzzle) for puzzle in first])) == [asdict(puzzle) for puzzle in first]
+    assert first != list(islice(puzzles(ENV, SMALL, seed=4), 5))
+
+
+def test_train_and_test_share_no_position():
+    positions = {}
+    for split in ("train", "test"):
+        found = puzzles(ENV, {"rows": 2, "cols": 3}, split=split, judge="2048/greedy", longest=20)
+        positions[split] = {puzzle.position for puzzle in islice(found, 150)}
+    assert not positions["train"] & positions["test"]
+
+
+def test_difficulty_is_the_gap_to_the_second_best_move():
+    for low, high in ((0.0, 0.2), (0.6, 1.0)):
+        for puzzle in islice(puzzles(ENV, SMALL, gap=(low, high)), 10):
+            best, second = sorted((r for r, legal in zip(puzzle.rewards, puzzle.mask, strict=True) if legal))[:-3:-1]
+            assert best == 1
+            assert low <= 1 - second == puzzle.gap <= high
+
+
+def test_puzzles_of_tetris():
+    found = puzzles(TETRIS, {"cols": 5, "rows": 8}, judge={"name": "tetris/greedy", "heuristic": "bcts"}, longest=30)
+    for puzzle in islice(found, 5):
+        best = puzzle.names[puzzle.rewards.index(1.0)]
+        assert reward(puzzle, f"<answer>{best}</answer>") == 1
+        assert "Piece: " in puzzle.prompt
+        assert puzzle.position.split()[0].count("/") == 7
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"split": "dev"}, "split is 'dev'"), ({"gap": (1, 0)}, "smaller end first"), ({"longest": -1}, "longest is -1")],
+)
+def test_wrong_arguments_are_said(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        puzzles(ENV, SMALL, **wrong)

@@ -1,0 +1,179 @@
+"""Puzzles for language models: positions with a reward for every move, from exact solutions or strong players.
+
+The reward of a move is how little it loses against the best one, by the values of a player, the judge:
+
+    reward = (value − worst) / (best − worst),
+
+1 for the best legal move and 0 for the worst; 1 for all if all are equally good. A fatal placement, an illegal move and
+an answer that cannot be read earn 0. On boards up to 3×3, `2048/optimal` knows the exact values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from mergefall.checks import choice, integer, number
+from mergefall.games import game_of
+from mergefall.text import action_names, position, prompt, read_answer
+from mergefall.typing import Options
+from mergefall_baselines import Player
+from mergefall_baselines.registry import player_of
+from numpy.typing import ArrayLike, NDArray
+
+from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.workers import Task, environment, task
+
+TEST_SHARE = 8  # one position in so many is for tests
+RANDOM_MOVES = 0.1  # share of the moves before a position
+SOLVED_AT_ONCE = 6  # cells
+SPLITS = ("train", "test")
+
+
+def move_rewards(values: ArrayLike) -> NDArray[np.float64]:
+    """The rewards of moves, float64[…, actions], from a player's values; −∞ marks illegal and fatal moves.
+
+    >>> move_rewards([3, 1, 2, -np.inf])
+    array([1. , 0. , 0.5, 0. ])
+    >>> move_rewards([[2, 2, -np.inf, -np.inf], [-np.inf, 5, -np.inf, -np.inf]])
+    array([[1., 1., 0., 0.],
+           [0., 1., 0., 0.]])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    counts = np.isfinite(values)
+    best = values.max(axis=-1, keepdims=True)
+    worst = np.where(counts, values, np.inf).min(axis=-1, keepdims=True)
+    spread = np.where(np.isfinite(best) & (best > worst), best - worst, 1.0)
+    flat = np.where(best > worst, 0.0, 1.0)  # where all are equally good
+    with np.errstate(invalid="ignore"):
+        return np.where(counts, (values - worst) / spread + flat, 0.0)
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A position, and what each answer is worth; all fields are of JSON types (`dataclasses.asdict`).
+
+    - `id`: environment, split and number; the same arguments of `puzzles` give the same puzzles.
+    - `position`: as `mergefall advise` reads it; `prompt`: as a question.
+    - `mask`: of the actions, 1 for a legal one. `rewards`: of the actions. `names`: of the actions.
+    - `gap`: the reward lost by the second-best move. Small gaps are hard.
+    """
+
+    id: str
+    env_id: str
+    env_kwargs: dict[str, Any]
+    position: str
+    prompt: str
+    mask: list[int]
+    rewards: list[float]
+    names: list[str]
+    gap: float
+
+
+def puzzles(
+    env_id: str,
+    env_kwargs: Options | None = None,
+    *,
+    judge: Any = None,
+    guide: Any = None,
+    split: Literal["train", "test"] = "train",
+    gap: tuple[float, float] = (0.0, 1.0),
+    longest: int = 300,
+    seed: int = 0,
+) -> Iterator[Puzzle]:
+    """Endless puzzles of one environment.
+
+    Args:
+        env_id, env_kwargs: the environment.
+        judge: the player whose values make rewards, a name, a mapping of `name` and options, or a player; default:
+            `2048/optimal` on boards up to 2×3, the n-tuple network on 4×4, on others expectimax; in Tetris the deep
+            two-tetrad search with bcts.
+        guide: the player that plays up to the positions, but for one move in ten, which is random; default: the judge.
+        split: `train` or `test`. No position is in both, whatever the seeds, because its digest decides.
+        gap: smallest and largest `gap` of a puzzle.
+        longest: the number of moves before a position is drawn from 0 up to this.
+        seed: of the positions.
+
+    Raises ValueError for wrong arguments.
+
+    Example:
+        >>> puzzle = next(puzzles("mergefall/Game2048-v0", {"rows": 2, "cols": 2}, gap=(0.5, 1)))
+        >>> best = puzzle.names[puzzle.rewards.index(1.0)]
+        >>> reward(puzzle, f"<answer>{best}</answer>"), reward(puzzle, "I don't know")
+        (1.0, 0.0)
+    """
+    choice("split", split, SPLITS)
+    integer("seed", seed, 0)
+    integer("longest", longest, 0)
+    low, high = (number("gap", end, 0, 1) for end in gap)
+    if low > high:
+        raise ValueError(f"gap is {gap}; expected the smaller end first")
+    kwargs = dict(env_kwargs or {})
+    judging = task(player_of(default_judge(env_id, kwargs) if judge is None else judge), env_id, kwargs, None)
+    guiding = judging if guide is None else task(player_of(guide), env_id, kwargs, None)
+    return _drawn(judging, guiding, split, (low, high), longest, seed)
+
+
+def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
+    """The judge of an environment, as a mapping of `name` and options."""
+    if game_of(env_id).name == "tetris":
+        return {"name": "tetris/two-tetrad", "heuristic": "bcts"}
+    rows, cols = (int(env_kwargs.get(name, 4)) for name in ("rows", "cols"))
+    if rows * cols <= SOLVED_AT_ONCE:
+        return {"name": "2048/optimal", "rows": rows, "cols": cols}
+    if (rows, cols) == (4, 4):
+        return {"name": "2048/ntuple"}
+    return {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
+
+
+def _drawn(
+    judging: Task, guiding: Task, split: str, gap: tuple[float, float], longest: int, seed: int
+) -> Iterator[Puzzle]:
+    judge, guide, env_id, env_kwargs = judging.player, guiding.player, judging.env_id, judging.env_kwargs
+    assert isinstance(judge, Player)
+    assert isinstance(guide, Player)
+    env = environment(env_id, env_kwargs)
+    rules = _rules_of(env_id, json.dumps(env_kwargs))
+    names = action_names(rules)
+    for attempt in itertools.count():
+        rng = np.random.default_rng([seed, attempt])
+        observation, info = env.reset(seed=int(rng.integers(SEEDS)))
+        state, over = guide.start(attempt), False
+        for _ in range(int(rng.integers(longest + 1))):
+            action, state = guide.predict(observation, state)
+            if rng.random() < RANDOM_MOVES:
+                action = rng.choice(np.flatnonzero(info["action_mask"]))
+            observation, _, over, _, info = env.step(int(action))
+            if over:
+                break
+        where = "" if over else position(observation, rules)
+        if over or (hashlib.sha256(where.encode()).digest()[0] % TEST_SHARE == 0) != (split == "test"):
+            continue
+        mask = info["action_mask"]
+        rewards = move_rewards(judge.values(observation))
+        second = np.sort(rewards[mask == 1])[::-1][1:2]
+        lost = float(1 - second[0]) if len(second) else 0.0
+        if len(second) and gap[0] <= lost <= gap[1]:
+            question = prompt(observation, rules, mask)
+            name = f"{env_id} {split} {seed}.{attempt}"
+            yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
+
+
+def reward(puzzle: Puzzle, answer: str) -> float:
+    """What a language model's answer earns: the reward of the move it names, 0 if that is illegal or unreadable."""
+    rules = _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
+    verdict = read_answer(answer, rules, np.array(puzzle.mask))
+    return puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
+
+
+@cache
+def _rules_of(env_id: str, env_kwargs: str) -> Any:
+    env: Any = environment(env_id, json.loads(env_kwargs))
+    env.close()
+    return env.unwrapped.rules
