@@ -327,7 +327,7 @@ def test_a_checkpoint_that_does_not_fit_names_its_file(tmp_path):
         ({}, r"checkpoint\.npz does not fit the run: KeyError"),
     ):
         tree, arrays = flatten(kept)
-        spec = {"step": step, "seconds": seconds, "state": tree}
+        spec = {"step": step - 1, "seconds": seconds, "state": tree}  # there is something left to train
         write_arrays(tmp_path / "checkpoint.npz", CHECKPOINT, 1, spec, arrays)
         with pytest.raises(ValueError, match=message):
             train(tmp_path, asked, resume=True, progress=False)

@@ -138,7 +138,7 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
 
     >>> gain = improvement([5, 6, 7, 8, 9], [1, 2, 3, 4, 5.5])
     >>> print(f"{gain.value:.2f} [{gain.low:.2f}, {gain.high:.2f}]")
-    0.96 [0.56, 1.00]
+    0.96 [0.59, 1.00]
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1 or not len(first) or not len(second):
