@@ -200,6 +200,7 @@ def append_and_stop(self, episode):
 RecordFile.append = append_and_stop
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs the tests in the background
     evaluate("2048/random", "mergefall/Game2048-v0", 40, env_kwargs={"rows": 2, "cols": 3},
              workers=int(sys.argv[2]), out=sys.argv[1])
 """
