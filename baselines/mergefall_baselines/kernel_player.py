@@ -24,7 +24,7 @@ from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, check_values, play_in_env
+from mergefall_baselines.player import Player, Trajectory, check_values, choose_unmasked, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before Python looks at the keyboard
@@ -215,10 +215,22 @@ class KernelPlayer(Player):
         return self._decide_all(observation, state, None, exact=True)[1]
 
     def predict(
-        self, observation: Observation, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Observation,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[NDArray[np.int64], Any]:
         """The chosen action and the next state; see `Player.predict`."""
-        actions, _, memory = self._decide_all(observation, state, episode_start, exact=False)
+        actions, values, memory = self._decide_all(observation, state, episode_start, exact=False)
+        if action_masks is not None:
+            actions = choose_unmasked(
+                actions,
+                action_masks,
+                values.shape[-1],
+                lambda: self._decide_all(observation, state, episode_start, exact=True)[1],
+            )
         return actions, memory if self.remembers else None
 
     def play(

@@ -31,6 +31,30 @@ def check_values(name: str, values: NDArray[np.float64]) -> None:
         raise NotFiniteError(f"{name} values action {action} at {value}; expected a finite number, or -inf")
 
 
+def choose_unmasked(
+    actions: NDArray[np.int64], masks: Any, n_actions: int, values: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """Choices int64[...], each masked one replaced by the unmasked action with the highest value (ties: the lowest).
+
+    `masks` bool[..., n_actions] are False for masked actions; `values` returns float64[..., n_actions].
+    Raises ValueError for masks of another shape, and if all actions are masked.
+
+    >>> choose_unmasked(np.array([2, 0]), [[1, 1, 1], [0, 1, 1]], 3, lambda: np.array([[0, 0, 1], [3, 2, 1]]))
+    array([2, 1])
+    """
+    allowed = np.asarray(masks, np.bool_)
+    if allowed.size != actions.size * n_actions:
+        raise ValueError(f"action_masks has shape {allowed.shape}; expected {(*actions.shape, n_actions)}")
+    allowed = allowed.reshape(*actions.shape, n_actions)
+    if not allowed.any(axis=-1).all():
+        raise ValueError("action_masks masks all actions; expected at least one to choose from")
+    masked = ~np.take_along_axis(allowed, actions[..., None], axis=-1)[..., 0]
+    if not masked.any():
+        return actions
+    lowest = np.finfo(np.float64).min  # unlike -inf, above what is masked
+    return np.where(masked, np.where(allowed, np.maximum(values(), lowest), -np.inf).argmax(axis=-1), actions)
+
+
 class Predictor(Protocol):
     """Anything with Stable-Baselines3's ``predict``: our players and SB3's models alike."""
 
@@ -110,9 +134,14 @@ class Player:
         return self.predict(observation, state)[0]
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action and the next state (Stable-Baselines3's predictor protocol).
+        """The chosen action and the next state (the predictor protocol of Stable-Baselines3 and sb3-contrib).
 
         Args:
             observation: one observation, or a batch.
@@ -120,6 +149,9 @@ class Player:
             episode_start: bool[n], where an episode begins; there the player forgets what it saw before. Its random
                 stream continues.
             deterministic: ignored.
+            action_masks: bool[n_actions] (batch: [n, n_actions]), the actions to choose from. Default: the legal ones.
+                In place of a masked choice comes the action with the highest value (ties: the lowest) of the others.
+                Raises ValueError for another shape, and if all actions are masked.
         """
         raise NotImplementedError
 
@@ -141,7 +173,7 @@ class OfPredictor(Player):
     """A player of an object with Stable-Baselines3's ``predict``, such as a model of SB3."""
 
     def __init__(self, predictor: Predictor) -> None:
-        self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+        self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
 
 def as_player(value: Any, what: str) -> Player:

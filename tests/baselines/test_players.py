@@ -93,6 +93,25 @@ def test_chosen_moves_are_legal_and_illegal_ones_are_worth_nothing(name, player)
         assert (np.isfinite(player.values(board)) == legal).all()
 
 
+def test_a_masked_action_is_never_chosen(name, player):
+    batch = observations(name)
+    legal, everyone = np.stack([legal_actions(board) for board in batch]), np.arange(len(batch))
+    chosen = player.act(batch)
+    assert player.predict(batch, action_masks=legal)[0].tolist() == chosen.tolist()
+    masks = np.ones_like(legal)
+    masks[everyone, chosen] = False
+    others = player.predict(batch, action_masks=masks)[0]
+    assert masks[everyone, others].all()
+    if player.start(0) is None:
+        assert others.tolist() == np.where(masks, player.values(batch), -np.inf).argmax(axis=1).tolist()
+    for action in range(4):  # an illegal one, too, if no other is left
+        assert player.predict(batch[0], action_masks=np.arange(4) == action)[0] == action
+    with pytest.raises(ValueError, match=r"action_masks has shape \(3,\); expected \(4,\)"):
+        player.predict(batch[0], action_masks=[True] * 3)
+    with pytest.raises(ValueError, match="masks all actions"):
+        player.predict(batch, action_masks=np.zeros_like(legal))
+
+
 @pytest.mark.parametrize("seed", [0, 11])
 def test_the_compiled_episode_is_the_gym_loop(name, player, seed):
     kwargs = SMALL.get(name, {})

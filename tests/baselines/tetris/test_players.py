@@ -85,6 +85,19 @@ def test_chosen_actions_are_legal_and_others_are_worth_nothing(name, player, rul
     assert np.isfinite(values).any(axis=1).all()  # these boards are low
 
 
+def test_a_masked_action_is_never_chosen(name, player):
+    batch, legal = observations(pieces="five")
+    player = player.with_rules(rules_with(pieces="five"))
+    chosen, everyone = player.act(batch), np.arange(len(legal))
+    assert player.predict(batch, action_masks=legal)[0].tolist() == chosen.tolist()
+    masks = legal.copy()
+    masks[everyone, chosen] = False
+    others = player.predict(batch, action_masks=masks)[0]
+    assert masks[everyone, others].all()
+    if name not in ("tetris/random", "tetris/rollout", "tetris/mcts"):  # they draw
+        assert others.tolist() == np.where(masks, player.values(batch), -np.inf).argmax(axis=1).tolist()
+
+
 @pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate", "tetris/cross-entropy"])
 def test_copies_for_other_rules_play_by_their_own(player):
     """The observations of both are alike, so what one copy resolves must not reach the other."""

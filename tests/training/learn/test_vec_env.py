@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 pytest.importorskip("sb3_contrib")
 from mergefall_baselines import make
 from mergefall_training.learn.sb3.vec_env import NativeVecEnv, make_vec_env
+from sb3_contrib.common.maskable.evaluation import evaluate_policy as masked_evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -103,6 +104,17 @@ def test_search_players_play_in_evaluate_policy():
     returns, lengths = evaluate_policy(player, envs, 4, return_episode_rewards=True)
     episode = player.play("mergefall/Game2048-v0", 3, {"rows": 2, "cols": 3})
     assert (returns[0], lengths[0]) == (episode.figures["score"], len(episode))
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [("2048/greedy", {"rows": 2, "cols": 3}), ("tetris/dellacherie", {"cols": 5, "rows": 5})]
+)
+def test_search_players_play_in_the_masked_evaluate_policy(name, kwargs):
+    env_id = "mergefall/Game2048-v0" if name.startswith("2048") else "mergefall/Tetris-v0"
+    player, envs = make(name).with_rules(kwargs), make_vec_env(env_id, 2, 3, kwargs, max_episode_steps=40)
+    found = masked_evaluate_policy(player, VecMonitor(envs), 4, return_episode_rewards=True)
+    envs.seed(3)
+    assert found == evaluate_policy(player, VecMonitor(envs), 4, return_episode_rewards=True)
 
 
 def test_what_makes_no_sense_is_refused():

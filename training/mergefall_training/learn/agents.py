@@ -12,7 +12,7 @@ import numpy as np
 from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Observation, Options
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import check_values
+from mergefall_baselines.player import check_values, choose_unmasked
 from mergefall_baselines.tetris.expectimax import Expectimax
 from mergefall_baselines.tetris.greedy import Greedy
 from numpy.typing import NDArray
@@ -135,10 +135,19 @@ class Agent(Player):
         return values
 
     def predict(
-        self, observation: Observation, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Observation,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[NDArray[np.int64], Any]:
         """The chosen action and None, because an agent has no state; see `Player.predict`."""
-        return np.asarray(self.values(observation).argmax(axis=-1)), None
+        values = self.values(observation)
+        actions = np.asarray(values.argmax(axis=-1))
+        if action_masks is not None:
+            actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
+        return actions, None
 
 
 class FromFile:
