@@ -20,8 +20,10 @@ OPTIONS = {
     "tetris/mcts": {"simulations": 20},
     "quintris/expectimax": {"depth": 1},
 }
-LEARNT = {f"tetris/{name}" for name in ("afterstate", "dqn", "cross-entropy", "sz-afterstate", "sz-cross-entropy")}
-NAMES = [name for name in players() if name.startswith(("tetris/", "quintris/")) and name not in LEARNT]
+LEARNT = {"afterstate", "distill", "dqn", "cross-entropy", "sz-afterstate", "sz-cross-entropy"}
+NAMES = [
+    name for name in players() if name.startswith(("tetris/", "quintris/")) and name.partition("/")[2] not in LEARNT
+]
 RULES = [
     {"placements": "drop"},
     {"placements": "slide", "randomizer": "bag7", "preview": 0},
