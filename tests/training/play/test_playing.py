@@ -122,7 +122,7 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
         )
         play(ENV, {"rows": 2, "cols": 2}, seed, window=True, adviser="2048/greedy", out=out)
         assert "game over" in script.shown[-1][0]
-    assert "the game is in" in capsys.readouterr().out
+    assert "holds 2 finished games" in capsys.readouterr().out
     assert [(verdict.seed, verdict.problem) for verdict in verify(out, progress=False)] == [(3, ""), (4, "")]
     games = Evaluation.read(out)
     assert games.header.player == "by hand"
@@ -138,8 +138,19 @@ def test_a_game_that_was_left_is_not_recorded(tmp_path, monkeypatch, capsys):
     out = tmp_path / "mine.jsonl"
     pressing(monkeypatch, ["up", "left", "q", "down"])
     play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
-    assert "not finished" in capsys.readouterr().out
+    assert "holds 0 finished games" in capsys.readouterr().out
     assert verify(out, progress=False) == []
+
+
+def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, capsys):
+    out, whole = tmp_path / "mine.jsonl", ["up", "left", "down", "right"] * 60
+    pressing(monkeypatch, [*whole, "r", *whole, "q", "q"])
+    play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    assert "holds 2 finished games" in capsys.readouterr().out
+    verdicts = verify(out, progress=False)
+    assert [verdict.problem for verdict in verdicts] == ["", ""]
+    assert verdicts[0].seed == 3
+    assert verdicts[1].seed != 3
 
 
 def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):

@@ -12,12 +12,11 @@ from __future__ import annotations
 import html
 import json
 import os
-import platform
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from mergefall.games import Game, game_of
 from mergefall_training.compare.document import command, write_page
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section, label_of, record_files, result_of, row_of, suite_entry
+from mergefall_training.learn.run import versions
 from mergefall_training.play.actions import RECORDED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.records import Episode, Header, read_header
@@ -35,7 +35,6 @@ from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
 
 ABOUT = "entry.yaml"
-PACKAGES = ("mergefall", "gymnasium", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,6 @@ def enter(
         raise ValueError(f"there is an entry {folder} already; choose another name")
     found: dict[str, Path] = {}
     for path in map(Path, paths):
-        if not path.exists():
-            raise ValueError(f"there is no {path}; expected a folder of `mergefall compare` or a file of records")
         for file in record_files(path):
             place = file.relative_to(path if path.is_dir() else path.parent).as_posix()
             if place in found:
@@ -127,7 +124,7 @@ def enter(
         if wrong:
             raise ValueError(f"{file}, line {wrong[0].line}, does not hold: {wrong[0].problem}")
         labels[place] = label_of(read_header(file)[0], suite_entry(file.parent), file)
-    entry = Entry(command, _versions(), by, link, labels)
+    entry = Entry(command, versions(), by, link, labels)
     temporary = folder.with_name(f".{name}.part")
     try:
         for place, file in found.items():
@@ -139,17 +136,6 @@ def enter(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
-
-
-def _versions() -> dict[str, str]:
-    """The versions that an entry's games depend on."""
-    found = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # an extra that is not installed
-            continue
-    return found
 
 
 def board(
@@ -259,15 +245,20 @@ def _name_of(game: Game, rules: dict[str, Any]) -> str:
     >>> _name_of(game_of("mergefall/Tetris-v0"), {"cols": 10, "rows": 20, "preview": 0, "pieces": "tetromino"})
     'Tetris 10×20, preview 0'
     """
-    usual: Any = environment(game.env_ids[0], {})
-    usual.close()
-    default = usual.unwrapped.rules
+    default = _default_rules(game.env_ids[0])
     others = [
         f"{name} {value}"
         for name, value in rules.items()
         if name not in game.size and value not in (None, getattr(default, name, None))
     ]
     return ", ".join([f"{game.name.capitalize()} {'×'.join(str(rules[name]) for name in game.size)}", *others])
+
+
+@cache
+def _default_rules(env_id: str) -> Any:
+    env: Any = environment(env_id, {})
+    env.close()
+    return env.unwrapped.rules
 
 
 def _without_gap(episodes: list[Episode]) -> Iterator[Episode]:

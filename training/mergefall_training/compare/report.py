@@ -49,8 +49,6 @@ def _collected(paths: Sequence[Path]) -> list[Found]:
     """The record files in some paths, by folder and environment."""
     found: dict[str, Found] = {}
     for path in paths:
-        if not path.exists():
-            raise ValueError(f"there is no {path}; expected a folder of `mergefall compare` or a file of records")
         files = list(record_files(path))
         suites = {folder: suite_entry(folder) for folder in {file.parent for file in files}}
         for file in files:

@@ -37,7 +37,12 @@ class Section:
 
 
 def record_files(path: Path) -> Iterator[Path]:
-    """The files of records in a folder, without those of training runs; a file itself."""
+    """The files of records in a folder, without those of training runs; a file itself.
+
+    Raises ValueError if there is no such path.
+    """
+    if not path.exists():
+        raise ValueError(f"there is no {path}; expected a folder of `mergefall compare` or a file of records")
     if path.is_file():
         yield path
         return

@@ -41,7 +41,7 @@ VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
 EVALUATION_SEED = 900_000  # of evaluations during training, which pick the best model; others count from 0
 MOST_SEED = 4000  # with SEEDS = 10⁶, first seeds stay below 2³², the limit of NumPy's seeds
-PACKAGES = ("numpy", "torch", "stable-baselines3", "sb3-contrib", "gymnasium")
+PACKAGES = ("gymnasium", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def open_run(
             if differing := differences(asdict(read_config(folder)), asked):
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
         else:
-            about = {"format": CONFIG, "version": VERSION, **asked, "versions": _versions()}
+            about = {"format": CONFIG, "version": VERSION, **asked, "versions": versions()}
             write_whole(path, json.dumps(about, indent=2).encode())
         header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
         line = json.dumps(header | {"seed": config.seed}).encode()
@@ -356,10 +356,11 @@ def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str,
     )
 
 
-def _versions() -> dict[str, str]:
-    """Versions of the packages that a run begins with."""
+def versions() -> dict[str, str]:
+    """Versions of what games and training depend on: Python, the machine, and installed packages."""
     installed = {name: metadata.version(name) for name in PACKAGES if _is_installed(name)}
-    return {"mergefall": __version__, "python": platform.python_version(), **installed}
+    machine = f"{platform.system()} {platform.machine()}"
+    return {"mergefall": __version__, "python": platform.python_version(), "machine": machine, **installed}
 
 
 def _is_installed(name: str) -> bool:

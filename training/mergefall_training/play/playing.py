@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from mergefall_training.play.actions import ActionLog
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.records import Header, RecordFile, episode_from
+from mergefall_training.play.records import Episode, Header, RecordFile, episode_from
 from mergefall_training.play.screens import Screen, Terminal, Window
 from mergefall_training.play.watching import figures_of
 from mergefall_training.play.workers import all_kwargs, environment
@@ -147,7 +148,7 @@ class Session:
         chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
         self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
         self._controls: Any = CONTROLS[self.game.name](self.env)
-        self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
+        self.begin(next(_seeds()) if seed is None else seed)
 
     def begin(self, seed: int) -> None:
         """Begin the game from a seed."""
@@ -194,8 +195,8 @@ class Session:
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         return [figures + ("; game over" if self.terminated else ""), advice, self._controls.help, HELP]
 
-    def record(self, header: Header) -> Any:
-        """The finished game as the record of an episode under a header."""
+    def record(self) -> Episode:
+        """The finished game as the record of an episode."""
         log = ActionLog()
         log.add(np.array(self.actions, np.uint16))
         figures = {name: int(self.info[name]) for name in self.game.figures}
@@ -206,6 +207,12 @@ class Session:
     def header(self) -> Header:
         """The header of a file of games that were played by hand."""
         return Header(BY_HAND, {}, self.env_id, self.kwargs, None, __version__)
+
+
+def _seeds() -> Iterator[int]:
+    """Random seeds without end."""
+    while True:
+        yield secrets.randbelow(SEEDS)
 
 
 def _less(value: float) -> str:
@@ -225,6 +232,8 @@ def play(
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
 
+    With `out`, Q and R after a game's end keep the game, and R then begins one from another seed.
+
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
     session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
@@ -239,8 +248,11 @@ def play(
         while going:
             screen.show([session.env.render()], session.lines())
             for key in screen.read():
+                if going and file is not None and session.terminated and key in ("r", "q"):
+                    file.append(session.record())
+                    if key == "r":
+                        session.begin(next(seed for seed in _seeds() if seed not in file.episodes))
+                        continue
                 going = going and session.press(key)
-        if file is not None and session.terminated:
-            file.append(session.record(session.header))
-    if out is not None:
-        print(f"the game is in {out}" if session.terminated else "the game was not finished, so it is not recorded")
+    if file is not None:
+        print(f"{out} holds {len(file.episodes)} finished games")

@@ -144,16 +144,12 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     if first.ndim != 1 or second.ndim != 1 or not len(first) or not len(second):
         raise ValueError(f"expected two 1-D, non-empty arrays of results; got shapes {first.shape} and {second.shape}")
     value = float(((np.sign(first[:, None] - second) + 1) / 2).mean())
-    z, pairs, mean_size = (
-        NormalDist().inv_cdf(1 - _tail(confidence)),
-        len(first) * len(second),
-        len(first) + len(second),
-    )
+    z = NormalDist().inv_cdf(1 - _tail(confidence))
 
     def beyond(p: float) -> bool:
         """Whether p is farther from the estimate than z standard errors."""
-        spread = 1 + (mean_size / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
-        return (p - value) ** 2 > z**2 * p * (1 - p) * spread / pairs
+        spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
+        return (p - value) ** 2 > z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
     low = _crossing(lambda p: not beyond(p), 0, value) if value else 0.0
     return Interval(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
@@ -221,6 +217,8 @@ def _tail(confidence: float) -> float:
 
 def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
     """A rate with Wilson's score interval (1927), which stays inside [0, 1] and is valid at 0 % and 100 %.
+
+    `successes` may hold halves, for ties.
 
     >>> rate = wilson(100, 100)
     >>> print(f"{rate.value:.0%} ({rate.low:.1%} to {rate.high:.1%})")
