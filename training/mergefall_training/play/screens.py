@@ -13,7 +13,8 @@ from textwrap import wrap
 from typing import Any, Protocol, Self
 
 import numpy as np
-from mergefall.draw import BOARD, PAGE, pixels, pygame
+from mergefall.draw import BOARD, PAGE, ansi, pixels, pygame
+from mergefall.game2048.render import tile_colours
 from numpy.typing import NDArray
 from rich.console import Console, Group
 from rich.live import Live
@@ -22,6 +23,11 @@ from rich.text import Text
 
 ARROWS = ("up", "down", "right", "left")
 GAP = 16  # pixels between two pictures
+# Tiles from rank 1 on where a terminal has 16 colours, of which the nearest ones would be alike: digits and background.
+SIXTEEN = (
+    *("30;107", "30;47", "30;103", "97;43", "97;101", "97;41", "97;105", "97;45"),
+    *("97;104", "97;44", "30;106", "97;46", "30;102", "97;42", "97;40"),
+)
 
 
 class Screen(Protocol):
@@ -83,6 +89,8 @@ class Terminal(AbstractContextManager["Terminal"]):
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
         """Draw the boards as text."""
         row = Table.grid(padding=(0, 4, 0, 0))
+        if self._live.console.color_system == "standard":
+            pictures = [_in_sixteen_colours(picture) for picture in pictures]
         row.add_row(*(Text.from_ansi(picture) for picture in pictures))
         self._live.update(Group(row, *map(Text, lines)), refresh=True)
 
@@ -93,6 +101,13 @@ class Terminal(AbstractContextManager["Terminal"]):
                 time.sleep(timeout or 0)
             return []
         return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
+
+
+def _in_sixteen_colours(picture: str) -> str:
+    """A board of 2048 as text in colours that tell neighbouring tiles apart; other pictures stay as they are."""
+    for rank, colour in enumerate(SIXTEEN, start=1):
+        picture = picture.replace(ansi(*tile_colours(rank)), f"\x1b[{colour}m")
+    return picture
 
 
 class _SingleKeys(AbstractContextManager[None]):
