@@ -423,3 +423,43 @@ def test_a_goal_and_arrays_that_do_not_fit_are_refused():
         player(spec, {name: array.astype(np.float64) for name, array in arrays.items()})
     with pytest.raises(ValueError, match="inputs are 'pixels'"):
         player(spec | {"network": {"gamma": 0.9, "inputs": "pixels"}}, arrays)
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "guide"), [(TETRIS, SMALL, "tetris/bcts"), (GAME2048, {}, "2048/greedy")])
+def test_a_guide_plays_first(env_id, kwargs, guide):
+    """While the guide plays, the games are those that it plays alone; afterwards they are the network's."""
+    learner = Learner(config(env_id, kwargs, guide=guide, guide_share=0.5), torch.device("cpu"))
+    alone = make(guide).with_rules(learner.config.env_kwargs)
+    decisions = []
+    while learner.step < learner.config.timesteps:
+        observations = learner.observations
+        decisions.append((learner.decide().actions == alone.act(observations)).all())
+        learner.learn()
+    half = len(decisions) // 2
+    assert all(decisions[:half])
+    assert not any(decisions[half:])
+
+
+def test_a_network_learns_what_the_play_of_its_guide_is_worth():
+    """Against the mean return of games that the guide plays alone, from the start on."""
+    changed = {"guide": "tetris/bcts", "guide_share": 1.0, "gamma": 0.9, "policy_kwargs": {"net_arch": [32]}}
+    changed |= {"n_envs": 128, "n_steps": 16, "batch_size": 256}
+    learner = Learner(config(timesteps=200_000, **changed), torch.device("cpu"))
+    while learner.step < learner.config.timesteps:
+        learner.learn()
+    learner.step -= 1  # the guide still plays
+    learner.envs = gym.make_vec(TETRIS, num_envs=512, **SMALL)
+    learner.observations, _ = learner.envs.reset(seed=5)
+    decided = learner.decide()
+    found, returns = decided.rewards + np.float32(0.9) * decided.values, np.zeros(512)
+    for step in range(60):
+        learner.observations, rewards, *_ = learner.envs.step(learner.decide().actions)
+        returns += 0.9**step * rewards
+    assert found.mean() == pytest.approx(returns.mean(), rel=0.1)
+
+
+def test_a_guide_that_plays_another_game_is_refused():
+    with pytest.raises(ValueError, match="guide is 7; expected a player's name"):
+        Learner(config(guide=7), torch.device("cpu"))
+    with pytest.raises(ValueError, match="expected one of mergefall/Game2048-v0"):
+        Learner(config(guide="2048/greedy"), torch.device("cpu"))

@@ -243,6 +243,18 @@ def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
     return chosen
 
 
+def rows_of(table: Afterstates, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of one legal action of each game, int64[n], from actions int64[n].
+
+    >>> begins, actions = np.array([0, 2, 3]), np.array([4, 9, 1])
+    >>> table = Afterstates(begins, actions, np.zeros(3, F), np.zeros(3, np.bool_), np.zeros((3, 0), F))
+    >>> rows_of(table, np.array([9, 1]))
+    array([1, 2])
+    """
+    games = np.repeat(np.arange(len(actions)), np.diff(table.begins))
+    return np.flatnonzero(table.actions == actions[games])
+
+
 def tetris_inputs(cols: int) -> int:
     """The number of inputs of a Tetris board."""
     return _TERMS + 2 * cols + _STEPS * (cols - 1)

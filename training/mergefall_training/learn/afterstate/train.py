@@ -12,6 +12,9 @@ A fatal placement is worth 0; nothing is learnt from it, and it is chosen only i
 learner explore enough. The targets of a rollout stay fixed while the network learns them, so there is no target network
 and no replay buffer. The model may be a running mean of the networks (`average`), which plays no games.
 
+Any player may be the `guide`: it plays first, and so hands over what it knows (jump-start reinforcement learning:
+I. Uchendu et al., ICML 2023). A distilled policy, whose network is another one, is taken over like that.
+
 Example:
     mergefall train afterstate --env mergefall/Tetris-v0 --out runs/afterstate
     mergefall evaluate runs/afterstate --episodes 100
@@ -32,12 +35,14 @@ import torch
 from mergefall.checks import integer, known, number
 from mergefall.games import game_of
 from mergefall.typing import Options
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, best
+from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, best, rows_of
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
 from mergefall_training.learn.training import device_of, schedule, train_in_rounds
+from mergefall_training.play.workers import task
 
 F = np.float32
 
@@ -57,11 +62,13 @@ class Hyperparameters:
     average: float = 0.0  # the model's running mean keeps this share of itself at each step; 0: the network itself
     policy_kwargs: Options = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
     warm_start: str = ""  # a run folder; begin with the network and the optimizer of its last checkpoint
+    guide: Any = None  # a player: its name, a run folder, or a mapping of name and options; it plays the first games
+    guide_share: float = 0.2  # of the steps, those that the guide plays; the network learns what its play is worth
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
             integer(name, getattr(self, name), 1)
-        for name in ("gamma", "td_lambda", "average"):
+        for name in ("gamma", "td_lambda", "average", "guide_share"):
             number(name, getattr(self, name), 0, 1)
         number("reward_scale", self.reward_scale, above=0)
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
@@ -128,6 +135,9 @@ class Learner:
         if config.env_kwargs.get("goal") is not None or config.env_kwargs.get("shaping") is not None:
             raise ValueError(f"env_kwargs are {config.env_kwargs}; afterstate learning takes neither goal nor shaping")
         self.config, self.device, self.step = config, device, 0
+        self.guide = None if h.guide is None else player_of(h.guide, "guide").with_rules(config.env_kwargs)
+        if self.guide is not None:
+            task(self.guide, config.env_id, config.env_kwargs, config.max_episode_steps).trajectory(0, 1)
         self.envs: Any = gym.make_vec(
             config.env_id,
             num_envs=h.n_envs,
@@ -169,12 +179,15 @@ class Learner:
         return last(inputs)[:, 0]
 
     def decide(self) -> Decisions:
-        """The action of the highest r + γV in each game."""
+        """The action of the highest r + γV in each game, or the guide's."""
         h, table = self.hyperparameters, self.inputs.afterstates(self.observations, self.envs.rules)
         with torch.no_grad():
             values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
         rewards = F(h.reward_scale) * table.rewards
-        rows = best(table, rewards + F(h.gamma) * values)
+        if self.guide is not None and self.step < h.guide_share * self.config.timesteps:
+            rows = rows_of(table, self.guide.act(self.observations))
+        else:
+            rows = best(table, rewards + F(h.gamma) * values)
         over = table.over[rows]
         return Decisions(
             table.actions[rows], rewards[rows], np.where(over, F(0), values[rows]), over, table.inputs[rows]

@@ -6,7 +6,8 @@ Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, a
 - `normalize`: true divides rewards by the running standard deviation of the return. Observations are never normalised.
 - `mixed_precision`: true computes large layers of `ranks-afterstates` in bfloat16 where that is fast.
 - `env_wrapper`: wrappers of the training environments (`wrappers/wrapping.py`).
-- `warm_start`: run folder or model file with the initial parameters; its network must be the same. Cloning makes one.
+- `warm_start`: run folder or model file with the initial parameters; its network must be the same. Learners with a
+  teacher make one. DQN takes a policy over afterstates, and reads its logits as values.
 
 Rates may be text: `lin_0.001` falls linearly to 0. In `policy_kwargs`, extractors and activations are named as in
 `networks.py`. For algorithms without masks, an illegal action changes nothing and pays 0; the trained player always
@@ -33,7 +34,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run, model_file
-from mergefall_training.learn.sb3.networks import parameters_of, policies_of, set_parameters
+from mergefall_training.learn.sb3.networks import as_values, parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import device_of, fuse, schedule, training_progress, use_mixed_precision
@@ -131,7 +132,7 @@ def warm_start(policy: Any, config: Config, network: Options) -> None:
         if theirs[name] != asked[name]:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
     try:
-        set_parameters(policy, found.arrays)
+        set_parameters(policy, as_values(found.arrays) if config.algorithm == "dqn" else found.arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
 
