@@ -33,6 +33,7 @@ from mergefall.typing import Array, Observation
 
 SLID = ("", ", slid left", ", slid right")
 LONGEST = 4_000  # characters of an answer that are read, its last ones
+LONGEST_PHRASE = 100  # characters of a phrase that is not read
 
 
 def action_names(rules: Any) -> list[str]:
@@ -116,7 +117,7 @@ def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array
         lines += [f"Next: {' '.join(pieces[1:])}"] * bool(pieces[1:])
         lines += ["The piece in its rotations, and the columns where it fits:", *_rotations(pieces[0], rules, mask)]
         question = (
-            "Answer with a rotation and a column in <answer></answer>, such as <answer>rotation 0 column 2</answer>."
+            "Answer with a rotation and a column in <answer></answer>, as in <answer>rotation R column C</answer>."
         )
         if rules.placements == "slide":
             question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
@@ -173,8 +174,11 @@ def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
     - 2048: a direction, whatever its case, or its number, 0 up to 3 left, if the statement is nothing else.
     - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`; without a rotation it
       is 0. Or the action's number, if the statement is nothing else.
+
+    These name no action: the words of `prompt` and `rules_text`, so that a prompt given back is unreadable; a move that
+    is ruled out, "not up"; and a statement that ends with a choice, "up or left".
     """
-    text = str(answer)[-LONGEST:]
+    text = _tail(str(answer))
     for kind in _STATEMENTS:
         for statement in reversed(kind(text)):
             action = (_read_2048 if isinstance(rules, Rules2048) else _read_tetris)(statement, rules)
@@ -182,6 +186,28 @@ def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
                 there = 0 <= action < len(mask)
                 return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
     return Verdict("unreadable", None)
+
+
+def _tail(text: str) -> str:
+    """The end of an answer, without the words that a prompt has, and without moves that are ruled out."""
+    text = text[-LONGEST - LONGEST_PHRASE :]
+    for phrases in (_OF_PROMPT, _RULED_OUT):
+        text = phrases.sub(lambda phrase: " " * len(phrase[0]), text)
+    return text[-LONGEST:]  # half a phrase at the beginning is cut off
+
+
+_MOVE = rf"\b(?:{'|'.join(ACTIONS)})\b"
+_COLUMN = r"\b(?:column|col)\b\W{0,4}\d{1,6}\b"
+_OF_PROMPT = re.compile(
+    rf"Legal moves: {_MOVE}(?:, {_MOVE})*|After (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
+    r"|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right'"
+)
+_RULED_OUT = re.compile(
+    r"(?:\b(?:not|cannot|never|avoid|than|instead of)|n['’]t)\s+"
+    r"(?:(?:go|going|move|moving|play|playing|choose|choosing|slide|sliding|in|to|the)\s+){0,2}"
+    rf"(?:\brot(?:ation)?\W{{0,4}}\d{{1,6}}\W{{1,4}})?[\"'*_]{{0,3}}(?:{_MOVE}|{_COLUMN})",
+    re.IGNORECASE,
+)
 
 
 def _tagged(text: str) -> list[str]:
@@ -222,24 +248,42 @@ def _number(statement: str) -> int | None:
 
 
 def _read_2048(statement: str, rules: Any) -> int | None:
-    words = re.findall(rf"\b(?:{'|'.join(ACTIONS)})\b", statement, re.IGNORECASE)
-    return list(ACTIONS).index(words[-1].lower()) if words else _number(statement)
+    words = list(_DIRECTIONS.finditer(statement))
+    if not words:
+        return _number(statement)
+    return None if _is_choice(statement, words) else action_names(rules).index(words[-1][0].lower())
 
 
+_DIRECTIONS = re.compile(_MOVE, re.IGNORECASE)
+
+
+def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
+    """Whether the last of the moves in a statement is an alternative to the one before."""
+    return len(moves) > 1 and bool(_OR.fullmatch(statement, moves[-2].end(), moves[-1].start()))
+
+
+_OR = re.compile(
+    r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}", re.IGNORECASE
+)
 _TETRIS_WORDS = re.compile(
     r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b", re.IGNORECASE
 )
+_COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?", re.IGNORECASE)
+_SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
     said = {word.lower()[:3]: value.lower() for word, value in _TETRIS_WORDS.findall(statement)}
     if not said.get("col", "").isdigit():
         return _number(statement)
-    column, slide = int(said["col"]), ("none", "left", "right").index(said.get("sli", "none"))
+    columns = list(_COLUMNS.finditer(statement))
+    if columns and (columns[-1][1] or _is_choice(statement, columns)):
+        return None
+    column, slide = int(said["col"]), _SLIDES_SAID.get(said.get("sli", "none"), -1)
     turn = said.get("rot") or said.get("tur") or "0"
     rotation = int(turn) if turn.isdigit() else -1
     if rotation >= ROTATIONS and rotation % 90 == 0:  # in degrees
         rotation = rotation // 90
-    if column >= rules.cols or not 0 <= rotation < ROTATIONS:
+    if column >= rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
         return -1
     return (slide * ROTATIONS + rotation) * rules.cols + column
