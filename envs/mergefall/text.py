@@ -27,7 +27,7 @@ import numpy as np
 from mergefall import game2048, tetris
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.rules import Rules as Rules2048
-from mergefall.tetris.pieces import rotations
+from mergefall.tetris.pieces import mirrored, rotations
 from mergefall.tetris.placements import ROTATIONS
 from mergefall.typing import Array, Observation
 
@@ -65,6 +65,31 @@ def position(observation: Observation, rules: Any) -> str:
     names = rules.piece_set.names
     pieces = [names[int(observation["piece"])], *(names[int(piece)] for piece in _following(observation))]
     return f"{tetris.to_text(observation['board'])} {' '.join(pieces)}"
+
+
+def canonical(observation: Observation, rules: Any) -> str:
+    """A position that stands for an observation and its symmetric forms: the least of their texts.
+
+    - 2048: turned and mirrored boards of the same size, 8 on a square and 4 on a rectangle.
+    - Tetris: the mirrored field with mirrored pieces. Five-cell pieces have mirror images that are no pieces; there the
+      field stands alone.
+
+    >>> from mergefall.game2048 import Game2048Env, from_text
+    >>> rules = Game2048Env(rows=2, cols=2).rules
+    >>> {canonical(from_text(board), rules) for board in ("2 4/. .", ". 4/. 2", "4 2/. .")}
+    {'. ./2 4'}
+    """
+    if isinstance(rules, Rules2048):
+        board = np.asarray(observation)
+        forms = [board, board.T] if rules.rows == rules.cols else [board]
+        forms = [form[::down, ::across] for form in forms for down in (1, -1) for across in (1, -1)]
+        return min(map(game2048.to_text, forms))
+    seen: Any = observation
+    board, *pieces = position(observation, rules).split()
+    image, images = tetris.to_text(np.asarray(seen["board"])[:, ::-1]), [mirrored(piece) for piece in pieces]
+    if not all(mirrored(name) for name in rules.piece_set.names):
+        return min(board, image)
+    return min(" ".join([board, *pieces]), " ".join([image, *map(str, images)]))
 
 
 def _following(observation: Any) -> Array:

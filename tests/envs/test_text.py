@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mergefall.text import action_names, position, prompt, read_answer, rules_text
+from mergefall.text import action_names, canonical, position, prompt, read_answer, rules_text
 
 GAME = gym.make("mergefall/Game2048-v0", rows=2, cols=3).unwrapped
 FIELD = gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide").unwrapped
@@ -162,6 +162,55 @@ def test_positions_of_2048_read_back(ranks):
     shown = prompt(board, GAME.rules, NO_DOWN)
     assert "Legal moves: up, right, left\n" in shown
     assert [word for word in shown.split("Legal")[0].split()[1:]] == [str(2**rank) if rank else "." for rank in ranks]
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_symmetric_positions_of_2048_are_one(rows, cols, seed):
+    rng = np.random.default_rng(seed)
+    board = rng.integers(0, 3, (rows, cols), np.uint8)
+    rules = gym.make("mergefall/Game2048-v0", rows=rows, cols=cols).unwrapped.rules
+    turned = np.rot90(board, 1 if rows == cols else 2)
+    found = {canonical(form, rules) for form in (board, board[::-1], board[:, ::-1], turned, turned[::-1])}
+    assert len(found) == 1
+    same = np.sort(mergefall.game2048.from_text(found.pop()), axis=None)
+    assert (same == np.sort(board, axis=None)).all()
+    other = board.copy()
+    other.flat[rng.integers(board.size)] += 3  # a rank that the board lacks
+    assert canonical(other, rules) != canonical(board, rules)
+
+
+def test_mirrored_positions_of_tetris_are_one_and_play_alike():
+    """The mirrored position has the mirrored afterstates, so nothing tells the two apart."""
+    env = gym.make("mergefall/Tetris-v0", cols=6, rows=8).unwrapped
+    names, images = "IOTSZJL", dict(zip("IOTSZJL", "IOTZSLJ", strict=True))
+    board, image = (
+        "....../....../....../....../....../#...../##..##/.#.###",
+        "....../....../....../....../....../.....#/##..##/###.#.",
+    )
+    for piece in names:
+        for following in names:
+            found, afterstates = [], []
+            for start in (
+                {"board": board, "piece": piece, "queue": [following]},
+                {"board": image, "piece": images[piece], "queue": [images[following]]},
+            ):
+                found.append(canonical(env.reset(options=start)[0], env.rules))
+                boards, _, legal = env.afterstates()
+                afterstates.append(boards[legal.astype(bool)])
+            assert found[0] == found[1]
+            one, other = ({form.tobytes() for form in forms} for forms in (afterstates[0][:, :, ::-1], afterstates[1]))
+            assert one == other
+    assert canonical(env.reset(options={"board": board, "piece": "S", "queue": ["T"]})[0], env.rules) != canonical(
+        env.reset(options={"board": board, "piece": "Z", "queue": ["T"]})[0], env.rules
+    )
+
+
+def test_fields_of_five_cell_pieces_stand_alone():
+    env = gym.make("mergefall/Quintris-v0").unwrapped
+    observation, _ = env.reset(seed=0)
+    observation["board"][-1, 0] = 1
+    mirror = observation | {"board": observation["board"][:, ::-1], "piece": (observation["piece"] + 1) % 6}
+    assert canonical(observation, env.rules) == canonical(mirror, env.rules)
 
 
 def test_a_prompt_of_tetris_shows_field_pieces_and_places():

@@ -49,12 +49,27 @@ def test_the_same_arguments_give_the_same_puzzles_as_json():
     assert first != list(islice(puzzles(ENV, SMALL, seed=4), 5))
 
 
-def test_train_and_test_share_no_position():
+def test_train_and_test_share_no_position_turned_or_mirrored():
     positions = {}
     for split in ("train", "test"):
         found = puzzles(ENV, {"rows": 2, "cols": 3}, split=split, judge="2048/greedy", longest=20)
-        positions[split] = {puzzle.position for puzzle in islice(found, 150)}
+        boards = [from_text(puzzle.position) for puzzle in islice(found, 150)]
+        positions[split] = {b[::v, ::h].tobytes() for b in boards for v in (1, -1) for h in (1, -1)}
     assert not positions["train"] & positions["test"]
+
+
+def test_train_and_test_of_tetris_share_no_position_mirrored():
+    mirror, kwargs = str.maketrans("SZJL", "ZSLJ"), {"cols": 5, "rows": 5}
+    positions = {}
+    for split in ("train", "test"):
+        found = islice(puzzles(TETRIS, kwargs, split=split, judge="tetris/bcts", longest=3), 150)
+        positions[split] = {puzzle.position for puzzle in found}
+    images = set()
+    for position in positions["train"]:
+        board, *pieces = position.split()
+        images.add(" ".join(["/".join(row[::-1] for row in board.split("/")), *pieces]).translate(mirror))
+    assert len(images & positions["train"]) > 3
+    assert not (images | positions["train"]) & positions["test"]
 
 
 def test_difficulty_is_the_gap_to_the_second_best_move():
