@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -188,7 +188,7 @@ class Verdict(NamedTuple):
     action: int | None
 
 
-def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
+def read_answer(answer: str, rules: Any, mask: Array | Sequence[int]) -> Verdict:
     """The action that a language model's answer names. Never raises, and takes time linear in the answer's length.
 
     The last decisive statement counts. From the most decisive kind to the least: text in ``<answer>`` tags, in
@@ -203,40 +203,39 @@ def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
     These name no action: the words of `prompt` and `rules_text`, so that a prompt given back is unreadable; a move that
     is ruled out, "not up"; and a statement that ends with a choice, "up or left".
     """
-    text = _tail(str(answer))
+    read = _read_2048 if isinstance(rules, Rules2048) else _read_tetris
+    text = str(answer)[-LONGEST - LONGEST_PHRASE :].lower()
     for kind in _STATEMENTS:
         for statement in reversed(kind(text)):
-            action = (_read_2048 if isinstance(rules, Rules2048) else _read_tetris)(statement, rules)
+            action = read(_decisive(statement), rules)
             if action is not None:
                 there = 0 <= action < len(mask)
                 return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
     return Verdict("unreadable", None)
 
 
-def _tail(text: str) -> str:
-    """The end of an answer, without the words that a prompt has, and without moves that are ruled out."""
-    text = text[-LONGEST - LONGEST_PHRASE :]
+def _decisive(statement: str) -> str:
+    """A statement with blanks for the phrases that a prompt has, and for moves that are ruled out."""
     for phrases in (_OF_PROMPT, _RULED_OUT):
-        text = phrases.sub(lambda phrase: " " * len(phrase[0]), text)
-    return text[-LONGEST:]  # half a phrase at the beginning is cut off
+        statement = phrases.sub(lambda phrase: " " * len(phrase[0]), statement)
+    return statement[-LONGEST:]  # half a phrase at the beginning is cut off
 
 
 _MOVE = rf"\b(?:{'|'.join(ACTIONS)})\b"
 _COLUMN = r"\b(?:column|col)\b\W{0,4}\d{1,6}\b"
 _OF_PROMPT = re.compile(
-    rf"Legal moves: {_MOVE}(?:, {_MOVE})*|After (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
+    rf"legal moves: {_MOVE}(?:, {_MOVE})*|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
     r"|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right'"
 )
 _RULED_OUT = re.compile(
     r"(?:\b(?:not|cannot|never|avoid|than|instead of)|n['’]t)\s+"
     r"(?:(?:go|going|move|moving|play|playing|choose|choosing|slide|sliding|in|to|the)\s+){0,2}"
     rf"(?:\brot(?:ation)?\W{{0,4}}\d{{1,6}}\W{{1,4}})?[\"'*_]{{0,3}}(?:{_MOVE}|{_COLUMN})",
-    re.IGNORECASE,
 )
 
 
 def _tagged(text: str) -> list[str]:
-    return re.findall(r"<answer>([^<]*)", text, re.IGNORECASE)
+    return re.findall(r"<answer>([^<]*)", text)
 
 
 def _boxed(text: str) -> list[str]:
@@ -257,7 +256,7 @@ def _json(text: str) -> list[str]:
 
 
 def _announced(text: str) -> list[str]:
-    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text, re.IGNORECASE)
+    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text)
 
 
 def _whole(text: str) -> list[str]:
@@ -276,10 +275,10 @@ def _read_2048(statement: str, rules: Any) -> int | None:
     words = list(_DIRECTIONS.finditer(statement))
     if not words:
         return _number(statement)
-    return None if _is_choice(statement, words) else action_names(rules).index(words[-1][0].lower())
+    return None if _is_choice(statement, words) else action_names(rules).index(words[-1][0])
 
 
-_DIRECTIONS = re.compile(_MOVE, re.IGNORECASE)
+_DIRECTIONS = re.compile(_MOVE)
 
 
 def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
@@ -287,18 +286,14 @@ def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
     return len(moves) > 1 and bool(_OR.fullmatch(statement, moves[-2].end(), moves[-1].start()))
 
 
-_OR = re.compile(
-    r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}", re.IGNORECASE
-)
-_TETRIS_WORDS = re.compile(
-    r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b", re.IGNORECASE
-)
-_COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?", re.IGNORECASE)
+_OR = re.compile(r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}")
+_TETRIS_WORDS = re.compile(r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b")
+_COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?")
 _SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
-    said = {word.lower()[:3]: value.lower() for word, value in _TETRIS_WORDS.findall(statement)}
+    said = {word[:3]: value for word, value in _TETRIS_WORDS.findall(statement)}
     if not said.get("col", "").isdigit():
         return _number(statement)
     columns = list(_COLUMNS.finditer(statement))

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
-from mergefall.text import action_names, canonical, position, prompt, read_answer
+from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
 from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
@@ -179,9 +179,44 @@ def split_of(observation: Observation, rules: Any) -> str:
 
 def reward(puzzle: Puzzle, answer: str) -> float:
     """What a language model's answer earns: the reward of the move it names, 0 if that is illegal or unreadable."""
-    rules = _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
-    verdict = read_answer(answer, rules, np.array(puzzle.mask))
+    return worth(puzzle, verdict_of(puzzle, answer))
+
+
+def verdict_of(puzzle: Puzzle, answer: str) -> Verdict:
+    """The action that an answer names, and whether it is legal (`mergefall.text.read_answer`)."""
+    return read_answer(answer, _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs)), puzzle.mask)
+
+
+def worth(puzzle: Puzzle, verdict: Verdict) -> float:
+    """The reward of a verdict."""
     return puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
+
+
+def judged(judge: Any, observations: Observation, actions: ArrayLike) -> NDArray[np.float64]:
+    """Rewards of one action in each of many positions, as `puzzles` would give them.
+
+    Args:
+        judge: a player with values: a name, a mapping of `name` and options, or a player. Its searches and tables are
+            kept between calls only if it is a player.
+        observations: a batch of n observations, as `gym.make_vec` returns them.
+        actions: int[n].
+
+    Returns float64[n]; illegal and fatal actions earn 0. Raises ValueError for actions of another shape, for an action
+    outside the action space, and for observations that the judge refuses.
+
+    Example:
+        >>> judged("2048/optimal", [[[1, 1], [0, 2]], [[1, 1], [0, 2]]], [1, 2]).round(3)
+        array([1., 0.])
+    """
+    values = player_of(judge).values(observations)
+    chosen = np.asarray(actions)
+    if values.ndim != 2 or chosen.shape != values.shape[:1] or chosen.dtype.kind not in "iu":
+        raise ValueError(
+            f"actions of shape {chosen.shape} and dtype {chosen.dtype}; expected integers, one for each observation"
+        )
+    if chosen.size and not 0 <= chosen.min() <= chosen.max() < values.shape[1]:
+        raise ValueError(f"actions from {chosen.min()} to {chosen.max()}; expected 0 to {values.shape[1] - 1}")
+    return move_rewards(values)[np.arange(len(chosen)), chosen]
 
 
 @cache
