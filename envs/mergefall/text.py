@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,12 +27,13 @@ import numpy as np
 from mergefall import game2048, tetris
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.rules import Rules as Rules2048
-from mergefall.tetris.pieces import rotations
+from mergefall.tetris.pieces import mirrored, rotations
 from mergefall.tetris.placements import ROTATIONS
 from mergefall.typing import Array, Observation
 
 SLID = ("", ", slid left", ", slid right")
 LONGEST = 4_000  # characters of an answer that are read, its last ones
+LONGEST_PHRASE = 100  # characters of a phrase that is not read
 
 
 def action_names(rules: Any) -> list[str]:
@@ -64,6 +65,31 @@ def position(observation: Observation, rules: Any) -> str:
     names = rules.piece_set.names
     pieces = [names[int(observation["piece"])], *(names[int(piece)] for piece in _following(observation))]
     return f"{tetris.to_text(observation['board'])} {' '.join(pieces)}"
+
+
+def canonical(observation: Observation, rules: Any) -> str:
+    """A position that stands for an observation and its symmetric forms: the least of their texts.
+
+    - 2048: turned and mirrored boards of the same size, 8 on a square and 4 on a rectangle.
+    - Tetris: the mirrored field with mirrored pieces. Five-cell pieces have mirror images that are no pieces; there the
+      field stands alone.
+
+    >>> from mergefall.game2048 import Game2048Env, from_text
+    >>> rules = Game2048Env(rows=2, cols=2).rules
+    >>> {canonical(from_text(board), rules) for board in ("2 4/. .", ". 4/. 2", "4 2/. .")}
+    {'. ./2 4'}
+    """
+    if isinstance(rules, Rules2048):
+        board = np.asarray(observation)
+        forms = [board, board.T] if rules.rows == rules.cols else [board]
+        forms = [form[::down, ::across] for form in forms for down in (1, -1) for across in (1, -1)]
+        return min(map(game2048.to_text, forms))
+    seen: Any = observation
+    board, *pieces = position(observation, rules).split()
+    image, images = tetris.to_text(np.asarray(seen["board"])[:, ::-1]), [mirrored(piece) for piece in pieces]
+    if not all(mirrored(name) for name in rules.piece_set.names):
+        return min(board, image)
+    return min(" ".join([board, *pieces]), " ".join([image, *map(str, images)]))
 
 
 def _following(observation: Any) -> Array:
@@ -116,7 +142,7 @@ def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array
         lines += [f"Next: {' '.join(pieces[1:])}"] * bool(pieces[1:])
         lines += ["The piece in its rotations, and the columns where it fits:", *_rotations(pieces[0], rules, mask)]
         question = (
-            "Answer with a rotation and a column in <answer></answer>, such as <answer>rotation 0 column 2</answer>."
+            "Answer with a rotation and a column in <answer></answer>, as in <answer>rotation R column C</answer>."
         )
         if rules.placements == "slide":
             question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
@@ -162,7 +188,7 @@ class Verdict(NamedTuple):
     action: int | None
 
 
-def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
+def read_answer(answer: str, rules: Any, mask: Array | Sequence[int]) -> Verdict:
     """The action that a language model's answer names. Never raises, and takes time linear in the answer's length.
 
     The last decisive statement counts. From the most decisive kind to the least: text in ``<answer>`` tags, in
@@ -173,19 +199,43 @@ def read_answer(answer: str, rules: Any, mask: Array) -> Verdict:
     - 2048: a direction, whatever its case, or its number, 0 up to 3 left, if the statement is nothing else.
     - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`; without a rotation it
       is 0. Or the action's number, if the statement is nothing else.
+
+    These name no action: the words of `prompt` and `rules_text`, so that a prompt given back is unreadable; a move that
+    is ruled out, "not up"; and a statement that ends with a choice, "up or left".
     """
-    text = str(answer)[-LONGEST:]
+    read = _read_2048 if isinstance(rules, Rules2048) else _read_tetris
+    text = str(answer)[-LONGEST - LONGEST_PHRASE :].lower()
     for kind in _STATEMENTS:
         for statement in reversed(kind(text)):
-            action = (_read_2048 if isinstance(rules, Rules2048) else _read_tetris)(statement, rules)
+            action = read(_decisive(statement), rules)
             if action is not None:
                 there = 0 <= action < len(mask)
                 return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
     return Verdict("unreadable", None)
 
 
+def _decisive(statement: str) -> str:
+    """A statement with blanks for the phrases that a prompt has, and for moves that are ruled out."""
+    for phrases in (_OF_PROMPT, _RULED_OUT):
+        statement = phrases.sub(lambda phrase: " " * len(phrase[0]), statement)
+    return statement[-LONGEST:]  # half a phrase at the beginning is cut off
+
+
+_MOVE = rf"\b(?:{'|'.join(ACTIONS)})\b"
+_COLUMN = r"\b(?:column|col)\b\W{0,4}\d{1,6}\b"
+_OF_PROMPT = re.compile(
+    rf"legal moves: {_MOVE}(?:, {_MOVE})*|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
+    r"|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right'"
+)
+_RULED_OUT = re.compile(
+    r"(?:\b(?:not|cannot|never|avoid|than|instead of)|n['’]t)\s+"
+    r"(?:(?:go|going|move|moving|play|playing|choose|choosing|slide|sliding|in|to|the)\s+){0,2}"
+    rf"(?:\brot(?:ation)?\W{{0,4}}\d{{1,6}}\W{{1,4}})?[\"'*_]{{0,3}}(?:{_MOVE}|{_COLUMN})",
+)
+
+
 def _tagged(text: str) -> list[str]:
-    return re.findall(r"<answer>([^<]*)", text, re.IGNORECASE)
+    return re.findall(r"<answer>([^<]*)", text)
 
 
 def _boxed(text: str) -> list[str]:
@@ -206,7 +256,7 @@ def _json(text: str) -> list[str]:
 
 
 def _announced(text: str) -> list[str]:
-    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text, re.IGNORECASE)
+    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text)
 
 
 def _whole(text: str) -> list[str]:
@@ -222,24 +272,38 @@ def _number(statement: str) -> int | None:
 
 
 def _read_2048(statement: str, rules: Any) -> int | None:
-    words = re.findall(rf"\b(?:{'|'.join(ACTIONS)})\b", statement, re.IGNORECASE)
-    return list(ACTIONS).index(words[-1].lower()) if words else _number(statement)
+    words = list(_DIRECTIONS.finditer(statement))
+    if not words:
+        return _number(statement)
+    return None if _is_choice(statement, words) else action_names(rules).index(words[-1][0])
 
 
-_TETRIS_WORDS = re.compile(
-    r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b", re.IGNORECASE
-)
+_DIRECTIONS = re.compile(_MOVE)
+
+
+def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
+    """Whether the last of the moves in a statement is an alternative to the one before."""
+    return len(moves) > 1 and bool(_OR.fullmatch(statement, moves[-2].end(), moves[-1].start()))
+
+
+_OR = re.compile(r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}")
+_TETRIS_WORDS = re.compile(r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b")
+_COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?")
+_SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
-    said = {word.lower()[:3]: value.lower() for word, value in _TETRIS_WORDS.findall(statement)}
+    said = {word[:3]: value for word, value in _TETRIS_WORDS.findall(statement)}
     if not said.get("col", "").isdigit():
         return _number(statement)
-    column, slide = int(said["col"]), ("none", "left", "right").index(said.get("sli", "none"))
+    columns = list(_COLUMNS.finditer(statement))
+    if columns and (columns[-1][1] or _is_choice(statement, columns)):
+        return None
+    column, slide = int(said["col"]), _SLIDES_SAID.get(said.get("sli", "none"), -1)
     turn = said.get("rot") or said.get("tur") or "0"
     rotation = int(turn) if turn.isdigit() else -1
     if rotation >= ROTATIONS and rotation % 90 == 0:  # in degrees
         rotation = rotation // 90
-    if column >= rules.cols or not 0 <= rotation < ROTATIONS:
+    if column >= rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
         return -1
     return (slide * ROTATIONS + rotation) * rules.cols + column

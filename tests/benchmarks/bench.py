@@ -1,6 +1,6 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [text] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -165,6 +165,25 @@ def bench_learning(rounds: int) -> None:
             print(f"  {f'{ours.title} / with that network':44} {ours.median / theirs.median:>13,.2f}x")
 
 
+def bench_text(rounds: int) -> None:
+    print("\nPuzzles for language models: moves scored, one in each position, one core")
+    answers, table, ntuple, expectimax, two_tetrad = contest(
+        [
+            Contestant("answers read, and their rewards looked up", "text-answers", 1000),
+            Contestant("judged by 2048/optimal, 2x3", "text-table", 4096),
+            Contestant("judged by 2048/ntuple, 4x4", "text-ntuple", 1024),
+            Contestant("judged by 2048/expectimax, depth 3", "text-expectimax", 1024),
+            Contestant("judged by tetris/two-tetrad, deep, 10x20", "text-two-tetrad", 1024),
+        ],
+        rounds,
+    )
+    goal("answers, thousand/s", answers.median / 1000, 50, "k")
+    for by_table in (table, ntuple):
+        goal(f"{by_table.title}, thousand/s", by_table.median / 1000, 100, "k")
+    for by_search in (expectimax, two_tetrad):
+        goal(f"{by_search.title}, thousand/s", by_search.median / 1000, 5, "k")
+
+
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
     games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
@@ -188,6 +207,7 @@ PARTS = {
     "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
     "sb3": (bench_stable_baselines,),
     "learn": (bench_learning,),
+    "text": (bench_text,),
     "start": (bench_start,),
 }
 

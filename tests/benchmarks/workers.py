@@ -183,6 +183,48 @@ def rules():
     return lambda: rate(chunk, 1_000_000)
 
 
+def judged_moves(size, env_id, judge, **kwargs):
+    """Rewards of moves, one in each position of a batch of games that random legal moves have played for a while."""
+    import gymnasium as gym
+    import mergefall  # noqa: F401
+    import numpy as np
+    from mergefall_baselines.registry import player_of
+    from mergefall_training.play.puzzles import judged
+
+    envs, rng, player = gym.make_vec(env_id, num_envs=size, **kwargs), np.random.default_rng(0), player_of(judge)
+    observations, infos = envs.reset(seed=0)
+    for _ in range(20):
+        actions = (infos["action_mask"] * rng.random(infos["action_mask"].shape)).argmax(axis=1)
+        observations, *_, infos = envs.step(actions)
+
+    def chunk():
+        start = time.perf_counter()
+        judged(player, observations, actions)
+        return time.perf_counter() - start
+
+    chunk()
+    return lambda: rate(chunk, size)
+
+
+def read_answers(size):
+    """Rewards of answers to puzzles, a sentence and a move in tags."""
+    from itertools import islice
+
+    from mergefall_training.play.puzzles import puzzles, reward
+
+    found = list(islice(puzzles("mergefall/Game2048-v0", {"rows": 2, "cols": 3}), size))
+    answers = [f"Merging keeps cells free, so I go there. <answer>{puzzle.names[0]}</answer>" for puzzle in found]
+
+    def chunk():
+        start = time.perf_counter()
+        for puzzle, answer in zip(found, answers, strict=True):
+            reward(puzzle, answer)
+        return time.perf_counter() - start
+
+    chunk()
+    return lambda: rate(chunk, size)
+
+
 WORKERS = {
     "single-ours": lambda size: single_ours(),
     "single-peer": lambda size: single_peer(),
@@ -196,6 +238,17 @@ WORKERS = {
     "sb3-2048-dummy": lambda size: stable_baselines(size, "mergefall/Game2048-v0", native=False),
     "sb3-tetris-native": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=True),
     "sb3-tetris-dummy": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=False),
+    "text-answers": read_answers,
+    "text-table": lambda size: judged_moves(
+        size, "mergefall/Game2048-v0", {"name": "2048/optimal", "rows": 2, "cols": 3}, rows=2, cols=3
+    ),
+    "text-ntuple": lambda size: judged_moves(size, "mergefall/Game2048-v0", "2048/ntuple"),
+    "text-expectimax": lambda size: judged_moves(
+        size, "mergefall/Game2048-v0", {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 3}
+    ),
+    "text-two-tetrad": lambda size: judged_moves(
+        size, "mergefall/Tetris-v0", {"name": "tetris/two-tetrad", "heuristic": "bcts"}
+    ),
 } | tetris_workers.WORKERS
 for game, env_id in (("2048", "mergefall/Game2048-v0"), ("tetris", "mergefall/Tetris-v0")):
     for algorithm in ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration"):

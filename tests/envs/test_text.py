@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mergefall.text import action_names, position, prompt, read_answer, rules_text
+from mergefall.text import action_names, canonical, position, prompt, read_answer, rules_text
 
 GAME = gym.make("mergefall/Game2048-v0", rows=2, cols=3).unwrapped
 FIELD = gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide").unwrapped
@@ -28,11 +28,23 @@ ALL, NO_DOWN = np.ones(4, np.int8), np.array([1, 1, 0, 1], np.int8)
         ('```json\n{"reasoning": "left?", "move": "right"}\n```', "legal", 1),
         ("3", "legal", 3),
         ("<answer>0</answer>", "legal", 0),
+        ("up or left? I take left", "legal", 3),
+        ("left, not up", "legal", 3),
+        ("right rather than **up**", "legal", 1),
+        ("Don't go left! up", "legal", 0),
+        ("Merging 4/4 by up is fine / so is left; right", "legal", 1),
+        ("Board:\n2 .\n2 .\nLegal moves: up, right\nMy move: right", "legal", 1),
+        ("Legal moves: up, right. Up!", "legal", 0),
         ("down", "illegal", 2),
         ("<answer>7</answer>", "illegal", None),
         ("", "unreadable", None),
         ("update the leftover", "unreadable", None),
         ("I have 3 options", "unreadable", None),
+        ("up or left?", "unreadable", None),
+        ("<answer>up / left</answer>", "unreadable", None),
+        ("up, right, left or maybe down", "unreadable", None),
+        ("not up", "unreadable", None),
+        ("<answer>I cannot move left</answer>", "unreadable", None),
         ("\u4e0a \u2191 \ud83d\ude00", "unreadable", None),
     ],
 )
@@ -50,6 +62,9 @@ def test_answers_for_2048(answer, kind, action):
         ('{"column": 4, "rotation": 2, "slide": "right"}', 40 + 10 + 4),
         ("rotation 0 column 1? No. <answer>rotation 0, column 2</answer>", 2),
         ("7", 7),
+        ("not column 1 but column 2", 2),
+        ("column 1 or column 2? column 3", 3),
+        ('{"column": 4, "slide": 1}', 20 + 4),
     ],
 )
 def test_answers_for_tetris(answer, action):
@@ -59,9 +74,14 @@ def test_answers_for_tetris(answer, action):
     assert read_answer(answer, FIELD.rules, mask) == ("illegal", action)
 
 
-def test_columns_and_rotations_that_are_not_there_are_illegal():
+@pytest.mark.parametrize("answer", ["column 1 or 2", "rotation 0 column 1 or rotation 2 column 3", "not column 4"])
+def test_hedges_in_tetris_are_unreadable(answer):
+    assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == ("unreadable", None)
+
+
+def test_columns_rotations_and_slides_that_are_not_there_are_illegal():
     mask = np.ones(60, np.int8)
-    for answer in ("column 5", "rotation 4 column 0", "60"):
+    for answer in ("column 5", "rotation 4 column 0", "60", "column 1 slide 3"):
         assert read_answer(answer, FIELD.rules, mask) == ("illegal", None)
 
 
@@ -71,11 +91,63 @@ def test_the_names_of_actions_read_back(action):
     assert read_answer(f"<answer>{name}</answer>", FIELD.rules, np.ones(60, np.int8)) == ("legal", action)
 
 
-@given(st.text(max_size=300) | st.text('<>answer{}:\\boxed 0123updown"', max_size=300))
+WORDS = [
+    "rotation",
+    "column",
+    "slide",
+    "left",
+    "up",
+    "or",
+    "not",
+    "3",
+    "0",
+    "٣",
+    "²",
+    "{",
+    "}",
+    '"',
+    ":",
+    "<answer>",
+    "/",
+]
+
+
+@given(
+    st.text(max_size=300)
+    | st.text('<>answer{}:\\boxed 0123updown"', max_size=300)
+    | st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
+)
 def test_no_answer_is_an_error(answer):
     for env, mask in ((GAME, NO_DOWN), (FIELD, np.ones(60, np.int8))):
         verdict = read_answer(answer, env.rules, mask)
         assert (verdict.kind == "legal") == bool(verdict.action is not None and mask[verdict.action])
+
+
+GAMES = [
+    gym.make("mergefall/Game2048-v0", rows=3, cols=4),
+    gym.make("mergefall/Tetris-v0"),
+    gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide"),
+]
+
+
+@given(st.sampled_from(GAMES), st.integers(0, 999), st.integers(0, 30), st.booleans(), st.booleans(), st.data())
+def test_a_prompt_given_back_is_unreadable(env, seed, moves, with_afterstates, with_rules, data):
+    """However much of its beginning is left out, and also on one line or as a quotation."""
+    observation, info = env.reset(seed=seed)
+    for k in range(moves):
+        legal = np.flatnonzero(info["action_mask"])
+        observation, _, over, _, info = env.step(legal[(7 * k + seed) % len(legal)])
+        if over:
+            return
+    rules, mask = env.unwrapped.rules, info["action_mask"]
+    question = prompt(observation, rules, mask, env.unwrapped.afterstates()[0] if with_afterstates else None)
+    text = f"{rules_text(rules)}\n\n{question}" if with_rules else question
+    lines = text.splitlines()
+    rest = "\n".join(lines[data.draw(st.integers(0, len(lines) - 1)) :])
+    for echo in (text, rest, " ".join(lines), "> " + rest.replace("\n", "\n> ")):
+        assert read_answer(echo, rules, mask) == ("unreadable", None)
+    action = int(np.flatnonzero(mask)[-1])
+    assert read_answer(f"{text}\n\n{action_names(rules)[action]}", rules, mask) == ("legal", action)
 
 
 def test_a_huge_answer_is_read_from_its_end():
@@ -90,6 +162,55 @@ def test_positions_of_2048_read_back(ranks):
     shown = prompt(board, GAME.rules, NO_DOWN)
     assert "Legal moves: up, right, left\n" in shown
     assert [word for word in shown.split("Legal")[0].split()[1:]] == [str(2**rank) if rank else "." for rank in ranks]
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_symmetric_positions_of_2048_are_one(rows, cols, seed):
+    rng = np.random.default_rng(seed)
+    board = rng.integers(0, 3, (rows, cols), np.uint8)
+    rules = gym.make("mergefall/Game2048-v0", rows=rows, cols=cols).unwrapped.rules
+    turned = np.rot90(board, 1 if rows == cols else 2)
+    found = {canonical(form, rules) for form in (board, board[::-1], board[:, ::-1], turned, turned[::-1])}
+    assert len(found) == 1
+    same = np.sort(mergefall.game2048.from_text(found.pop()), axis=None)
+    assert (same == np.sort(board, axis=None)).all()
+    other = board.copy()
+    other.flat[rng.integers(board.size)] += 3  # a rank that the board lacks
+    assert canonical(other, rules) != canonical(board, rules)
+
+
+def test_mirrored_positions_of_tetris_are_one_and_play_alike():
+    """The mirrored position has the mirrored afterstates, so nothing tells the two apart."""
+    env = gym.make("mergefall/Tetris-v0", cols=6, rows=8).unwrapped
+    names, images = "IOTSZJL", dict(zip("IOTSZJL", "IOTZSLJ", strict=True))
+    board, image = (
+        "....../....../....../....../....../#...../##..##/.#.###",
+        "....../....../....../....../....../.....#/##..##/###.#.",
+    )
+    for piece in names:
+        for following in names:
+            found, afterstates = [], []
+            for start in (
+                {"board": board, "piece": piece, "queue": [following]},
+                {"board": image, "piece": images[piece], "queue": [images[following]]},
+            ):
+                found.append(canonical(env.reset(options=start)[0], env.rules))
+                boards, _, legal = env.afterstates()
+                afterstates.append(boards[legal.astype(bool)])
+            assert found[0] == found[1]
+            one, other = ({form.tobytes() for form in forms} for forms in (afterstates[0][:, :, ::-1], afterstates[1]))
+            assert one == other
+    assert canonical(env.reset(options={"board": board, "piece": "S", "queue": ["T"]})[0], env.rules) != canonical(
+        env.reset(options={"board": board, "piece": "Z", "queue": ["T"]})[0], env.rules
+    )
+
+
+def test_fields_of_five_cell_pieces_stand_alone():
+    env = gym.make("mergefall/Quintris-v0").unwrapped
+    observation, _ = env.reset(seed=0)
+    observation["board"][-1, 0] = 1
+    mirror = observation | {"board": observation["board"][:, ::-1], "piece": (observation["piece"] + 1) % 6}
+    assert canonical(observation, env.rules) == canonical(mirror, env.rules)
 
 
 def test_a_prompt_of_tetris_shows_field_pieces_and_places():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from mergefall.game2048.packed import pack
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Array, Kernel, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import Boards, Player2048
@@ -64,6 +64,11 @@ class Optimal(Player2048):
         """The solution for boards of this size; raises ValueError for a size that cannot be solved."""
         check_size(rows, cols)
         return _solution(rows, cols, self.objective, self.path)
+
+    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
+        """Value of each action, float64[4] (batch: [n, 4]); -inf where illegal. A batch takes one compiled call."""
+        ranks = self._ranks(observation)
+        return self.solution(*ranks.shape[-2:]).action_values(ranks)
 
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(rules.rows, rules.cols).table

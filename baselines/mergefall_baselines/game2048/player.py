@@ -140,7 +140,8 @@ class Player2048(KernelPlayer):
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         raise NotImplementedError
 
-    def _positions(self, observation: Observation) -> Positions:
+    def _ranks(self, observation: Observation) -> Array:
+        """An observation or a batch as ranks; raises ValueError for anything else."""
         ranks = array(f"{self.name}: observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
         if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
             raise ValueError(
@@ -153,6 +154,11 @@ class Player2048(KernelPlayer):
             raise ValueError(f"{self.name} got an observation of shape {ranks.shape}; expected boards from 2×2 to 6×6")
         if ranks.size and not 0 <= ranks.min() <= ranks.max() <= MAX_RANK:
             raise ValueError(f"{self.name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to {MAX_RANK}")
+        return ranks
+
+    def _positions(self, observation: Observation) -> Positions:
+        ranks = self._ranks(observation)
+        rows, cols = ranks.shape[-2:]
         narrow, wide = narrowest(rows, cols), Boards("wide", rows, cols)
         flat = np.ascontiguousarray(ranks, dtype=np.uint8).reshape(-1, rows * cols)
         each = [Position(narrow if fits(cells, rows, cols, MARGIN) else wide, cells) for cells in flat]

@@ -76,6 +76,19 @@ def rotations(name: str) -> tuple[Cells, ...]:
     return tuple(turned)
 
 
+@cache
+def mirrored(name: str) -> str | None:
+    """The piece that is a piece's mirror image; None if there is none.
+
+    >>> mirrored("S"), mirrored("T"), mirrored("N")
+    ('Z', 'T', None)
+    """
+    cells = rotations(name)[0]
+    width = max(column for _, column in cells)
+    image = tuple(sorted((row, width - column) for row, column in cells))
+    return next((other for other in PICTURES if image in rotations(other)), None)
+
+
 def identify(cells: object) -> tuple[str, int]:
     """The (piece, rotation) of a set of (row, column) cells anywhere on a board; rows count downwards.
 

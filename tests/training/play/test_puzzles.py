@@ -4,13 +4,15 @@ import json
 from dataclasses import asdict
 from itertools import islice
 
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mergefall.game2048 import from_text
+from mergefall.game2048 import from_text, reference
 from mergefall_baselines import make
-from mergefall_training.play.puzzles import move_rewards, puzzles, reward
+from mergefall_training.play.puzzles import judged, move_rewards, puzzles, reward
 
 ENV, TETRIS, SMALL = "mergefall/Game2048-v0", "mergefall/Tetris-v0", {"rows": 2, "cols": 2}
 
@@ -42,6 +44,61 @@ def test_rewards_are_exact_on_a_solved_board():
         assert reward(puzzle, "no idea") == 0
 
 
+def by_the_reference_rules(board, solution):
+    """The values of the legal actions: the score of the move and the mean value of the boards that may follow."""
+    values = {}
+    for action in range(4):
+        after, gain, legal = reference.move(board, action)
+        if legal:
+            boards, chances = zip(*reference.outcomes(after), strict=True)
+            values[action] = gain + float(solution.value(np.array(boards)) @ chances)
+    return values
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "moves"),
+    [(2, 2, 10_000), (2, 3, 90_000), pytest.param(3, 3, 100_000, marks=pytest.mark.slow)],
+)
+def test_rewards_of_100_000_moves_agree_with_the_exact_optimum(rows, cols, moves):
+    """Rewards by the table against the Bellman equation over the reference rules."""
+    judge, rng, scored, wrong, expected = make("2048/optimal"), np.random.default_rng(0), 0, 0, {}
+    solution = judge.solution(rows, cols)
+    envs = gym.make_vec(ENV, num_envs=500, rows=rows, cols=cols)
+    boards, infos = envs.reset(seed=0)
+    while scored < moves:
+        actions = rng.integers(4, size=500)  # illegal ones, too
+        for board, action, found in zip(boards, actions, judged(judge, boards, actions), strict=True):
+            key = tuple(map(tuple, board.tolist()))
+            if key not in expected:
+                expected[key] = by_the_reference_rules(key, solution)
+            values, right = expected[key], 0.0
+            if action in values:
+                best, worst = max(values.values()), min(values.values())
+                lost = best - values[action]
+                right = 1.0 if lost < 1e-11 * best else 1 - lost / (best - worst)
+            scored, wrong = scored + 1, wrong + (abs(found - right) > 1e-9)
+        boards, _, _, _, infos = envs.step((infos["action_mask"] * rng.random((500, 4))).argmax(axis=1))
+    assert wrong == 0
+    assert len(expected) > moves / 60
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [([0], "actions of shape"), ([0.0, 1.0], "dtype float64"), ([0, 4], "from 0 to 4; expected 0 to 3")],
+)
+def test_actions_to_judge_are_checked(actions, message):
+    with pytest.raises(ValueError, match=message):
+        judged("2048/greedy", [[[1, 1], [0, 2]]] * 2, actions)
+
+
+@pytest.mark.parametrize("judge", ["2048/optimal", "2048/greedy"])
+def test_a_batch_is_judged_as_its_puzzles_are(judge):
+    found = list(islice(puzzles(ENV, {"rows": 2, "cols": 3}, judge=judge), 40))
+    for action in range(4):
+        rewards = judged(judge, np.array([from_text(puzzle.position) for puzzle in found]), [action] * 40)
+        assert rewards.tolist() == [puzzle.rewards[action] for puzzle in found]
+
+
 def test_the_same_arguments_give_the_same_puzzles_as_json():
     first, again = (list(islice(puzzles(ENV, SMALL, seed=3), 5)) for _ in range(2))
     assert first == again
@@ -49,12 +106,27 @@ def test_the_same_arguments_give_the_same_puzzles_as_json():
     assert first != list(islice(puzzles(ENV, SMALL, seed=4), 5))
 
 
-def test_train_and_test_share_no_position():
+def test_train_and_test_share_no_position_turned_or_mirrored():
     positions = {}
     for split in ("train", "test"):
         found = puzzles(ENV, {"rows": 2, "cols": 3}, split=split, judge="2048/greedy", longest=20)
-        positions[split] = {puzzle.position for puzzle in islice(found, 150)}
+        boards = [from_text(puzzle.position) for puzzle in islice(found, 150)]
+        positions[split] = {b[::v, ::h].tobytes() for b in boards for v in (1, -1) for h in (1, -1)}
     assert not positions["train"] & positions["test"]
+
+
+def test_train_and_test_of_tetris_share_no_position_mirrored():
+    mirror, kwargs = str.maketrans("SZJL", "ZSLJ"), {"cols": 5, "rows": 5}
+    positions = {}
+    for split in ("train", "test"):
+        found = islice(puzzles(TETRIS, kwargs, split=split, judge="tetris/bcts", longest=3), 150)
+        positions[split] = {puzzle.position for puzzle in found}
+    images = set()
+    for position in positions["train"]:
+        board, *pieces = position.split()
+        images.add(" ".join(["/".join(row[::-1] for row in board.split("/")), *pieces]).translate(mirror))
+    assert len(images & positions["train"]) > 3
+    assert not (images | positions["train"]) & positions["test"]
 
 
 def test_difficulty_is_the_gap_to_the_second_best_move():

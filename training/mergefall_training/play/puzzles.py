@@ -5,7 +5,8 @@ The reward of a move is how little it loses against the best one, by the values 
     reward = (value − worst) / (best − worst),
 
 1 for the best legal move and 0 for the worst; 1 for all if all are equally good. A fatal placement, an illegal move and
-an answer that cannot be read earn 0. On boards up to 3×3, `2048/optimal` knows the exact values.
+an answer that cannot be read earn 0. On boards up to 3×3, `2048/optimal` knows the exact values. It is the default up
+to 2×3.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Any, Literal
 import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
-from mergefall.text import action_names, position, prompt, read_answer
-from mergefall.typing import Options
+from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
+from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
 from numpy.typing import ArrayLike, NDArray
@@ -93,9 +94,11 @@ def puzzles(
         env_id, env_kwargs: the environment.
         judge: the player whose values make rewards, a name, a mapping of `name` and options, or a player; default:
             `2048/optimal` on boards up to 2×3, the n-tuple network on 4×4, on others expectimax; in Tetris the deep
-            two-tetrad search with bcts.
+            two-tetrad search with bcts. Exact rewards on 2×4 and 3×3 cost time at the start, so ask for them:
+            `"2048/optimal"` solves 2×4 in seconds, and 3×3 in a minute or two with 0.8 GiB of memory;
+            `{"name": "2048/optimal", "path": "3x3.npz"}` keeps the solution in a file.
         guide: the player that plays up to the positions, but for one move in ten, which is random; default: the judge.
-        split: `train` or `test`. No position is in both, whatever the seeds, because its digest decides.
+        split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
         longest: the number of moves before a position is drawn from 0 up to this.
         seed: of the positions.
@@ -152,8 +155,7 @@ def _drawn(
             observation, _, over, _, info = env.step(int(action))
             if over:
                 break
-        where = "" if over else position(observation, rules)
-        if over or (hashlib.sha256(where.encode()).digest()[0] % TEST_SHARE == 0) != (split == "test"):
+        if over or split_of(observation, rules) != split:
             continue
         mask = info["action_mask"]
         rewards = move_rewards(judge.values(observation))
@@ -162,14 +164,59 @@ def _drawn(
         if len(second) and gap[0] <= lost <= gap[1]:
             question = prompt(observation, rules, mask)
             name = f"{env_id} {split} {seed}.{attempt}"
+            where = position(observation, rules)
             yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
+
+
+def split_of(observation: Observation, rules: Any) -> str:
+    """The split of a position and of all its symmetric forms: `test` for one in eight, else `train`.
+
+    A digest of the canonical position decides (`mergefall.text.canonical`), so no seed and no player changes it.
+    """
+    digest = hashlib.sha256(canonical(observation, rules).encode()).digest()
+    return "test" if digest[0] % TEST_SHARE == 0 else "train"
 
 
 def reward(puzzle: Puzzle, answer: str) -> float:
     """What a language model's answer earns: the reward of the move it names, 0 if that is illegal or unreadable."""
-    rules = _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
-    verdict = read_answer(answer, rules, np.array(puzzle.mask))
+    return worth(puzzle, verdict_of(puzzle, answer))
+
+
+def verdict_of(puzzle: Puzzle, answer: str) -> Verdict:
+    """The action that an answer names, and whether it is legal (`mergefall.text.read_answer`)."""
+    return read_answer(answer, _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs)), puzzle.mask)
+
+
+def worth(puzzle: Puzzle, verdict: Verdict) -> float:
+    """The reward of a verdict."""
     return puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
+
+
+def judged(judge: Any, observations: Observation, actions: ArrayLike) -> NDArray[np.float64]:
+    """Rewards of one action in each of many positions, as `puzzles` would give them.
+
+    Args:
+        judge: a player with values: a name, a mapping of `name` and options, or a player. Its searches and tables are
+            kept between calls only if it is a player.
+        observations: a batch of n observations, as `gym.make_vec` returns them.
+        actions: int[n].
+
+    Returns float64[n]; illegal and fatal actions earn 0. Raises ValueError for actions of another shape, for an action
+    outside the action space, and for observations that the judge refuses.
+
+    Example:
+        >>> judged("2048/optimal", [[[1, 1], [0, 2]], [[1, 1], [0, 2]]], [1, 2]).round(3)
+        array([1., 0.])
+    """
+    values = player_of(judge).values(observations)
+    chosen = np.asarray(actions)
+    if values.ndim != 2 or chosen.shape != values.shape[:1] or chosen.dtype.kind not in "iu":
+        raise ValueError(
+            f"actions of shape {chosen.shape} and dtype {chosen.dtype}; expected integers, one for each observation"
+        )
+    if chosen.size and not 0 <= chosen.min() <= chosen.max() < values.shape[1]:
+        raise ValueError(f"actions from {chosen.min()} to {chosen.max()}; expected 0 to {values.shape[1] - 1}")
+    return move_rewards(values)[np.arange(len(chosen)), chosen]
 
 
 @cache
