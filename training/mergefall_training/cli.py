@@ -303,10 +303,10 @@ class Train(InEnvironment):
 
 @dataclass(frozen=True)
 class Pack:
-    """Write a run's n-tuple network to one small file, rounded and compressed; `2048/ntuple` plays it."""
+    """Write an n-tuple network to one small file, rounded and compressed; `2048/ntuple` plays it."""
 
     run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Run folder, or model file."""
+    """Run folder, model file, or `.w` file of TDL2048+."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """File to write, such as network.npz."""
     bits: int = 10

@@ -90,7 +90,7 @@ class TupleNetwork:
         """The touched entries as arrays, as in a file; `bits` as for `save`."""
         if bits != 32 and not (isinstance(bits, int) and 2 <= bits <= 16):
             raise ValueError(f"bits={bits!r}; expected 32 (as they are), or 2 to 16")
-        self._check_entries()
+        self.check()
         touched = self.touched()
         arrays = {"touched": np.packbits(touched)}
         if bits == 32:
@@ -150,9 +150,9 @@ class TupleNetwork:
                     entries[begin:end] = found[begin:end] * step
                 begin = end
         self.weights[touched] = entries
-        self._check_entries()
+        self.check()
 
-    def _check_entries(self) -> None:
+    def check(self) -> None:
         """Raise NotFiniteError if an entry is NaN, or so large that sums may overflow."""
         for extreme in (self.weights.min(), self.weights.max()):
             if not abs(float(extreme)) <= MOST:

@@ -22,6 +22,7 @@ from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.player import MARGIN, Boards
 from mergefall_baselines.game2048.search import SearchShape, Settings
+from mergefall_baselines.game2048.tdl2048 import SUFFIX, read_tdl2048
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
 
 SHIPPED = Path(__file__).parent / "networks"  # files that come with the package
@@ -152,7 +153,7 @@ def network_file(name: str) -> Path:
 
 @lru_cache(maxsize=4)
 def _load(path: Path, changed: int, size: int) -> tuple[TupleNetwork, str]:
-    return TupleNetwork.load(path)
+    return read_tdl2048(path) if path.suffix == SUFFIX else TupleNetwork.load(path)
 
 
 def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
@@ -171,7 +172,7 @@ class NTuple(Expectimax):
     Args:
         network: a file (`network.TupleNetwork.save`, `mergefall pack`) or the name of a shipped network: ``small``,
             four 5-tuples; ``strong``, eight 6-tuples, which take 512 MiB of memory and play best with
-            ``downgrade=16384``.
+            ``downgrade=16384``. Or a network of TDL2048+, a file that ends in ``.w`` (`tdl2048.read_tdl2048`).
         depth, cutoff, order, threads, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest
             search.
         downgrade: a tile that the network has not learnt to handle. While such a tile or a larger one is on the board,

@@ -16,6 +16,7 @@ from mergefall.typing import Arrays, Options
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.tdl2048 import SUFFIX, read_tdl2048
 
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import model_file, read_checkpoint, read_config, read_curve
@@ -40,8 +41,10 @@ def player(
 def network_of(path: str | os.PathLike[str]) -> TupleNetwork:
     """The last network of a run folder, or the network of a model file; its record describes the run.
 
-    Raises ValueError if the model is no n-tuple network.
+    Or the network of a `.w` file of TDL2048+. Raises ValueError if the model is no n-tuple network.
     """
+    if Path(path).suffix == SUFFIX:
+        return read_tdl2048(path)[0]
     found = load_model(model_file(path, "last"))
     if found.spec["algorithm"] != "ntuple":
         raise ValueError(f"{path} was trained by {found.spec['algorithm']}; expected ntuple")

@@ -1,0 +1,112 @@
+"""n-tuple networks of TDL2048+, from its `.w` files.
+
+A file is little-endian:
+
+    u8   'w'                    in newer files alone
+    u8   0
+    u32  number of tables
+    of each table:
+        u8   4
+        u32  its name, a hexadecimal number; u16 digits of the name, 0 for as many as the table has ranks; u16 0
+        u16  bytes of a number, 4 or 8; u64 entries; the entries
+        further fields, such as the sums of temporal coherence: u16 bytes of a number; u64 numbers; the numbers
+        u16  0
+
+A name such as 012456 lists the cells of a pattern. The rank on its first cell is the lowest digit of an index, so that
+the pattern read backwards is one of ours. As TDL2048+ does without a network option, all images of a pattern share its
+table.
+
+Source: H. Guei, TDL2048+ (https://github.com/moporgic/TDL2048), the classes `weight` and `feature` of 2048.cpp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall_baselines.game2048.network import TupleNetwork
+
+SUFFIX = ".w"
+NUMBERS = {4: "<f4", 8: "<f8"}  # the type of entries, by its bytes
+
+
+def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+    """(the network in a `.w` file of TDL2048+, the file's checksum).
+
+    Raises ValueError if the file is damaged, or holds tables that are not patterns of 1 to 8 cells: those of stages, of
+    counts of tiles and of monotonicity.
+    """
+    content = Path(path).read_bytes()
+    try:
+        tables = _tables(_Reader(content))
+        network = TupleNetwork([name[::-1] for name, _ in tables], record={"source": "TDL2048+"})
+        with np.errstate(over="ignore"):
+            np.concatenate([entries for _, entries in tables], out=network.weights, casting="same_kind")
+        network.check()
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read as a network of TDL2048+: {error}") from error
+    return network, hashlib.sha256(content).hexdigest()
+
+
+class _Reader:
+    """Reads numbers from the bytes of a file, one after the other."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self.at = memoryview(content), 0
+
+    @property
+    def left(self) -> int:
+        return len(self._content) - self.at
+
+    def numbers(self, kind: str, count: int) -> NDArray[Any]:
+        """The next numbers of a type. Raises ValueError if the file ends before."""
+        size = np.dtype(kind).itemsize * count
+        if size > self.left:
+            raise ValueError(f"it ends after {len(self._content)} bytes; expected {size - self.left} more")
+        found = np.frombuffer(self._content[self.at : self.at + size], kind)
+        self.at += size
+        return found
+
+    def number(self, kind: str) -> int:
+        """The next number of a type."""
+        return int(self.numbers(kind, 1)[0])
+
+
+def _tables(read: _Reader) -> list[tuple[str, NDArray[Any]]]:
+    """The tables of a file: (name, entries)."""
+    kind = read.number("u1")
+    if kind == ord("w"):
+        kind = read.number("u1")
+    if kind:
+        raise ValueError(f"it begins with the byte {kind}; expected 0, or a w and 0")
+    found = [_table(read) for _ in range(read.number("<u4"))]
+    if read.left:
+        raise ValueError(f"{read.left} bytes follow its {len(found)} tables; expected none")
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise ValueError(f"its tables are {', '.join(names)}; expected different names")
+    return found
+
+
+def _table(read: _Reader) -> tuple[str, NDArray[Any]]:
+    """The next table."""
+    if (form := read.number("u1")) != 4:
+        raise ValueError(f"a table has the form {form}; expected 4")
+    sign, digits, text = read.number("<u4"), read.number("<u2"), read.number("<u2")
+    size, count = read.number("<u2"), read.number("<u8")
+    if text:
+        raise ValueError("a table has a name in letters; expected the cells of a pattern")
+    cells = max(0, count.bit_length() - 1) // 4
+    name = f"{sign:0{digits or cells}x}"
+    if size not in NUMBERS or count != 16**cells or len(name) != cells:
+        expected = "the 16ⁿ entries of a pattern of n cells, in 4 or 8 bytes each"
+        raise ValueError(f"the table {name} has {count} entries of {size} bytes; expected {expected}")
+    entries = read.numbers(NUMBERS[size], count)
+    while size := read.number("<u2"):
+        read.numbers("u1", size * read.number("<u8"))
+    return name, entries
