@@ -156,7 +156,7 @@ def test_entries_that_are_no_numbers_are_neither_written_nor_read(entry, tmp_pat
         network.save(path)
     assert not path.exists()
     with monkeypatch.context() as unchecked:
-        unchecked.setattr(TupleNetwork, "_check_entries", lambda self: None)
+        unchecked.setattr(TupleNetwork, "check", lambda self: None)
         network.save(path)
     with pytest.raises(ValueError, match=r"n\.npz cannot be read: .*an entry of the network is"):
         TupleNetwork.load(path)
