@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.tetris import HEURISTICS, from_text, place, wrappers
+from mergefall.tetris import HEURISTICS, from_text, place
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.game import COLUMNS
 from mergefall.tetris.vector_env import TetrisVectorEnv
@@ -281,48 +281,6 @@ def test_threads_change_nothing():
         assert equal(one.step(actions), two.step(actions))
 
 
-each_wrapper = pytest.mark.parametrize(
-    "wrapper",
-    [
-        wrappers.planes,
-        wrappers.flat,
-        lambda env: wrappers.features(env, "dellacherie"),
-    ],
-)
-
-
-@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
-@each_wrapper
-@each_variant
-def test_wrapped_observations(wrapper, kwargs):
-    """They lie in their spaces, pass the checker, and are the same batched as single."""
-    env = wrapper(TetrisEnv(**kwargs))
-    check_env(env, skip_render_check=True)
-    envs = wrapper(TetrisVectorEnv(3, autoreset_mode="Disabled", **kwargs))
-    assert envs.single_observation_space == env.observation_space
-    observations, _ = envs.reset(seed=4)
-    observation, _ = env.reset(seed=4)
-    for action in (0, 1, 2):
-        assert observations in envs.observation_space
-        assert equal(observations[0], observation)
-        observations, *_ = envs.step([action] * 3)
-        observation, *_ = env.step(action)
-    assert observation.flags.writeable
-    assert equal(pickle.loads(pickle.dumps(env)).step(3)[0], env.step(3)[0])
-
-
-def test_what_wrapped_observations_say():
-    options = {"board": LINE, "piece": "T", "queue": ["L"]}
-    pieces = [0, 0, 1, 0, 0, 0, 0] + [0] * 6 + [1]
-    flat, _ = wrappers.flat(TetrisEnv(4, 4)).reset(options=options)
-    assert flat.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
-    features, _ = wrappers.features(TetrisEnv(4, 4), "open-enclosed").reset(options=options)
-    assert features.tolist() == [*HEURISTICS["open-enclosed"].board_terms(from_text(LINE)).values(), *pieces]
-    planes, _ = wrappers.planes(TetrisEnv(4, 4)).reset(options=options)
-    np.testing.assert_array_equal(planes[0], from_text(LINE))
-    assert planes[1:].min(axis=(1, 2)).tolist() == planes[1:].max(axis=(1, 2)).tolist() == pieces
-
-
 @pytest.mark.parametrize("name", ["dt-20", "open-enclosed"])
 @each_variant
 def test_terms_of_all_afterstates(kwargs, name):
@@ -352,31 +310,6 @@ def test_terms_of_all_afterstates(kwargs, name):
         envs.step([action, action])
     with pytest.raises(ValueError, match="no heuristic 'low'"):
         env.afterstate_terms("low")
-
-
-def test_final_observations_are_wrapped_too():
-    envs = wrappers.flat(TetrisVectorEnv(2, 4, 4, autoreset_mode="SameStep"))
-    envs.reset(seed=0)
-    infos = {}
-    while "final_obs" not in infos:
-        *_, infos = envs.step([0, 0])
-    for final in infos["final_obs"][infos["_final_obs"]]:
-        assert final in envs.single_observation_space
-
-
-@each_wrapper
-def test_wrapped_environments_are_made_again_from_their_spec(wrapper):
-    env = wrapper(gym.make("mergefall/Tetris-v0", cols=6))
-    again = gym.make(env.spec)
-    assert equal(again.reset(seed=1)[0], env.reset(seed=1)[0])
-
-
-@each_wrapper
-def test_what_cannot_be_wrapped_is_named(wrapper):
-    with pytest.raises(ValueError, match=r"env is SyncVectorEnv\(.*expected a Tetris environment"):
-        wrapper(SyncVectorEnv([TetrisEnv]))
-    with pytest.raises(ValueError, match=r"env is <.*Game2048Env.*expected a Tetris environment"):
-        wrapper(gym.make("mergefall/Game2048-v0"))
 
 
 @each_variant

@@ -1,11 +1,13 @@
 """Search players in environments: the regret they feel, and what they do where chance would have done it."""
 
+import pickle
 from functools import partial
 
 import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.chance import STREAM, forced
 from mergefall.game2048 import board as board2048
@@ -13,7 +15,9 @@ from mergefall.game2048.chance import outcomes as tiles
 from mergefall.tetris import game as tetris
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
+from mergefall_training.play.starts import collect_starts
 from mergefall_training.wrappers import adversary, regret
+from mergefall_training.wrappers.wrapping import wrapped
 
 from ...envs.tools import equal
 
@@ -245,3 +249,22 @@ def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
         ours, theirs = env.step(actions), other.step(actions)
         assert equal(ours, theirs)
         infos = ours[4]
+
+
+@pytest.mark.parametrize("name", ["regret", "adversary", "starts"])
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+def test_made_again_from_spec_and_pickle(tmp_path, name, env_id, kwargs, player):
+    arguments = {"player": player}
+    if name == "starts":
+        arguments = {"path": str(tmp_path / "starts.npz"), "ordinary": 0.25}
+        collect_starts(make(**player), env_id, 5, every=3, env_kwargs=kwargs, out=arguments["path"])
+    env = wrapped(gym.make(env_id, **kwargs), {name: arguments})
+    again = [gym.make(EnvSpec.from_json(env.spec.to_json())), pickle.loads(pickle.dumps(env))]
+    for seed in range(3):
+        first, *others = [one.reset(seed=seed) for one in (env, *again)]
+        for _ in range(10):
+            assert all(equal(other, first) for other in others)
+            if len(first) == 5 and first[2]:
+                break
+            action = int(first[-1]["action_mask"].argmax())
+            first, *others = [one.step(action) for one in (env, *again)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv
 from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import number
@@ -46,11 +47,7 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     >>> board[3].tolist(), terminated  # chance would most likely have drawn a 2, which merges with the one above
     ([2, 3, 4, 5], True)
     """
-    rate = number("rate", rate, 0, 1)
-    chosen, batched = searcher(env, player), isinstance(env.unwrapped, VectorEnv)
-    if not hasattr(env.unwrapped, "afterstates"):
-        raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
-    return (_VectorAdversary if batched else _Adversary)(env, chosen, rate)
+    return (VectorAdversary if isinstance(env.unwrapped, VectorEnv) else Adversary)(env, player, rate)
 
 
 def arguments(given: Options) -> dict[str, Any]:
@@ -82,12 +79,21 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
     return streams
 
 
-class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
-    """The adversary in a single environment."""
+def _read(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
+    """The player and the rate, checked."""
+    rate, chosen = number("rate", rate, 0, 1), searcher(env, player)
+    if not hasattr(env.unwrapped, "afterstates"):
+        raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
+    return chosen, rate
 
-    def __init__(self, env: Environment, player: Player, rate: float) -> None:
-        super().__init__(env)
-        self._player, self._rate = player, rate
+
+class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """The adversary in a single environment; see `adversary`."""
+
+    def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
+        RecordConstructorArgs.__init__(self, player=player, rate=rate)
+        gym.Wrapper.__init__(self, env)
+        self._player, self._rate = _read(env, player, rate)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
         game: Any = self.unwrapped
@@ -100,12 +106,13 @@ class _Adversary(gym.Wrapper[Any, Any, Any, Any]):
         return self.env.step(action)
 
 
-class _VectorAdversary(VectorWrapper):
-    """The adversary in each game of a native batched environment."""
+class VectorAdversary(VectorWrapper):
+    """The adversary in each game of a native batched environment; see `adversary`."""
 
-    def __init__(self, env: Environment, player: Player, rate: float) -> None:
+    def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
         super().__init__(env)
-        self._player, self._rate, self._started = player, rate, False
+        self._player, self._rate = _read(env, player, rate)
+        self._started = False
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         self._started = True

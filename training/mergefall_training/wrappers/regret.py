@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv
 from mergefall.checks import number
 from mergefall.games import batch_of_one, take
@@ -41,18 +42,15 @@ def regret(env: Environment, player: Spec, scale: float | str = "spread", cap: f
     >>> env.step(0)[1], env.step(3)[1]  # upwards nothing merges; then the two do
     (-1.0, 0.0)
     """
-    if scale != "spread":
-        scale = number("scale", scale, above=0)
-    measure = _Measure(searcher(env, player), scale, number("cap", cap, above=0))
-    keep = number("keep", keep, 0)
-    return (_VectorRegret if isinstance(env.unwrapped, VectorEnv) else _Regret)(env, measure, keep)
+    return (VectorRegret if isinstance(env.unwrapped, VectorEnv) else Regret)(env, player, scale, cap, keep)
 
 
 class _Measure:
     """The regret of actions by a player's values."""
 
     def __init__(self, player: Player, scale: float | str, cap: float) -> None:
-        self._player, self._scale, self._cap = player, scale, cap
+        self._player, self._cap = player, number("cap", cap, above=0)
+        self._scale = scale if scale == "spread" else number("scale", scale, above=0)
 
     def __call__(
         self, observations: Observation, legal: NDArray[np.bool_], actions: NDArray[np.int64]
@@ -71,12 +69,15 @@ class _Measure:
         return np.where(legal[rows, actions], np.minimum(gaps, self._cap), self._cap)
 
 
-class _Regret(gym.Wrapper[Any, Any, Any, Any]):
-    """Regret for a single environment, computed as a batch of one."""
+class Regret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Regret for a single environment, computed as a batch of one; see `regret`."""
 
-    def __init__(self, env: Environment, measure: _Measure, keep: float) -> None:
-        super().__init__(env)
-        self._measure, self._keep = measure, keep
+    def __init__(
+        self, env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0
+    ) -> None:
+        RecordConstructorArgs.__init__(self, player=player, scale=scale, cap=cap, keep=keep)
+        gym.Wrapper.__init__(self, env)
+        self._measure, self._keep = _Measure(searcher(env, player), scale, cap), number("keep", keep, 0)
         self._observation: Observation = None
         self._mask: Any = None
 
@@ -93,12 +94,14 @@ class _Regret(gym.Wrapper[Any, Any, Any, Any]):
         return observation, self._keep * float(reward) - regret, terminated, truncated, info | {"regret": regret}
 
 
-class _VectorRegret(VectorWrapper):
-    """Regret for a batched environment, in all games that a step does not begin anew."""
+class VectorRegret(VectorWrapper):
+    """Regret for a batched environment, in all games that a step does not begin anew; see `regret`."""
 
-    def __init__(self, env: Environment, measure: _Measure, keep: float) -> None:
+    def __init__(
+        self, env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0
+    ) -> None:
         super().__init__(env)
-        self._measure, self._keep = measure, keep
+        self._measure, self._keep = _Measure(searcher(env, player), scale, cap), number("keep", keep, 0)
         self._mode = env.metadata["autoreset_mode"]
         self._observations: Observation = None
         self._masks: Any = None

@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv
 from mergefall.checks import number
 from mergefall.games import GAMES, with_current_names
 from mergefall.typing import Environment
@@ -28,7 +31,7 @@ def load_starts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def with_starts(env: Environment, path: str | os.PathLike[str], ordinary: float = 0.5) -> Any:
-    """Make a single or batched environment draw the starts of its episodes from a file; returns `env` itself.
+    """Make a single or batched environment draw the starts of its episodes from a file.
 
     `ordinary`: share of episodes with an ordinary start, rounded to a whole number of entries of the pool.
     Raises ValueError for a share outside 0 … 1, for a damaged file, and for boards or pieces of another game.
@@ -41,8 +44,23 @@ def with_starts(env: Environment, path: str | os.PathLike[str], ordinary: float 
     >>> bool(env.reset(seed=0)[0].sum() > 10)
     True
     """
+    if not isinstance(env.unwrapped, VectorEnv):
+        return WithStarts(env, path, ordinary)
+    _draw_starts(env, path, ordinary)
+    return env
+
+
+class WithStarts(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A single environment with starts from a file; see `with_starts`."""
+
+    def __init__(self, env: Environment, path: str | os.PathLike[str], ordinary: float = 0.5) -> None:
+        RecordConstructorArgs.__init__(self, path=os.fspath(path), ordinary=ordinary)
+        gym.Wrapper.__init__(self, env)
+        _draw_starts(env, path, ordinary)
+
+
+def _draw_starts(env: Environment, path: str | os.PathLike[str], ordinary: float) -> None:
     ordinary = number("ordinary", ordinary, 0, 1)
     starts = load_starts(path) if ordinary < 1 else []
     plain = round(len(starts) * ordinary / (1 - ordinary)) if starts else 0
     env.unwrapped.set_starts([*starts, *({} for _ in range(plain))])
-    return env
