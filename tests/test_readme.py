@@ -106,6 +106,6 @@ def test_what_it_is_good_for_is_in_the_figures():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_prose_exist(page):
-    words = re.findall(r"`(mergefall [a-z]+)", text(page))
-    known = {type_.__name__.lower() for type_ in commands.COMMANDS}
+    words = re.findall(r"`(mergefall [a-z-]+)", text(page))
+    known = {re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type_.__name__).lower() for type_ in commands.COMMANDS}
     assert {word.split()[1] for word in words} <= known, words

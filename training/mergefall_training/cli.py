@@ -412,6 +412,54 @@ class Advise(WithPlayer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchText:
+    """Score a program, such as a language model, that reads a position as text and answers with a move.
+
+    Each puzzle starts the program anew: it reads the prompt on standard input and writes its answer to standard output.
+    The reward is 1 for the best move and 0 for the worst one, by the values of a strong player, the judge.
+    """
+
+    program: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PROGRAM")]
+    """Command line of the program, in one argument, such as `"python model.py"`."""
+    env: str = GAME2048
+    """Id of the environment."""
+    env_option: Pairs = field(default_factory=list)
+    """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
+    puzzles: int = 200
+    """Number of test puzzles."""
+    seed: int = 0
+    """Seed of the puzzles."""
+    gap: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest reward that the second-best move loses: the difficulty. Small gaps are hard."""
+    afterstates: bool = False
+    """Show the boards that moves lead to."""
+    judge: str | None = None
+    """Player whose values make the rewards: a name, or name and options in YAML, such as
+    `{name: 2048/expectimax, depth: 3}`; default: perfect play on boards up to 2×3, else a strong player."""
+    reference: Pairs = field(default_factory=list)
+    """Player to compare with, as for `judge`; may be repeated; default: a few players of the game."""
+    stream: bool = False
+    """Start the program once: it reads JSON lines with `id` and `prompt`, and writes JSON lines with `answer`, and
+    `id` if they are in another order."""
+    timeout: float = 60
+    """Seconds to wait for an answer; then the program is stopped, and the bench with it."""
+    out: Path | None = None
+    """File to which each prompt, answer, verdict and reward is appended; the same command resumes a stopped run."""
+
+    def run(self) -> None:
+        from mergefall_training.play.text_bench import Bench, print_rows
+        from mergefall_training.progress import console
+        from mergefall_training.yaml_numbers import load_yaml
+
+        judge = None if self.judge is None else load_yaml(self.judge)
+        kwargs = parse_options(self.env_option)
+        bench = Bench(self.env, kwargs, self.puzzles, judge, self.gap, self.afterstates, self.seed)
+        row = bench.ask(self.program, stream=self.stream, seconds=self.timeout, out=self.out)
+        references = [load_yaml(player) for player in self.reference] or None
+        print_rows(bench, [row, *bench.references(references)], console())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watch(WithPlayer):
     """Watch a player play one game, or two players side by side: in the terminal, in a window, or as a video file.
 
@@ -661,6 +709,7 @@ Command = (
     | Demonstrate
     | Watch
     | Advise
+    | BenchText
     | Play
     | Verify
     | Report
@@ -700,7 +749,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         command.run()
     except (ValueError, OSError, DependencyNotInstalled) as error:
-        print(f"mergefall: {error}", file=sys.stderr)
+        print("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:
         print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)

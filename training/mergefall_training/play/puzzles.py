@@ -5,8 +5,10 @@ The reward of a move is how little it loses against the best one, by the values 
     reward = (value − worst) / (best − worst),
 
 1 for the best legal move and 0 for the worst; 1 for all if all are equally good. A fatal placement, an illegal move and
-an answer that cannot be read earn 0. On boards up to 3×3, `2048/optimal` knows the exact values. It is the default up
-to 2×3.
+an answer that cannot be read earn 0. A value within a billionth of the best one counts as equal, because early in a
+game on 3×3 moves may differ by no more.
+
+On boards up to 3×3, `2048/optimal` knows the exact values. It is the default up to 2×3.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
 from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
-from mergefall.typing import Observation, Options
+from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +35,9 @@ from mergefall_training.play.workers import Task, environment, task
 
 TEST_SHARE = 8  # one position in so many is for tests
 RANDOM_MOVES = 0.1  # share of the moves before a position
+PATIENCE = 1_000  # positions in a row without a puzzle
 SOLVED_AT_ONCE = 6  # cells
+EQUAL = 1e-9  # a value that is less than the best one by no more than this share of it counts as equal
 SPLITS = ("train", "test")
 
 
@@ -49,6 +53,8 @@ def move_rewards(values: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(values, dtype=np.float64)
     counts = np.isfinite(values)
     best = values.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        values = np.where(counts & (values >= best - EQUAL * np.abs(best)), best, values)
     worst = np.where(counts, values, np.inf).min(axis=-1, keepdims=True)
     spread = np.where(np.isfinite(best) & (best > worst), best - worst, 1.0)
     flat = np.where(best > worst, 0.0, 1.0)  # where all are equally good
@@ -86,6 +92,7 @@ def puzzles(
     split: Literal["train", "test"] = "train",
     gap: tuple[float, float] = (0.0, 1.0),
     longest: int = 300,
+    afterstates: bool = False,
     seed: int = 0,
 ) -> Iterator[Puzzle]:
     """Endless puzzles of one environment.
@@ -100,10 +107,12 @@ def puzzles(
         guide: the player that plays up to the positions, but for one move in ten, which is random; default: the judge.
         split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
-        longest: the number of moves before a position is drawn from 0 up to this.
+        longest: the number of moves before a position is drawn from 0 up to this; in a game that ends before, from 0 up
+            to its end.
+        afterstates: whether prompts show the boards that moves lead to.
         seed: of the positions.
 
-    Raises ValueError for wrong arguments.
+    Raises ValueError for wrong arguments, and if none of 1,000 positions in a row has such a gap.
 
     Example:
         >>> puzzle = next(puzzles("mergefall/Game2048-v0", {"rows": 2, "cols": 2}, gap=(0.5, 1)))
@@ -120,7 +129,7 @@ def puzzles(
     kwargs = dict(env_kwargs or {})
     judging = task(player_of(default_judge(env_id, kwargs) if judge is None else judge), env_id, kwargs, None)
     guiding = judging if guide is None else task(player_of(guide), env_id, kwargs, None)
-    return _drawn(judging, guiding, split, (low, high), longest, seed)
+    return _drawn(judging, guiding, split, (low, high), longest, afterstates, seed)
 
 
 def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
@@ -136,36 +145,54 @@ def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
 
 
 def _drawn(
-    judging: Task, guiding: Task, split: str, gap: tuple[float, float], longest: int, seed: int
+    judging: Task,
+    guiding: Task,
+    split: str,
+    gap: tuple[float, float],
+    longest: int,
+    afterstates: bool,
+    seed: int,
 ) -> Iterator[Puzzle]:
     judge, guide, env_id, env_kwargs = judging.player, guiding.player, judging.env_id, judging.env_kwargs
     assert isinstance(judge, Player)
     assert isinstance(guide, Player)
-    env = environment(env_id, env_kwargs)
+    env: Any = environment(env_id, env_kwargs)
     rules = _rules_of(env_id, json.dumps(env_kwargs))
-    names = action_names(rules)
+    names, refused = action_names(rules), 0
     for attempt in itertools.count():
+        if refused == PATIENCE:
+            raise ValueError(f"none of {PATIENCE:,} positions has a gap from {gap[0]:g} to {gap[1]:g}")
         rng = np.random.default_rng([seed, attempt])
-        observation, info = env.reset(seed=int(rng.integers(SEEDS)))
-        state, over = guide.start(attempt), False
-        for _ in range(int(rng.integers(longest + 1))):
-            action, state = guide.predict(observation, state)
-            if rng.random() < RANDOM_MOVES:
-                action = rng.choice(np.flatnonzero(info["action_mask"]))
-            observation, _, over, _, info = env.step(int(action))
-            if over:
-                break
-        if over or split_of(observation, rules) != split:
+        observation, mask = _position(env, guide, attempt, longest, rng)
+        if split_of(observation, rules) != split:
             continue
-        mask = info["action_mask"]
+        refused += 1
         rewards = move_rewards(judge.values(observation))
         second = np.sort(rewards[mask == 1])[::-1][1:2]
         lost = float(1 - second[0]) if len(second) else 0.0
         if len(second) and gap[0] <= lost <= gap[1]:
-            question = prompt(observation, rules, mask)
-            name = f"{env_id} {split} {seed}.{attempt}"
-            where = position(observation, rules)
+            refused = 0
+            question = prompt(observation, rules, mask, env.unwrapped.afterstates()[0] if afterstates else None)
+            name, where = f"{env_id} {split} {seed}.{attempt}", position(observation, rules)
             yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
+
+
+def _position(env: Any, guide: Player, seed: int, longest: int, rng: np.random.Generator) -> tuple[Any, Array]:
+    """Play up to a position, and return its observation and mask; if the game ends before, a random one of the game."""
+    observation, info = env.reset(seed=int(rng.integers(SEEDS)))
+    state, kept = guide.start(seed), (observation, info, None)
+    for moves in range(int(rng.integers(longest + 1))):
+        if rng.integers(moves + 1) == 0:  # each position of the game with the same probability
+            kept = observation, info, env.unwrapped.clone_state()
+        action, state = guide.predict(observation, state)
+        if rng.random() < RANDOM_MOVES:
+            action = rng.choice(np.flatnonzero(info["action_mask"]))
+        observation, _, over, _, info = env.step(int(action))
+        if over:
+            observation, info, before = kept
+            env.unwrapped.restore_state(before)
+            break
+    return observation, info["action_mask"]
 
 
 def split_of(observation: Observation, rules: Any) -> str:
@@ -184,7 +211,12 @@ def reward(puzzle: Puzzle, answer: str) -> float:
 
 def verdict_of(puzzle: Puzzle, answer: str) -> Verdict:
     """The action that an answer names, and whether it is legal (`mergefall.text.read_answer`)."""
-    return read_answer(answer, _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs)), puzzle.mask)
+    return read_answer(answer, rules_of(puzzle), puzzle.mask)
+
+
+def rules_of(puzzle: Puzzle) -> Any:
+    """The rules of a puzzle's environment (`env.unwrapped.rules`)."""
+    return _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
 
 
 def worth(puzzle: Puzzle, verdict: Verdict) -> float:
