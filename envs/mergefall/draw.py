@@ -6,7 +6,7 @@ Both come with the extra `render` and are imported only when something is drawn.
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -23,6 +23,7 @@ INSTALL = 'run `pip install "mergefall[render]"`'
 # -- pictures, by pygame-ce -------------------------------------------------------------------------------------------
 
 FINE = 3  # shapes are drawn this much larger, then scaled down, for smooth edges
+KEPT = 256  # texts and digits that stay drawn
 TALL = 100  # pixels of the font that text is set in before it is scaled
 
 Colour = tuple[int, int, int]  # bytes of red, green and blue
@@ -65,17 +66,46 @@ def rounded(width: int, height: int, colour: Colour, radius: int) -> Surface:
     return pygame().transform.smoothscale(large, (width, height))
 
 
+@lru_cache(KEPT)
 def fitting(text: str, colour: Colour, width: float, height: float) -> Surface:
-    """Text in the largest size that fits."""
+    """Text in the largest size that fits; for texts that come again, because each is drawn once and kept."""
     word = pygame().font.Font(None, TALL * FINE).render(text, True, colour)
     word = word.subsurface(word.get_bounding_rect())
     scale = min(width / word.get_width(), height / word.get_height())
     return pygame().transform.smoothscale(word, (round(word.get_width() * scale), round(word.get_height() * scale)))
 
 
+def number(value: int, colour: Colour, width: float, height: float) -> Surface:
+    """A number of a height, or lower if it would be too wide; made of digits that are drawn once and kept."""
+    digits = [_digit(digit, colour, round(height)) for digit in str(value)]
+    total = sum(digit.get_width() for digit in digits)
+    word = pygame().Surface((total, round(height)), pygame().SRCALPHA)
+    left = 0
+    for digit in digits:
+        word.blit(digit, (left, 0))
+        left += digit.get_width()
+    if total <= width:
+        return word
+    return pygame().transform.smoothscale(word, (int(width), round(height * width / total)))
+
+
+@lru_cache(KEPT)
+def _digit(digit: str, colour: Colour, height: int) -> Surface:
+    """A digit as high as all digits are together, as wide as it advances a line of text."""
+    font = pygame().font.Font(None, TALL * FINE)
+    all_digits = font.render("0123456789", True, colour).get_bounding_rect()
+    word = font.render(digit, True, colour)
+    word = word.subsurface((0, all_digits.top, word.get_width(), all_digits.height))
+    return pygame().transform.smoothscale(word, (round(word.get_width() * height / all_digits.height), height))
+
+
 def pixels(surface: Surface) -> NDArray[np.uint8]:
     """A surface as uint8[height, width, 3]."""
-    return np.ascontiguousarray(pygame().surfarray.array3d(surface).swapaxes(0, 1))
+    width, height = surface.get_size()
+    plain = pygame().Surface((width, height), 0, 24, (0xFF, 0xFF00, 0xFF0000, 0))  # its memory is red, green, blue, …
+    plain.blit(surface, (0, 0))
+    rows = np.frombuffer(plain.get_buffer(), np.uint8).reshape(height, plain.get_pitch())
+    return rows[:, : 3 * width].reshape(height, width, 3).copy()
 
 
 class Window:

@@ -1,6 +1,6 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [text] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [text] [draw] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -165,6 +165,20 @@ def bench_learning(rounds: int) -> None:
             print(f"  {f'{ours.title} / with that network':44} {ours.median / theirs.median:>13,.2f}x")
 
 
+def bench_drawing(rounds: int) -> None:
+    print('\nA step and a picture, render_mode="rgb_array"')
+    cartpole, *ours = contest(
+        [
+            Contestant("Gymnasium's CartPole", "draw-cartpole"),
+            Contestant("2048", "draw-2048"),
+            Contestant("Tetris, 10x20", "draw-tetris"),
+        ],
+        rounds,
+    )
+    for game in ours:
+        print(f"  {f'{game.title} / CartPole':44} {game.median / cartpole.median:>13,.1f}x")
+
+
 def bench_text(rounds: int) -> None:
     print("\nPuzzles for language models: moves scored, one in each position, one core")
     answers, table, ntuple, expectimax, two_tetrad = contest(
@@ -208,6 +222,7 @@ PARTS = {
     "sb3": (bench_stable_baselines,),
     "learn": (bench_learning,),
     "text": (bench_text,),
+    "draw": (bench_drawing,),
     "start": (bench_start,),
 }
 

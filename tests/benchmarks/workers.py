@@ -225,6 +225,31 @@ def read_answers(size):
     return lambda: rate(chunk, size)
 
 
+def pictures(name):
+    """Steps with a picture each, in random games."""
+    import gymnasium as gym
+    import mergefall  # noqa: F401
+    import numpy as np
+
+    env = gym.make(name, render_mode="rgb_array")
+    random = np.random.default_rng(0)
+
+    def chunk():
+        _, info = env.reset(seed=0)
+        start = time.perf_counter()
+        for _ in range(100):
+            mask = info.get("action_mask")
+            actions = np.arange(env.action_space.n) if mask is None else np.flatnonzero(mask)
+            _, _, terminated, _, info = env.step(int(random.choice(actions)))
+            env.render()
+            if terminated:
+                _, info = env.reset()
+        return time.perf_counter() - start
+
+    chunk()
+    return lambda: rate(chunk, 100)
+
+
 WORKERS = {
     "single-ours": lambda size: single_ours(),
     "single-peer": lambda size: single_peer(),
@@ -238,6 +263,9 @@ WORKERS = {
     "sb3-2048-dummy": lambda size: stable_baselines(size, "mergefall/Game2048-v0", native=False),
     "sb3-tetris-native": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=True),
     "sb3-tetris-dummy": lambda size: stable_baselines(size, "mergefall/Tetris-v0", native=False),
+    "draw-cartpole": lambda _: pictures("CartPole-v1"),
+    "draw-2048": lambda _: pictures("mergefall/Game2048-v0"),
+    "draw-tetris": lambda _: pictures("mergefall/Tetris-v0"),
     "text-answers": read_answers,
     "text-table": lambda size: judged_moves(
         size, "mergefall/Game2048-v0", {"name": "2048/optimal", "rows": 2, "cols": 3}, rows=2, cols=3
