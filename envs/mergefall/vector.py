@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +18,9 @@ from mergefall.games import each
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
+
+LISTED = "_list"  # ends the render modes that collect frames
+RENDER_MODES = ("ansi", "rgb_array", f"ansi{LISTED}", f"rgb_array{LISTED}")
 
 
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
@@ -60,6 +63,10 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """The infos in `seen`, by key."""
         raise NotImplementedError
 
+    def _frames(self, mode: str) -> Iterator[Any]:
+        """A frame of each game in the mode `"ansi"` or `"rgb_array"`."""
+        raise NotImplementedError
+
     def _set_up(
         self,
         rules: Any,
@@ -76,8 +83,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
         `threads` default: one for each core that has at least `fewest` games to play.
         """
-        if render_mode not in (None, "ansi", "rgb_array"):
-            raise ValueError(f"render_mode is {render_mode!r}; expected 'ansi', 'rgb_array' or None")
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(RENDER_MODES)}, or None")
         modes = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
@@ -92,6 +99,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         else:
             self.threads = min(integer("threads", threads, 1), self.num_envs)
         self.render_mode = render_mode
+        self._kept: list[list[Any]] = [[] for _ in range(self.num_envs)]  # frames that `render` has not returned yet
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = rules.observation_space()
@@ -133,6 +141,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             infos[key][~mask] = 0
         self._ended[mask] = False
         self._started = True
+        self._keep_frames(mask)
         return self._observations(seen), infos
 
     def step(
@@ -161,7 +170,28 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
         infos.update(_infos(self._columns(seen), paid, np.ones(self.num_envs, dtype=np.bool_)))
+        self._keep_frames(self._ended if self.autoreset_mode is AutoresetMode.SAME_STEP else fresh)
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`.
+
+        In the modes `"ansi_list"` and `"rgb_array_list"`, a list of frames for each game: those since the last call, or
+        since the episode began.
+        """
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
+            return None
+        if not self.render_mode.endswith(LISTED):
+            return tuple(self._frames(self.render_mode))
+        found, self._kept = tuple(self._kept), [[] for _ in range(self.num_envs)]
+        return found
+
+    def _keep_frames(self, begun: NDArray[np.bool_]) -> None:
+        """In a list mode, keep a frame of each game; `begun`: games that have begun anew and lose their frames."""
+        if self.render_mode is not None and self.render_mode.endswith(LISTED):
+            for i, frame in enumerate(self._frames(self.render_mode.removesuffix(LISTED))):
+                self._kept[i] = [frame] if begun[i] else [*self._kept[i], frame]
 
     def _unpaid(self) -> NDArray[np.float64] | None:
         """Zeros for what shaping pays each game; None without shaping."""

@@ -262,6 +262,29 @@ def test_rendering(name, mode):
     envs.close()
 
 
+@pytest.mark.parametrize("autoreset", list(AutoresetMode))
+@pytest.mark.parametrize("name", IDS[:2])
+def test_collected_frames_are_those_of_single_environments(name, autoreset):
+    """Gymnasium's RenderCollection collects them there."""
+    kwargs = {"render_mode": "ansi_list", "max_episode_steps": 4}
+    ours = gym.make_vec(name, num_envs=2, autoreset_mode=autoreset, **kwargs)
+    theirs = gym.make_vec(
+        name, num_envs=2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": autoreset}, **kwargs
+    )
+    for envs in (ours, theirs):
+        envs.reset(seed=0)
+    for step in range(12):
+        if step % 3 == 0:
+            assert ours.render() == theirs.render()
+        if step in (4, 8) and autoreset is AutoresetMode.DISABLED:
+            masks = {"reset_mask": np.array([True, True])}
+            for envs in (ours, theirs):
+                envs.reset(options=dict(masks))
+        actions = ours.unwrapped.action_masks().argmax(axis=1)
+        assert equal(ours.step(actions)[2:4], theirs.step(actions)[2:4])
+    assert [len(frames) for frames in ours.render()] == [len(frames) for frames in theirs.render()]
+
+
 @each_id
 def test_rendering_without_a_mode_warns(name):
     for env in (gym.make(name).unwrapped, gym.make_vec(name, num_envs=2)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
@@ -148,11 +148,7 @@ class Game2048VectorEnv(GameVectorEnv):
         batch.afterstates(self._states, boards, gains)
         return boards.reshape(-1, 4, rows, cols), self.rules.rewards(gains, boards), gains >= 0
 
-    def render(self) -> tuple[Any, ...] | None:
-        """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""
-        if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
-            return None
+    def _frames(self, mode: str) -> Iterator[Any]:
         boards = core.cells_of(self._states, self.rules.rows, self.rules.cols)
         scores = self._states[:, core.SCORE].tolist()
-        return tuple(frame(board, score, self.render_mode) for board, score in zip(boards, scores, strict=True))
+        return (frame(board, score, mode) for board, score in zip(boards, scores, strict=True))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
@@ -159,10 +159,6 @@ class TetrisVectorEnv(GameVectorEnv):
         """Like `TetrisEnv.afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
         return afterstate_terms(self._states, self.rules, heuristic)
 
-    def render(self) -> tuple[Any, ...] | None:
-        """One frame per game: text for `"ansi"`, uint8[height, width, 3] for `"rgb_array"`."""
-        if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
-            return None
+    def _frames(self, mode: str) -> Iterator[Any]:
         scenes = (canvas.scene(state) for canvas, state in zip(self._canvases, self._states, strict=True))
-        return tuple(frame(scene, self.render_mode) for scene in scenes)
+        return (frame(scene, mode) for scene in scenes)

@@ -1,6 +1,9 @@
 """A run is checked before its folder is made; what differs from a run on file is named, key by key."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -137,3 +140,31 @@ def test_a_run_may_be_begun_or_resumed(tmp_path):
 )
 def test_differences(found, asked, expected):
     assert differences(found, asked) == expected
+
+
+WITHOUT = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None  # as if it were not installed
+from mergefall_training.learn.run import Config, train
+train({folder!r}, Config(*{config!r}, episodes=2), progress=False)
+"""
+ALL = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
+
+
+@pytest.mark.parametrize(
+    ("missing", "config"),
+    [
+        (ALL, ("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 3}, {"patterns": "01"}, 100, 100)),
+        (ALL, ("td", "mergefall/SZTetris-v0", {"rows": 4, "preview": 0}, {"threads": 1}, 100, 100)),
+        (ALL, ("cross-entropy", "mergefall/Tetris-v0", {"rows": 4}, {"population": 4, "elite": 2, "games": 1}, 50, 50)),
+        (ALL[1:3], ("afterstate", "mergefall/Tetris-v0", {"rows": 4, "preview": 0}, {"n_envs": 2}, 64, 64)),
+    ],
+)
+def test_learners_import_only_what_they_need(tmp_path, missing, config):
+    script = WITHOUT.format(missing=missing, folder=str(tmp_path / "run"), config=config)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    assert ("tensorboard is not installed" in run.stderr) == ("tensorboard" in missing)
+    assert len(read_curve(tmp_path / "run")) > 1

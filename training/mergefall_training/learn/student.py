@@ -18,10 +18,11 @@ from mergefall.typing import Array, Observation, Options
 from numpy.typing import NDArray
 
 from mergefall_training.learn.clone.train import make_policy
+from mergefall_training.learn.devices import device_of, use_mixed_precision
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.train import Envs, network_of, warm_start
-from mergefall_training.learn.training import device_of, schedule, use_mixed_precision
+from mergefall_training.learn.training import schedule
 
 F = np.float32
 

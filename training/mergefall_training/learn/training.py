@@ -1,14 +1,14 @@
-"""Parts that learners share: training in rounds, the progress bar, learning-rate schedules, the device."""
+"""Parts that learners share: training in rounds, logs, the progress bar, learning-rate schedules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
-import torch
 from mergefall.typing import Arrays, Options
-from stable_baselines3.common.logger import configure
 
 from mergefall_training.learn.run import Run
 from mergefall_training.play.statistics import plain
@@ -48,21 +48,44 @@ def train_in_rounds(run: Run, learner: Learner, begin: Callable[[], None] = lamb
     else:
         with run.fitting():
             learner.restore(*checkpoint)
-    logger = configure(str(run.folder / "tensorboard"), ["tensorboard"])
     figures: dict[str, float] = {}
-    with training_progress(run) as show:
+    with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
         while True:
             done = learner.step >= run.config.timesteps
             if run.due(learner.step) or (done and run.points[-1].step < learner.step):
                 point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
                 run.save_checkpoint(learner.step, learner.state())
-                for name, value in (figures | {f"eval/mean_{point.headline}": point.mean}).items():
-                    logger.record(name, value)
-                logger.dump(learner.step)
+                log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
             show(learner.step)
             if done:
                 return
             figures = {f"train/{name}": value for name, value in learner.learn().items()}
+
+
+@contextmanager
+def tensorboard(folder: Path) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """Logs for TensorBoard in a folder; yields a function that takes the steps so far and figures by name.
+
+    Without the package `tensorboard`, nothing is logged, which a note on stderr says.
+    """
+    try:
+        from tensorboard.summary import Writer
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "tensorboard":
+            raise
+        print(f"mergefall: {folder} gets no logs, because tensorboard is not installed", file=sys.stderr, flush=True)
+        yield lambda step, figures: None
+        return
+    writer = Writer(str(folder))
+
+    def log(step: int, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            writer.add_scalar(name, value, step)
+
+    try:
+        yield log
+    finally:
+        writer.close()
 
 
 @contextmanager
@@ -105,36 +128,3 @@ def schedule(name: str, value: Any) -> Any:
     if not text:
         return number
     return lambda remaining: number * max(remaining, 0.0)  # the last rollout may end beyond the last step
-
-
-def device_of(name: str) -> torch.device:
-    """PyTorch's device from its name; "auto": a GPU if there is one, else the CPU.
-
-    Raises ValueError if PyTorch does not find the device.
-    """
-    try:
-        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError, TypeError) as error:
-        raise ValueError(f"device is {name!r}; expected auto, cpu, or another that PyTorch finds here") from error
-    return device
-
-
-def fuse(optimizer: torch.optim.Optimizer) -> None:
-    """Let Adam update all parameters in one call, which is several times as fast for small networks."""
-    if isinstance(optimizer, torch.optim.Adam):
-        for group in optimizer.param_groups:
-            group["fused"] = True
-
-
-def use_mixed_precision(policy: torch.nn.Module) -> None:
-    """Let extractors with a `mixed_precision` compute in bfloat16 where that is much faster than float32.
-
-    It is on GPUs, and on CPUs with AMX.
-    """
-    device = next(policy.parameters()).device
-    fast = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
-    module: Any
-    for module in policy.modules():
-        if hasattr(module, "mixed_precision"):
-            module.mixed_precision = fast

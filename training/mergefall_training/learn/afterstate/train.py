@@ -40,8 +40,9 @@ from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mergefall_training.learn.afterstate.inputs import INPUTS, INPUTS_OF, best, rows_of
+from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
-from mergefall_training.learn.training import device_of, schedule, train_in_rounds
+from mergefall_training.learn.training import schedule, train_in_rounds
 from mergefall_training.play.workers import task
 
 F = np.float32

@@ -122,7 +122,8 @@ def _free_path(name: str) -> Path:
     try:
         parse_dataset_id(name)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"dataset {name!r} has no name that Minari takes; expected (FOLDERS/)NAME-v0") from error
+        expected = "(FOLDERS/)NAME-v0, folders of two letters or more"
+        raise ValueError(f"dataset {name!r} has no name that Minari takes; expected {expected}") from error
     path = Path(get_dataset_path(name))
     if path.exists():
         raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")

@@ -35,11 +35,12 @@ from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.learn.clone.demonstrations import recorded
+from mergefall_training.learn.devices import device_of, fuse
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.networks import parameters_of, policies_of
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.train import made_of
-from mergefall_training.learn.training import device_of, fuse, schedule, training_progress
+from mergefall_training.learn.training import schedule, training_progress
 from mergefall_training.play.replay import Replay, replays
 from mergefall_training.play.workers import Task, task
 

@@ -32,12 +32,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
+from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run, model_file
 from mergefall_training.learn.sb3.networks import as_values, parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import device_of, fuse, schedule, training_progress, use_mixed_precision
+from mergefall_training.learn.training import schedule, training_progress
 
 OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
