@@ -1,0 +1,67 @@
+"""Whole games in text: the same game as by actions, and answers that name no legal move."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+import pytest
+from mergefall.text import action_names, position, read_answer
+from mergefall.text_game import FAULTS, TextGame
+
+MADE = {
+    "2048": ("mergefall/Game2048-v0", {"rows": 3, "cols": 2}),
+    "tetris": ("mergefall/Tetris-v0", {"cols": 5, "rows": 6, "placements": "slide", "preview": 2}),
+    "quintris": ("mergefall/Quintris-v0", {}),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"rules": True, "afterstates": True}])
+@pytest.mark.parametrize("name", MADE)
+def test_a_game_in_text_is_the_game_by_actions(name, options):
+    env_id, kwargs = MADE[name]
+    env, text = gym.make(env_id, **kwargs), TextGame(gym.make(env_id, **kwargs), **options)
+    rng, over = np.random.default_rng(0), False
+    observation, info = env.reset(seed=3)
+    shown, told = text.reset(seed=3)
+    for _ in range(60):
+        assert text.observation_space.contains(shown)
+        assert shown.startswith("You p") == bool(options)
+        assert ("After " in shown) == bool(options)
+        assert (told["action_mask"] == info["action_mask"]).all()
+        action = rng.choice(np.flatnonzero(info["action_mask"]))
+        answer = f"<answer>{action_names(env.unwrapped.rules)[action]}</answer>"
+        assert text.action_space.contains(answer)
+        observation, reward, over, _, info = env.step(action)
+        shown, earned, ended, cut, told = text.step(answer)
+        assert (earned, ended, cut) == (reward, over, False)
+        assert told["verdict"] == ("legal", action)
+        if over:
+            assert shown == f"{position(observation, env.unwrapped.rules)}\nThe game is over."
+            return
+    assert name == "quintris"
+
+
+def test_answers_without_a_legal_move_leave_the_game_and_end_it_in_the_end():
+    env = TextGame(gym.make("mergefall/Game2048-v0", rows=2, cols=2), penalty=0.5, patience=2)
+    first, _ = env.reset(options={"board": "2 ./2 ."})
+    shown, reward, terminated, truncated, info = env.step("left")
+    assert (shown, reward, terminated, truncated) == (f"{FAULTS['illegal']}\n{first}", -0.5, False, False)
+    assert info["verdict"].kind == "illegal"
+    _, reward, _, truncated, _ = env.step("down")
+    assert (reward, truncated) == (4.0, False)
+    second, reward, _, truncated, _ = env.step("hm")
+    assert second.startswith(FAULTS["unreadable"])
+    assert (reward, truncated) == (-0.5, False)
+    _, reward, terminated, truncated, info = env.step("hm")
+    assert (reward, terminated, truncated, info["verdict"].kind) == (-0.5, False, True, "unreadable")
+    assert read_answer(second, env.unwrapped.rules, info["action_mask"]).kind == "unreadable"  # a prompt given back
+
+
+@pytest.mark.parametrize(("wrong", "message"), [({"penalty": -1}, "penalty is -1"), ({"patience": 0}, "patience is 0")])
+def test_wrong_arguments_are_said(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        TextGame(gym.make("mergefall/Game2048-v0"), **wrong)
+
+
+def test_other_environments_are_refused():
+    with pytest.raises(ValueError, match="expected an environment of mergefall"):
+        TextGame(gym.make("CartPole-v1"))
