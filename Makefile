@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 
-.PHONY: compare test setup slow browser bench perft strength board lint exact-3x3 wheel clean-cache
+.PHONY: compare test setup slow browser bench perft strength board lint exact-3x3 wheel clients oldest clean-cache
 
 compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -50,6 +50,14 @@ exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minute
 
 wheel: setup  ## build a wheel, install it into an empty environment without extras, use it there
 	$(BIN)/python tests/wheel.py
+
+clients: setup  ## recipes against Stable-Baselines3, RLlib, TorchRL and others, each in an environment of its own
+	$(BIN)/python tests/clients/run.py
+
+oldest:  ## the tests of environments and players with the oldest packages that they take, in an environment of its own
+	test -x .oldest/bin/python || $(PYTHON) -m venv .oldest
+	.oldest/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c tests/oldest.txt -e ".[render]" hypothesis pytest pytest-xdist
+	.oldest/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/envs tests/baselines
 
 clean-cache:  ## drop compiled kernels
 	find envs baselines training tests -name '*.nb[ic]' -delete
