@@ -32,18 +32,20 @@ class Client:
     - `title`: as people write it.
     - `packages`: what pip installs beside the wheel, the library first.
     - `extra`: an extra of the wheel.
+    - `installed`: whether the library is a package; CleanRL's programs are copied.
     """
 
     title: str
     packages: tuple[str, ...]
     extra: str = ""
+    installed: bool = True
 
 
 CLIENTS = {
     "sb3_ppo": Client("Stable-Baselines3", ("stable-baselines3", TORCH)),
     "contrib_masks": Client("sb3-contrib", ("sb3-contrib", TORCH), "[train]"),
     "zoo_train": Client("rl_zoo3", ("rl_zoo3", TORCH)),
-    "cleanrl_ppo": Client("CleanRL (its shape)", (TORCH,)),
+    "cleanrl_ppo": Client("CleanRL (its shape)", (TORCH,), installed=False),
     "torchrl_masks": Client("TorchRL", ("torchrl", TORCH)),
     "tianshou_dqn": Client("Tianshou", ("tianshou", TORCH)),
     "rllib_ppo": Client("RLlib", ("ray[rllib]", TORCH)),
@@ -104,7 +106,7 @@ def row_of(name: str, wheel: Path) -> str:
     seconds = time.monotonic() - start
     what = (ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or "").partition(": ")[2].rstrip(".")
     library = re.split(r"[\[=]", client.packages[0])[0]
-    versions = [version_of(python, package) for package in (library, "gymnasium")]
+    versions = [version_of(python, library) if client.installed else "", version_of(python, "gymnasium")]
     passed = "no" if run.returncode else "yes"
     recipe = f"[{what}](../tests/clients/{name}.py)"
     cells = [client.title, *versions, recipe, passed, f"{seconds:.0f}", f"{datetime.date.today()}"]
