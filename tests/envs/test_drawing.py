@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-pygame = pytest.importorskip("pygame")
+pytest.importorskip("pygame")
+import pygame
 from mergefall.draw import DARK, number, pixels
 from mergefall.draw import pygame as ready
 from mergefall.game2048.render import draw
