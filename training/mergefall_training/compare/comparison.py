@@ -288,7 +288,7 @@ def player_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
     for tile in result.telling_tiles:
         columns[f"{tile}+"] = [show(row.evaluation.tile_rate(tile), percent) for row in rows]
     columns[f"{game.turn}s"] = [short(summary.moves_per_game) for summary in summaries]
-    times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
+    times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False).rstrip(".") for summary in summaries]
     columns[f"ms/{game.turn}"] = times
     if any(summary.capped for summary in summaries):
         columns["capped"] = [str(summary.capped) for summary in summaries]

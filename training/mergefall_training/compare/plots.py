@@ -20,6 +20,8 @@ from matplotlib.ticker import (
     PercentFormatter,
     SymmetricalLogLocator,
 )
+from mergefall.draw import shade
+from mergefall.game2048.render import tile_colours
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult, Series
@@ -148,14 +150,13 @@ def _tiles(result: ContestResult) -> Figure:
     figure, axes = _figure(result, "largest tile at the end of the game", 1.6 + 0.42 * len(result.rows))
     _players_axis(axes, result)
     tiles = sorted({int(tile) for row in result.rows for tile in row.evaluation.max_tiles})
-    colours = matplotlib.colormaps["viridis"](np.linspace(0.08, 0.98, len(tiles)))
     left = np.zeros(len(result.rows))
-    for tile, colour in zip(tiles, colours, strict=True):
+    for tile in tiles:
+        colour, ink = (shade(part) for part in tile_colours(tile.bit_length() - 1))
         shares = np.array([(row.evaluation.max_tiles == tile).mean() for row in result.rows])
         axes.barh(
             range(len(shares)), shares, left=left, color=colour, edgecolor="white", linewidth=0.6, label=str(tile)
         )
-        ink = "white" if np.dot(colour[:3], (0.3, 0.6, 0.1)) < 0.55 else INK
         for y, share in enumerate(shares):
             if share >= 0.06:
                 axes.text(left[y] + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8, color=ink)
