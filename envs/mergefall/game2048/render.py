@@ -8,21 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import (
-    BOARD,
-    DARK,
-    EMPTY,
-    LIGHT,
-    PAGE,
-    Colour,
-    ansi,
-    colours,
-    fitting,
-    number,
-    pixels,
-    pygame,
-    rounded,
-)
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.game2048.rules import board_array
 
 if TYPE_CHECKING:
@@ -95,9 +81,9 @@ def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:
     if score is not None:
         surface.blit(_panel(width, score, int(ranks.max())), (0, 0))
     surface.blit(rounded(width, height, BOARD, ROUND), (0, top))
-    for r, row in enumerate(ranks.tolist()):
-        for c, rank in enumerate(row):
-            surface.blit(_tile(rank), (GAP + c * (SIDE + GAP), top + GAP + r * (SIDE + GAP)))
+    for r in range(rows):
+        for c in range(cols):
+            surface.blit(_tile(int(ranks[r, c])), (GAP + c * (SIDE + GAP), top + GAP + r * (SIDE + GAP)))
     return surface
 
 
@@ -121,11 +107,11 @@ def _tile(rank: int) -> Surface:
 def _panel(width: int, score: int, rank: int) -> Surface:
     """The panel above a board: the score on the left, the largest tile on the right if there is room."""
     panel = pygame().Surface((width, PANEL), pygame().SRCALPHA)
-    label, figure = fitting("SCORE", BOARD, width, 13), number(score, DARK, width - 2 * GAP, 26)
+    label, number = fitting("SCORE", BOARD, width, 13), fitting(f"{score}", DARK, width - 2 * GAP, 26)
     panel.blit(label, (GAP, 10))
-    panel.blit(figure, (GAP, 30))
-    largest = number(1 << rank if rank else 0, DARK, width, 26)
-    if 4 * GAP + figure.get_width() + largest.get_width() <= width:
+    panel.blit(number, (GAP, 30))
+    largest = fitting(f"{1 << rank}" if rank else "0", DARK, width, 26)
+    if 4 * GAP + number.get_width() + largest.get_width() <= width:
         label = fitting("LARGEST", BOARD, width, 13)
         panel.blit(label, (width - GAP - label.get_width(), 10))
         panel.blit(largest, (width - GAP - largest.get_width(), 30))

@@ -9,21 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import (
-    BOARD,
-    DARK,
-    EMPTY,
-    LIGHT,
-    PAGE,
-    Colour,
-    ansi,
-    colours,
-    fitting,
-    number,
-    pixels,
-    pygame,
-    rounded,
-)
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
@@ -148,27 +134,19 @@ def draw(scene: Scene) -> Any:
     total = (width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
     surface = pygame().Surface([n + n % 2 for n in total])  # video codecs want even sizes
     surface.fill(PAGE)
-    surface.blit(_empty_field(rows, cols, side), (MARGIN, MARGIN))
-    for r, c in np.argwhere((scene.cells > 0) | scene.aimed).tolist():
-        corner = MARGIN + FRAME + c * side, MARGIN + FRAME + r * side
-        if fill := scene.cells[r, c]:
-            surface.blit(_cell(FILLS[fill], side), corner)
-        if scene.aimed[r, c]:
-            surface.blit(_outline(PALETTE[scene.pieces[0]], side), corner)
+    surface.blit(rounded(width, height, BOARD, FRAME), (MARGIN, MARGIN))
+    drawn, first = [_cell(fill, side) for fill in FILLS], MARGIN + FRAME
+    surface.fblits(
+        (drawn[fill], (first + c * side, first + r * side))
+        for r, row in enumerate(scene.cells.tolist())
+        for c, fill in enumerate(row)
+    )
+    for r, c in np.argwhere(scene.aimed).tolist():
+        surface.blit(_outline(PALETTE[scene.pieces[0]], side), (first + c * side, first + r * side))
     if scene.over:
         surface.blit(_veil(width, height), (MARGIN, MARGIN))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
     return surface
-
-
-@cache
-def _empty_field(rows: int, cols: int, side: int) -> Any:
-    """The field without a piece."""
-    field = rounded(cols * side + 2 * FRAME, rows * side + 2 * FRAME, BOARD, FRAME).copy()
-    for r in range(rows):
-        for c in range(cols):
-            field.blit(_cell(EMPTY, side), (FRAME + c * side, FRAME + r * side))
-    return field
 
 
 @cache
@@ -240,7 +218,7 @@ def _panel(scene: Scene) -> Any:
         top += slots * slot + 8
     for name, value in figures:
         under = _label(panel, name, top)
-        panel.blit(number(value, DARK, PANEL, 20), (0, under - 4))
+        panel.blit(fitting(f"{value}", DARK, PANEL, 20), (0, under - 4))
         top += 60
     return panel
 
