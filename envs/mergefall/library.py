@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from mergefall.imports import imported, is_import, name_of
+from mergefall.imports import imported, is_import, name_of, strings_in
 from mergefall.weighted import WeightedSum, options_of
 
 ENTRY_POINTS = "mergefall.heuristics"
@@ -134,3 +134,13 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(part) for part in value]
     return {"name": name_of(value)} if callable(value) else value
+
+
+def recorded(value: Any) -> Any:
+    """An option as an environment's spec records it: JSON types, unless it holds a function that cannot be imported.
+
+    >>> recorded(is_spec), callable(recorded(lambda board: 0.0))
+    ({'name': 'mergefall.library:is_spec'}, True)
+    """
+    plain = to_json(value)
+    return value if any("<" in text for text in strings_in(plain)) else plain

@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 from mergefall.checks import choice, number
 from mergefall.games import batch_of_one, board_of
 from mergefall.kernels import kernel
-from mergefall.library import is_spec
+from mergefall.library import is_spec, recorded
 from mergefall.typing import Info, Observation, Options
 from mergefall.vector import GameVectorEnv
 from mergefall.weighted import WeightedSum
@@ -273,7 +273,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         offset: float | None = None,
     ) -> None:
         options: dict[str, Any] = dict(potential=potential, gamma=gamma, scale=scale, squash=squash, offset=offset)
-        gym.utils.RecordConstructorArgs.__init__(self, **options)
+        gym.utils.RecordConstructorArgs.__init__(self, **options | {"potential": recorded(potential)})
         gym.Wrapper.__init__(self, env)
         self._game: Any = env.unwrapped
         self.shaping = _read(self._game, options)

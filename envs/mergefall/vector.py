@@ -34,6 +34,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     rules: Any
     shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
     shaping: Any  # `mergefall.shaping.Shaping`, or None
+    view_type: ClassVar[Any]  # what `mergefall.wrappers` shows of the game
     _states: NDArray[np.uint64]
     _pool: Array  # starts to draw from
 

@@ -1,56 +1,59 @@
-"""Wrappers for learners: observations as arrays, and a legal action in the place of an illegal one.
+"""Wrappers for learners, for both games, single and batched.
 
-Each function wraps a single environment or a native batch of them; the observation of a batch has a row for each game.
-(Before Gymnasium's own `SyncVectorEnv`, wrap each environment instead.)
+Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments. The observation
+of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
 
-                          2048                                Tetris
-    planes(env)           float32[ranks, rows, cols]          float32[1 + n · (1 + preview), rows, cols]
-    flat(env)             float32[rows · cols · ranks]        float32[rows · cols + n · (1 + preview)]
-    features(env, …)      no                                  float32[k + n · (1 + preview)]
+    planes(env)                float32[channels, rows, cols], for convolutional networks
+    flat(env)                  float32[n], for multilayer perceptrons
+    features(env, heuristic)   float32[k + …], the k board terms of a Tetris heuristic, and the pieces
+    replace_illegal(env)       plays a random legal action in place of an illegal one
 
-ranks is the number of ranks that a cell can have, 18 on 4×4; n the number of piece ids, k that of a heuristic's terms.
-
-For agents that choose among boards instead, `env.unwrapped.afterstates()` has the board after each action.
+`View2048` and `ViewTetris`, in `views.py` of each game, say what the first three show. For agents that choose among
+boards instead, `env.unwrapped.afterstates()` has the board after each action.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from mergefall.game2048.rules import Rules as Rules2048
-from mergefall.game2048.views import View as View2048
+from mergefall.chance import STREAM, coins
 from mergefall.games import batch_of_one
-from mergefall.tetris.rules import Rules as TetrisRules
-from mergefall.tetris.views import View as TetrisView
-from mergefall.typing import Environment, Info, Observation, Options
+from mergefall.library import recorded
+from mergefall.typing import Environment, Info, Observation
+from mergefall.vector import GameVectorEnv
 
 
 def planes(env: Environment) -> Any:
-    """Observe planes, for convolutional networks.
+    """Observe float32[channels, rows, cols] of 0 and 1.
 
-    2048: float32[ranks, rows, cols], the cells of each rank, empty ones first. Tetris: float32[1 + n · (1 + preview),
-    rows, cols], the board, then n one-hot planes for each shown piece.
+    - 2048: rows·cols + 2 channels; channel k marks the cells of rank k, and channel 0 the empty ones.
+    - Tetris: the board, then n channels for each shown piece, one of them all ones; n is the number of piece ids.
+
+    Raises ValueError for an environment that is not mergefall's.
 
     >>> import mergefall
     >>> planes(gym.make("mergefall/Game2048-v0")).reset()[0].shape
     (18, 4, 4)
-    >>> planes(gym.make("mergefall/Tetris-v0")).reset()[0].shape
-    (15, 20, 10)
+    >>> planes(gym.make_vec("mergefall/Tetris-v0", num_envs=3)).reset()[0].shape
+    (3, 15, 20, 10)
     """
     return _viewed(env, "planes")
 
 
 def flat(env: Environment) -> Any:
-    """Observe vectors, for multilayer perceptrons.
+    """Observe vectors float32[n] of 0 and 1.
 
-    2048: float32[rows · cols · ranks], cell by cell, each one-hot. Tetris: float32[rows · cols + n · (1 + preview)],
-    the board by rows from the top, then one-hot pieces.
+    - 2048: rows·cols one-hot ranks, cell by cell from the top left; n = rows·cols · (rows·cols + 2).
+    - Tetris: the board by rows from the top, then one-hot pieces; n = rows·cols + pieces · (1 + preview).
+
+    Raises ValueError for an environment that is not mergefall's.
 
     >>> import mergefall
     >>> flat(gym.make("mergefall/Game2048-v0")).reset()[0].shape
@@ -61,11 +64,13 @@ def flat(env: Environment) -> Any:
     return _viewed(env, "flat")
 
 
-def features(env: Environment, heuristic: str | Options) -> Any:
-    """Observe a Tetris heuristic's board terms, unscaled, then one-hot pieces: float32[k + n · (1 + preview)].
+def features(env: Environment, heuristic: Any) -> Any:
+    """Observe a Tetris heuristic's board terms, unscaled, then one-hot pieces: float32[k + pieces · (1 + preview)].
+
+    - `heuristic`: a name, a mapping of `name` and weights, a function of a board, or a heuristic.
 
     The terms are those of `board_terms`, in that order. For the terms of placements, see the environment's
-    `afterstate_terms`. `heuristic`: a name, or a mapping of `name` and weights.
+    `afterstate_terms`. Raises ValueError for an environment that is not of Tetris, and for an unknown heuristic.
 
     >>> import mergefall
     >>> features(gym.make("mergefall/Tetris-v0"), "bcts").reset()[0].shape
@@ -75,59 +80,63 @@ def features(env: Environment, heuristic: str | Options) -> Any:
 
 
 def replace_illegal(env: Environment) -> Any:
-    """Play a random legal action in the place of an illegal one, for policies that know no action masks.
+    """Play a random legal action in place of an illegal one, for policies that cannot use masks.
 
-    An illegal action changes nothing in mergefall's games, so a deterministic policy without masks repeats it until
-    `illegal_limit` ends the game. Drawn from a generator that `reset(seed=…)` seeds; game i of a batch plays like a
-    single environment. `info["replaced"]`, bool, says whether the last action was another one (batch: bool[n]).
+    Without masks, a deterministic policy that prefers an illegal action repeats it until the episode is truncated. Here
+    every action leads on. ``info["replaced"]``, bool, says whether another action was played than the given one. The
+    game's random stream determines which, so a seed fixes everything, and game i of a batch plays like a single
+    environment.
+
+    Raises ValueError for an environment that is not mergefall's.
 
     >>> import mergefall
     >>> env = replace_illegal(gym.make("mergefall/Game2048-v0"))
-    >>> _ = env.reset(seed=0, options={"board": ". . . ./. . . ./. . . ./2 4 8 16"})
-    >>> env.step(2)[4]["replaced"]  # nothing can move down
-    True
+    >>> _ = env.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."})
+    >>> board, _, _, _, info = env.step(0)  # up changes nothing; down is the one legal action
+    >>> board[3].tolist(), info["replaced"]
+    ([1, 2, 3, 4], True)
     """
-    batched = isinstance(env.unwrapped, gym.vector.VectorEnv)
-    return (VectorReplaceIllegal if batched else ReplaceIllegal)(env)
+    _game(env, "view_type")  # raises ValueError
+    return (VectorReplaceIllegal if _batched(env) else ReplaceIllegal)(env)
 
 
-# -- observations -----------------------------------------------------------------------------------------------------
+class VectorWrapper(gym.vector.VectorWrapper):
+    """A wrapped batched environment with the methods that learners call on the native one."""
 
+    env: Environment
 
-def _viewed(env: Environment, kind: str, heuristic: str | Options | None = None) -> Any:
-    batched = isinstance(env.unwrapped, gym.vector.VectorEnv)
-    return (VectorViewObservation if batched else ViewObservation)(env, kind, heuristic)
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions: bool[n, actions]; all True if a game is over."""
+        return self.env.action_masks()
 
+    def clone_state(self) -> Any:
+        """The state of all games and of the wrapper."""
+        return self.env.clone_state()
 
-def _view_of(env: Environment, kind: str, heuristic: str | Options | None) -> Any:
-    rules = getattr(env.unwrapped, "rules", None)
-    if isinstance(rules, TetrisRules):
-        return TetrisView(rules, kind, heuristic)
-    if isinstance(rules, Rules2048) and kind != "features":
-        return View2048(rules, kind)
-    expected = "a Tetris environment" if kind == "features" else "an environment of mergefall"
-    raise ValueError(f"env is {env}; expected {expected}, single or natively batched")
+    def restore_state(self, state: Any) -> None:
+        """Go back to what `clone_state` returned."""
+        self.env.restore_state(state)
 
 
 class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """One environment through a view; see `planes`, `flat` and `features`."""
+    """One environment whose observations are shown as `kind`: "planes", "flat" or "features"."""
 
-    def __init__(self, env: Environment, kind: str, heuristic: str | Options | None = None) -> None:
-        RecordConstructorArgs.__init__(self, kind=kind, heuristic=heuristic)
+    def __init__(self, env: Environment, kind: str, heuristic: Any = None) -> None:
+        RecordConstructorArgs.__init__(self, kind=kind, heuristic=recorded(heuristic))
         gym.ObservationWrapper.__init__(self, env)
-        self._view = _view_of(env, kind, heuristic)
+        self._view = _view(env, kind, heuristic)
         self.observation_space = self._view.space
 
     def observation(self, observation: Observation) -> NDArray[np.float32]:
         return self._view(batch_of_one(observation))[0]
 
 
-class VectorViewObservation(gym.vector.VectorWrapper):
-    """A batched environment through a view, final observations included."""
+class VectorViewObservation(VectorWrapper):
+    """`ViewObservation` for batched environments, final observations included."""
 
-    def __init__(self, env: Environment, kind: str, heuristic: str | Options | None = None) -> None:
+    def __init__(self, env: Environment, kind: str, heuristic: Any = None) -> None:
         super().__init__(env)
-        self._view = _view_of(env, kind, heuristic)
+        self._view = _view(env, kind, heuristic)
         self.single_observation_space = self._view.space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
@@ -144,65 +153,95 @@ class VectorViewObservation(gym.vector.VectorWrapper):
         return self._view(observations), rewards, terminated, truncated, infos
 
 
-# -- actions ----------------------------------------------------------------------------------------------------------
-
-
 class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """One environment without illegal actions; see `replace_illegal`."""
+    """`replace_illegal` for one environment."""
 
     def __init__(self, env: Environment) -> None:
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._random = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
-        if seed is not None:
-            self._random = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return observation, info | {"replaced": False}
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
-        played, game = action, cast(Any, self.unwrapped)
-        if self.action_space.contains(action):
-            played = _legal(action, game.action_masks(), self._random)
-        observation, reward, terminated, truncated, info = self.env.step(played)
-        return observation, reward, terminated, truncated, info | {"replaced": bool(played != action)}
+        game: Any = self.unwrapped
+        replaced = False
+        if self.action_space.contains(action):  # else the environment raises, with the reason
+            masks = game.action_masks()[None]
+            if replaced := not masks[0, action]:
+                action = _drawn(masks, game.clone_state()[None])[0]
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, info | {"replaced": replaced}
 
 
-class VectorReplaceIllegal(gym.vector.VectorWrapper):
-    """A native batch of environments without illegal actions; see `replace_illegal`."""
+class VectorReplaceIllegal(VectorWrapper):
+    """`replace_illegal` for batched environments."""
 
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
-        if not hasattr(env.unwrapped, "action_masks"):
-            raise ValueError(f"env is {env}; expected a batch that is native (gym.make_vec)")
-        self._randoms = [np.random.default_rng() for _ in range(self.num_envs)]
+        self._mode = env.metadata["autoreset_mode"]
+        self._ended: Any = np.zeros(self.num_envs, np.bool_)  # for Sync batches; native ones know it
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        if seed is not None:
-            seeds = range(seed, seed + self.num_envs) if isinstance(seed, int) else seed
-            for i, one in enumerate(seeds):
-                if one is not None:
-                    self._randoms[i] = np.random.default_rng(one)
+        mask = (options or {}).get("reset_mask")  # read first: SyncVectorEnv removes it from options
         observations, infos = self.env.reset(seed=seed, options=options)
-        return observations, infos | _told(np.zeros(self.num_envs, np.bool_))
+        self._ended[slice(None) if mask is None else mask] = False
+        return observations, _told(infos, np.zeros(self.num_envs, np.bool_))
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        actions, game = np.asarray(actions), cast(Any, self.unwrapped)
-        played = actions.copy()
-        if self.action_space.contains(actions):
-            masks = game.action_masks()
-            for i in np.flatnonzero(~masks[np.arange(self.num_envs), actions]):
-                played[i] = _legal(actions[i], masks[i], self._randoms[i])
-        observations, rewards, terminated, truncated, infos = self.env.step(played)
-        return observations, rewards, terminated, truncated, infos | _told(played != actions)
+        replaced = np.zeros(self.num_envs, np.bool_)
+        if self.action_space.contains(np.asarray(actions)):  # else the environment raises, with the reason
+            actions, replaced = self._replaced(np.asarray(actions))
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._ended = terminated | truncated
+        if self._mode is AutoresetMode.SAME_STEP and self._ended.any():
+            infos = infos | {"final_info": _told(infos["final_info"], replaced & self._ended)}
+            replaced = replaced & ~self._ended
+        return observations, rewards, terminated, truncated, _told(infos, replaced)
+
+    def _replaced(self, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The actions to play, and which of them are not the given ones."""
+        native = isinstance(self.unwrapped, GameVectorEnv)
+        games: Any = self.unwrapped
+        masks = games.action_masks() if native else np.stack(games.call("action_masks"))
+        states = games.clone_state() if native else np.stack(games.call("clone_state"))
+        replaced = ~masks[np.arange(self.num_envs), actions]
+        if self._mode is AutoresetMode.NEXT_STEP:
+            replaced &= ~(games.beginning() if native else self._ended)
+        return np.where(replaced, _drawn(masks, states), actions), replaced
 
 
-def _legal(action: Any, mask: NDArray[np.bool_], random: np.random.Generator) -> Any:
-    """The action, or a random legal one if it is illegal."""
-    return action if mask[action] else random.choice(np.flatnonzero(mask))
+def _told(infos: Info, replaced: NDArray[np.bool_]) -> Info:
+    return infos | {"replaced": replaced, "_replaced": infos["_legal"].copy()}
 
 
-def _told(replaced: NDArray[np.bool_]) -> Info:
-    """The entries of a batch's info."""
-    return {"replaced": replaced, "_replaced": np.ones(len(replaced), np.bool_)}
+def _drawn(masks: NDArray[np.bool_], states: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """A legal action of each game int64[n], drawn uniformly by a coin that the game's random stream determines."""
+    # The complement: `coins` of the stream itself is the adversary's.
+    nth = (coins(~states[:, STREAM]) * masks.sum(axis=1)).astype(np.int64)
+    return (masks.cumsum(axis=1) > nth[:, None]).argmax(axis=1)
+
+
+def _batched(env: Environment) -> bool:
+    return isinstance(env.unwrapped, gym.vector.VectorEnv)
+
+
+def _game(env: Environment, needed: str) -> Any:
+    """The unwrapped environment, of a Sync batch the first one; raises ValueError if it has no attribute `needed`."""
+    game: Any = env.unwrapped
+    game = game.envs[0].unwrapped if hasattr(game, "envs") else game
+    if not hasattr(game, needed):
+        raise ValueError(f"env is {env}; expected one of mergefall's, single or batched (make_vec or SyncVectorEnv)")
+    return game
+
+
+def _view(env: Environment, kind: str, heuristic: Any) -> Any:
+    game = _game(env, "view_type")
+    if kind == "features" and not hasattr(game, "afterstate_terms"):
+        raise ValueError(f"env is {env}; expected a Tetris environment, whose heuristics have board terms")
+    return game.view_type.read(game.rules, kind, heuristic)
+
+
+def _viewed(env: Environment, kind: str, heuristic: Any = None) -> Any:
+    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, heuristic)

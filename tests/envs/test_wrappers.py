@@ -1,153 +1,241 @@
-"""Wrappers of both games: what they show and play, batches beside single environments, specs, pickles."""
+"""The wrappers of both games: what they show, and that each is the same batched, copied and made again."""
 
+import copy
+import json
 import pickle
+import re
+from functools import partial
 
 import gymnasium as gym
-import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import SyncVectorEnv
-from mergefall import wrappers
-from mergefall.game2048 import Game2048Env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.shaping import PotentialShaping
 from mergefall.tetris import HEURISTICS, TetrisEnv, from_text
+from mergefall.wrappers import features, flat, planes, replace_illegal
 
 from .tools import equal
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
-LINE = "..../..../..../##.."
-VARIANTS = [
-    (G2048, {}),
-    (G2048, {"rows": 2, "cols": 3, "reward": "log2"}),
-    (TETRIS, {"cols": 6, "rows": 8}),
-    (TETRIS, {"cols": 5, "rows": 9, "preview": 0, "placements": "slide"}),
-    (TETRIS, {"cols": 7, "rows": 8, "pieces": "five", "preview": 2}),
-]
-WRAPPERS = {
-    "planes": wrappers.planes,
-    "flat": wrappers.flat,
-    "features": lambda env: wrappers.features(env, {"name": "dellacherie", "holes": -3}),
-    "replace_illegal": wrappers.replace_illegal,
+GAMES = [(G2048, {"rows": 2, "cols": 3}), (G2048, {"reward": "log2"})]
+GAMES += [(TETRIS, {"cols": 4, "rows": 5, "preview": 0, "placements": "slide"})]
+GAMES += [(TETRIS, {"cols": 6, "rows": 8, "preview": 2, "pieces": "five"})]
+WAYS = {
+    "planes": planes,
+    "flat": flat,
+    "features": partial(features, heuristic={"name": "dellacherie", "holes": -3}),
+    "replace_illegal": replace_illegal,
+    "both": lambda env: flat(replace_illegal(env)),
 }
-CASES = [(name, *variant) for name in WRAPPERS for variant in VARIANTS if name != "features" or variant[0] == TETRIS]
-each_case = pytest.mark.parametrize(("name", "env_id", "kwargs"), CASES)
+CASES = [(way, *game) for way in WAYS for game in GAMES if way != "features" or game[0] == TETRIS]
+each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
+each_case = pytest.mark.parametrize(("way", "env_id", "kwargs"), CASES)
 
 
-@each_case
-def test_a_game_of_a_batch_is_a_single_game(name, env_id, kwargs):
-    env, rng = WRAPPERS[name](gym.make(env_id, **kwargs)), np.random.default_rng(0)
-    envs = WRAPPERS[name](gym.make_vec(env_id, num_envs=3, autoreset_mode="Disabled", **kwargs))
-    assert envs.single_observation_space == env.observation_space
-    observations, infos = envs.reset(seed=4)
-    observation, info = env.reset(seed=5)
-    for _ in range(6):
-        assert observations in envs.observation_space
-        assert equal(wrapped_row(observations, 1), observation)
-        assert infos["action_mask"][1].tolist() == info["action_mask"].tolist()
-        if name == "replace_illegal":
-            assert infos["replaced"][1] == info["replaced"]
-        action = int(rng.integers(env.action_space.n))
-        observations, rewards, terminated, _, infos = envs.step([action] * 3)
-        observation, reward, over, _, info = env.step(action)
-        assert (rewards[1], terminated[1]) == (reward, over)
-        if over or terminated.any():
-            break
-
-
-def wrapped_row(observations, i):
-    return {key: part[i] for key, part in observations.items()} if isinstance(observations, dict) else observations[i]
+def played(env, steps=60, seed=3):
+    """All returns of random actions, illegal ones among them, from a seed."""
+    rng = np.random.default_rng(seed)
+    returns = [env.reset(seed=seed)]
+    for _ in range(steps):
+        returns.append(env.step(int(rng.integers(env.action_space.n))))
+        if returns[-1][2] or returns[-1][3]:
+            returns.append(env.reset())
+    return returns
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
 @each_case
-def test_gymnasiums_checker_passes(name, env_id, kwargs):
-    env = WRAPPERS[name](gym.make(env_id, **kwargs))
-    check_env(env, skip_render_check=True)
-    assert env.reset(seed=0)[0] in env.observation_space
+def test_gymnasiums_checker(way, env_id, kwargs):
+    """Warnings are errors throughout the tests."""
+    check_env(WAYS[way](gym.make(env_id, **kwargs).unwrapped), skip_render_check=True)
 
 
 @each_case
-def test_made_again_from_spec_and_pickle(name, env_id, kwargs):
-    env = WRAPPERS[name](gym.make(env_id, **kwargs))
-    again = [gym.make(EnvSpec.from_json(env.spec.to_json())), pickle.loads(pickle.dumps(env))]
-    assert all(type(one) is type(env) for one in again)
-    played = [one.reset(seed=1)[0] for one in (env, *again)]
-    for _ in range(5):
-        assert equal(played[0], played[1])
-        assert equal(played[0], played[2])
-        played = [one.step(0)[0] for one in (env, *again)]
+def test_observations_lie_in_their_space_and_share_nothing(way, env_id, kwargs):
+    env = WAYS[way](gym.make(env_id, illegal_limit=5, **kwargs))
+    envs = WAYS[way](gym.make_vec(env_id, num_envs=2, **kwargs))
+    assert envs.single_observation_space == env.observation_space
+    for returned in played(env, 100):
+        assert returned[0] in env.observation_space
+    if way != "replace_illegal":
+        before = env.reset(seed=0)[0]
+        kept = before.copy()
+        env.step(0)
+        assert before.flags.writeable
+        assert equal(before, kept)
 
 
-def test_what_views_of_2048_say():
-    board = np.array([[0, 1, 2], [7, 0, 3]])
-    planes, _ = wrappers.planes(Game2048Env(2, 3)).reset(options={"board": board})
-    assert planes.shape == (8, 2, 3)
-    for rank in range(8):
-        assert planes[rank].tolist() == (board == rank).tolist()
-    flat, _ = wrappers.flat(Game2048Env(2, 3)).reset(options={"board": board})
-    assert np.flatnonzero(flat).tolist() == [8 * cell + rank for cell, rank in enumerate(board.ravel())]
+@each_case
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_batched_is_single(way, env_id, kwargs, mode):
+    """A native batch, a Sync batch of wrapped environments, and a wrapped Sync batch return the same."""
+    wrap, n, more = WAYS[way], 3, {"illegal_limit": 3, "max_episode_steps": 25}
+    batches = [
+        wrap(gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **more, **kwargs)),
+        SyncVectorEnv([lambda: wrap(gym.make(env_id, **more, **kwargs))] * n, autoreset_mode=mode),
+        wrap(SyncVectorEnv([lambda: gym.make(env_id, **more, **kwargs)] * n, autoreset_mode=mode)),
+    ]
+    rng, ended, refused = np.random.default_rng(1), 0, 0
+    returned = [envs.reset(seed=7) for envs in batches]
+    for _ in range(120):
+        assert all(equal(returned[0], other) for other in returned[1:])
+        actions = rng.integers(0, batches[0].single_action_space.n, n)
+        returned = [envs.step(actions) for envs in batches]
+        over = returned[0][2] | returned[0][3]
+        infos, ended = returned[0][4], ended + over.sum()
+        refused += (~infos["legal"] | infos.get("replaced", False)).sum()
+        if mode is AutoresetMode.DISABLED and over.any():
+            assert all(equal(returned[0], other) for other in returned[1:])
+            returned = [envs.reset(options={"reset_mask": over.copy()}) for envs in batches]
+    assert ended > 3
+    assert refused > 3
 
 
-def test_what_views_of_tetris_say():
-    options = {"board": LINE, "piece": "T", "queue": ["L"]}
+@each_case
+def test_made_again_from_the_spec(way, env_id, kwargs):
+    env = WAYS[way](gym.make(env_id, max_episode_steps=30, **kwargs))
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    assert again.spec == env.spec
+    assert type(again) is type(env)
+    assert equal(played(again), played(env))
+
+
+@pytest.mark.parametrize("heuristic", [{"name": "bcts", "holes": -9.0}, HEURISTICS["bcts"]])
+@pytest.mark.parametrize("wrap", [features, PotentialShaping])
+def test_specs_name_heuristics_of_every_kind(wrap, heuristic):
+    env = wrap(gym.make(TETRIS), heuristic)
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    assert equal(played(again, 20), played(env, 20))
+
+
+def test_a_function_without_a_name_stays_in_the_spec():
+    env = PotentialShaping(gym.make(TETRIS), lambda board: -float(board.sum()))
+    assert equal(played(gym.make(env.spec), 20), played(env, 20))
+
+
+@each_case
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_copies_play_on_alike(way, env_id, kwargs, copied):
+    env = WAYS[way](gym.make(env_id, **kwargs))
+    envs = WAYS[way](gym.make_vec(env_id, num_envs=2, **kwargs))
+    env.reset(seed=4)
+    envs.reset(seed=4)
+    other, others = copied(env), copied(envs)
+    for action in (0, 1, 2, 3, 0, 0):
+        assert equal(env.step(action), other.step(action))
+        assert equal(envs.step([action, 1]), others.step([action, 1]))
+
+
+def test_what_2048_shows():
+    options = {"board": "2 . 8/4 2 ."}
+    ranks = [1, 0, 3, 2, 1, 0]
+    env = gym.make(G2048, rows=2, cols=3)
+    seen = flat(env).reset(options=options)[0]
+    assert seen.dtype == np.float32
+    assert seen.reshape(6, 8).argmax(axis=1).tolist() == ranks
+    assert seen.sum() == 6
+    shown = planes(env).reset(options=options)[0]
+    assert shown.shape == (8, 2, 3)
+    assert shown.argmax(axis=0).ravel().tolist() == ranks
+    assert shown.sum() == 6
+
+
+def test_ranks_beyond_the_space_count_as_the_highest():
+    """A game can begin with two tiles of the highest rank, which merge to one that the space does not hold."""
+    env = flat(gym.make(G2048, rows=2, cols=2).unwrapped)
+    env.reset(options={"board": [[5, 5], [0, 0]]})
+    assert env.step(3)[0].reshape(4, 6)[0].tolist() == [0, 0, 0, 0, 0, 1]
+
+
+def test_what_tetris_shows():
+    options = {"board": "..../..../..../##..", "piece": "T", "queue": ["L"]}
     pieces = [0, 0, 1, 0, 0, 0, 0] + [0] * 6 + [1]
-    flat, _ = wrappers.flat(TetrisEnv(4, 4)).reset(options=options)
-    assert flat.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
-    features, _ = wrappers.features(TetrisEnv(4, 4), "open-enclosed").reset(options=options)
-    assert features.tolist() == [*HEURISTICS["open-enclosed"].board_terms(from_text(LINE)).values(), *pieces]
-    planes, _ = wrappers.planes(TetrisEnv(4, 4)).reset(options=options)
-    np.testing.assert_array_equal(planes[0], from_text(LINE))
-    assert planes[1:].min(axis=(1, 2)).tolist() == planes[1:].max(axis=(1, 2)).tolist() == pieces
+    seen, _ = flat(TetrisEnv(4, 4)).reset(options=options)
+    assert seen.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
+    terms, _ = features(TetrisEnv(4, 4), "open-enclosed").reset(options=options)
+    board = from_text(options["board"])
+    assert terms.tolist() == [*HEURISTICS["open-enclosed"].board_terms(board).values(), *pieces]
+    shown, _ = planes(TetrisEnv(4, 4)).reset(options=options)
+    np.testing.assert_array_equal(shown[0], board)
+    assert shown[1:].min(axis=(1, 2)).tolist() == shown[1:].max(axis=(1, 2)).tolist() == pieces
 
 
-@pytest.mark.parametrize(("env_id", "kwargs"), [(G2048, {"rows": 2, "cols": 2}), (TETRIS, {"cols": 4, "rows": 4})])
-def test_final_observations_are_viewed_too(env_id, kwargs):
-    envs = wrappers.flat(gym.make_vec(env_id, num_envs=2, autoreset_mode="SameStep", **kwargs))
-    _, infos = envs.reset(seed=0)
-    while "final_obs" not in infos:
-        *_, infos = envs.step(infos["action_mask"].argmax(axis=1))
-    for final in infos["final_obs"][infos["_final_obs"]]:
-        assert final in envs.single_observation_space
-
-
-@pytest.mark.parametrize(("env_id", "kwargs"), VARIANTS)
-def test_no_illegal_action_is_played(env_id, kwargs):
-    """An action that no position allows for long is replaced by all legal ones; a legal one stays."""
-    env, rng = wrappers.replace_illegal(gym.make(env_id, **kwargs)), np.random.default_rng(1)
-    _, info = env.reset(seed=3)
-    replaced = 0
-    for _ in range(200):
-        mask, action = info["action_mask"], int(rng.integers(env.action_space.n))
-        before = env.unwrapped.clone_state()
-        _, _, terminated, truncated, info = env.step(action)
-        assert info["replaced"] == (not mask[action])
-        assert not np.array_equal(before, env.unwrapped.clone_state())
-        replaced += info["replaced"]
-        if terminated or truncated:
+@each_game
+def test_a_replaced_action_is_a_random_legal_one(env_id, kwargs):
+    """Every action leads on, and legal ones are left alone."""
+    env, plain = replace_illegal(gym.make(env_id, **kwargs)), gym.make(env_id, **kwargs)
+    rng, replaced = np.random.default_rng(0), 0
+    _, info = env.reset(seed=0)
+    plain.reset(seed=0)
+    for _ in range(150):
+        mask, state = info["action_mask"], env.unwrapped.clone_state()
+        action = int(rng.integers(len(mask)))
+        returned = env.step(action)
+        info = returned[-1]
+        assert info.pop("replaced") == (not mask[action])
+        expected = []
+        for played in [action] if mask[action] else np.flatnonzero(mask):
+            plain.unwrapped.restore_state(state)
+            expected.append(plain.unwrapped.step(int(played)))
+        assert any(equal(returned, one) for one in expected)
+        replaced += not mask[action]
+        if returned[2]:
             _, info = env.reset()
-    assert replaced > 0
+    assert replaced > 5
 
 
-def test_replacements_are_random_and_follow_the_seed():
-    env = wrappers.replace_illegal(Game2048Env())
-    options = {"board": ". . . ./. . . ./2 . . ./4 8 16 32"}
-
-    def played(seed):
-        env.reset(seed=seed, options=options)
-        return env.step(2)[0].tolist()  # down is illegal; up and right are not
-
-    outcomes = [played(seed) for seed in range(20)]
-    assert outcomes == [played(seed) for seed in range(20)]
-    assert {tuple(map(bool, outcome[0])) for outcome in outcomes} > {(True, True, True, True)}  # after up, and others
-
-
-@pytest.mark.parametrize("name", list(WRAPPERS))
-def test_what_cannot_be_wrapped_is_named(name):
-    with pytest.raises(ValueError, match=r"env is SyncVectorEnv\(.*expected "):
-        WRAPPERS[name](SyncVectorEnv([TetrisEnv]))
+def test_replacements_are_uniform():
+    """Of 3 legal actions each is drawn a third of the time: five standard errors of 6000 draws are 0.03."""
+    start = {"board": "2 4 8 16/. . . ./. . . ./. . . 32"}
+    envs = replace_illegal(gym.make_vec(G2048, num_envs=6000))
+    envs.reset(seed=0, options=start)
+    legal = envs.action_masks()[0]
+    illegal = int(np.flatnonzero(~legal)[0])
+    boards = envs.unwrapped.afterstates()[0][0]
+    after, *_ = envs.step(np.full(6000, illegal))
+    shares = [
+        ((after == board) | ((board == 0) & (after > 0) & (after < 3))).all(axis=(1, 2)).mean()
+        for board in boards[legal]
+    ]
+    assert sum(shares) == pytest.approx(1)
+    np.testing.assert_allclose(shares, 1 / legal.sum(), atol=0.03)
 
 
-def test_features_are_of_tetris():
+def test_a_policy_that_repeats_one_action_plays_on():
+    """Without the wrapper it is truncated at the limit of illegal actions."""
+    lengths = []
+    for env in (gym.make(G2048), replace_illegal(gym.make(G2048))):
+        env.reset(seed=0)
+        steps, ended, truncated = 0, False, False
+        while not ended:
+            _, _, terminated, truncated, _ = env.step(0)
+            steps, ended = steps + 1, terminated or truncated
+        lengths.append((steps, truncated))
+    assert lengths[0][1]
+    assert not lengths[1][1]
+    assert lengths[1][0] > 30
+
+
+def test_errors_of_the_environment_come_through():
+    for env in (gym.make(G2048), gym.make_vec(G2048, num_envs=2)):
+        with pytest.raises(gym.error.ResetNeeded):
+            replace_illegal(env).step([0, 0] if hasattr(env, "num_envs") else 0)
+        env.reset(seed=0)
+        with pytest.raises(ValueError, match=r"action (of game 1 )?is 4"):
+            replace_illegal(env).step([0, 4] if hasattr(env, "num_envs") else 4)
+
+
+@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, partial(features, heuristic="bcts")])
+def test_what_cannot_be_wrapped_is_named(wrap):
+    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make("CartPole-v1")])):
+        with pytest.raises(ValueError, match=f"env is {re.escape(str(env))}; expected one of mergefall's"):
+            wrap(env)
+
+
+def test_unknown_heuristics_are_refused():
+    with pytest.raises(ValueError, match="no heuristic 'high'"):
+        features(gym.make(TETRIS), "high")
     with pytest.raises(ValueError, match=r"env is <.*Game2048Env.*expected a Tetris environment"):
-        wrappers.features(gym.make(G2048), "bcts")
+        features(gym.make(G2048), "bcts")

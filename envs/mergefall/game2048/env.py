@@ -20,6 +20,7 @@ from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
 from mergefall.game2048.render import board_surface, frame
 from mergefall.game2048.rules import ACTION_MASKS, Rules, action_index
 from mergefall.game2048.shaping import Shaping2048
+from mergefall.game2048.views import View2048
 from mergefall.kernels import direct
 from mergefall.typing import Info, Options
 from mergefall.words import stream_from_seed
@@ -129,6 +130,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
     shaping_type: ClassVar[type[Shaping2048]] = Shaping2048
+    view_type: ClassVar[type[View2048]] = View2048
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
 from mergefall.game2048.rules import Rules
 from mergefall.game2048.shaping import Shaping2048
+from mergefall.game2048.views import View2048
 from mergefall.typing import Array, Options
 from mergefall.vector import GameVectorEnv
 
@@ -47,6 +48,7 @@ class Game2048VectorEnv(GameVectorEnv):
     """
 
     shaping_type = Shaping2048
+    view_type = View2048
 
     def __init__(
         self,

@@ -1,40 +1,53 @@
-"""2048 as an array that a network takes: what the wrappers of `mergefall.wrappers` show."""
+"""What `mergefall.wrappers` shows of 2048: one-hot ranks as planes or as one vector."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import choice
 from mergefall.game2048.rules import Rules
 
 
-@dataclass(frozen=True)
-class View:
-    """A view of observations: `space` of one game's, and a call that converts a batch.
+def one_hot(ranks: NDArray[np.uint8], highest: int) -> NDArray[np.float32]:
+    """Ranks one-hot: float32[..., highest + 1]; a higher rank counts as the highest.
 
-    - `kind`: `planes` or `flat`.
+    >>> one_hot(np.array([0, 2, 9], np.uint8), 2)
+    array([[1., 0., 0.],
+           [0., 0., 1.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    return np.eye(highest + 1, dtype=np.float32)[np.minimum(ranks, highest)]
+
+
+@dataclass(frozen=True)
+class View2048:
+    """A view of observations: `space` of one game's, and a call that converts a batch uint8[n, rows, cols].
+
+    - `kind`: "planes" float32[rows·cols + 2, rows, cols], or "flat" float32[rows·cols · (rows·cols + 2)].
     """
 
     rules: Rules
     kind: str
 
+    @classmethod
+    def read(cls, rules: Rules, kind: str, heuristic: Any = None) -> Self:
+        """The view that a wrapper's arguments describe; raises ValueError for bad ones."""
+        return cls(rules, choice("kind", kind, ("planes", "flat")))
+
     def __call__(self, observations: NDArray[np.uint8]) -> NDArray[np.float32]:
-        tiles = np.eye(self._ranks, dtype=np.float32)[observations]
-        if self.kind == "flat":
-            return tiles.reshape(len(tiles), -1)
-        return np.ascontiguousarray(tiles.transpose(0, 3, 1, 2))
+        cells = one_hot(observations, self.rules.max_rank)  # [n, rows, cols, ranks]
+        if self.kind == "planes":
+            return np.ascontiguousarray(np.moveaxis(cells, -1, 1))
+        return cells.reshape(len(cells), -1)
 
     @property
     def space(self) -> gym.spaces.Box:
         """The space of one game's view."""
-        rows, cols = self.rules.rows, self.rules.cols
-        shape = (rows * cols * self._ranks,) if self.kind == "flat" else (self._ranks, rows, cols)
+        rows, cols, ranks = self.rules.rows, self.rules.cols, self.rules.max_rank + 1
+        shape = (ranks, rows, cols) if self.kind == "planes" else (rows * cols * ranks,)
         return gym.spaces.Box(0, 1, shape, np.float32)
-
-    @property
-    def _ranks(self) -> int:
-        """The number of ranks that a cell can have, 0 (empty) included."""
-        return int(self.rules.observation_space().high.flat[0]) + 1

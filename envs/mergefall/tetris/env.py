@@ -20,6 +20,7 @@ from mergefall.tetris.render import Canvas, draw, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
+from mergefall.tetris.views import ViewTetris
 from mergefall.typing import Info, Options
 from mergefall.words import stream_from_seed
 
@@ -152,6 +153,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
     shaping_type: ClassVar[type[ShapingTetris]] = ShapingTetris
+    view_type: ClassVar[type[ViewTetris]] = ViewTetris
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
+from mergefall.tetris.views import ViewTetris
 from mergefall.typing import Array, Options
 from mergefall.vector import GameVectorEnv
 
@@ -48,6 +49,7 @@ class TetrisVectorEnv(GameVectorEnv):
     """
 
     shaping_type = ShapingTetris
+    view_type = ViewTetris
 
     def __init__(
         self,

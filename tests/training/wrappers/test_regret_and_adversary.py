@@ -1,5 +1,7 @@
 """Search players in environments: the regret they feel, and what they do where chance would have done it."""
 
+import copy
+import json
 import pickle
 from functools import partial
 
@@ -8,6 +10,7 @@ import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.chance import STREAM, forced
 from mergefall.game2048 import board as board2048
@@ -16,7 +19,7 @@ from mergefall.tetris import game as tetris
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
 from mergefall_training.play.starts import collect_starts
-from mergefall_training.wrappers import adversary, regret
+from mergefall_training.wrappers import adversary, load_starts, regret, with_starts
 from mergefall_training.wrappers.wrapping import wrapped
 
 from ...envs.tools import equal
@@ -231,6 +234,64 @@ def test_errors_of_the_environment_come_through(wrapper):
         env.step(40)
 
 
+def single(env, steps=30, seed=3):
+    """All returns of random play in a single environment."""
+    generator = np.random.default_rng(seed)
+    returns = [env.reset(seed=seed)]
+    for _ in range(steps):
+        returns.append(env.step(int(random_actions(returns[-1][-1]["action_mask"][None], generator)[0])))
+        if returns[-1][2] or returns[-1][3]:
+            returns.append(env.reset())
+    return returns
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("spec", [dict, lambda player: make(**player)])
+@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5, scale=0.1), partial(adversary, rate=0.5)])
+def test_made_again_from_the_spec(wrapper, spec, env_id, kwargs, player):
+    """The spec records a player by its name and options, even if it was given as a `Player`."""
+    env = wrapper(gym.make(env_id, **kwargs), spec(player))
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    assert again.spec == env.spec
+    assert equal(single(again), single(env))
+
+
+def test_starts_are_made_again_from_the_spec(tmp_path):
+    path = tmp_path / "starts.npz"
+    collect_starts("2048/greedy", G2048, 3, every=40, out=path)
+    env = with_starts(gym.make(G2048), path, ordinary=0)
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    boards = [start["board"].tolist() for start in load_starts(path)]
+    assert equal(single(again), single(env))
+    assert again.reset()[0].tolist() in boards
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5), partial(adversary, rate=0.5)])
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_copies_play_on_alike(copied, wrapper, env_id, kwargs, player):
+    env, envs = wrapper(gym.make(env_id, **kwargs), player), wrapper(gym.make_vec(env_id, num_envs=2, **kwargs), player)
+    env.reset(seed=1)
+    envs.reset(seed=1)
+    other, others = copied(env), copied(envs)
+    for action in (0, 1, 2, 3, 0):
+        assert equal(env.step(action), other.step(action))
+        assert equal(envs.step([action, 1]), others.step([action, 1]))
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
+@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@pytest.mark.parametrize("wrapper", [regret, adversary])
+def test_gymnasiums_checker(wrapper, env_id, kwargs, player):
+    check_env(wrapper(gym.make(env_id, **kwargs).unwrapped, player), skip_render_check=True)
+
+
+def test_illegal_actions_are_replaced_in_training_environments_too():
+    envs = wrapped(gym.make_vec(G2048, num_envs=2, illegal_limit=3), [{"replace_illegal": {}}])
+    envs.reset(seed=0)
+    assert not np.any([envs.step([0, 0])[3] for _ in range(20)])
+
+
 @pytest.mark.parametrize("mode", MODES[:2])
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
 @pytest.mark.parametrize("wrapper", [regret, partial(adversary, rate=0.5)])
@@ -249,22 +310,3 @@ def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
         ours, theirs = env.step(actions), other.step(actions)
         assert equal(ours, theirs)
         infos = ours[4]
-
-
-@pytest.mark.parametrize("name", ["regret", "adversary", "starts"])
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-def test_made_again_from_spec_and_pickle(tmp_path, name, env_id, kwargs, player):
-    arguments = {"player": player}
-    if name == "starts":
-        arguments = {"path": str(tmp_path / "starts.npz"), "ordinary": 0.25}
-        collect_starts(make(**player), env_id, 5, every=3, env_kwargs=kwargs, out=arguments["path"])
-    env = wrapped(gym.make(env_id, **kwargs), {name: arguments})
-    again = [gym.make(EnvSpec.from_json(env.spec.to_json())), pickle.loads(pickle.dumps(env))]
-    for seed in range(3):
-        first, *others = [one.reset(seed=seed) for one in (env, *again)]
-        for _ in range(10):
-            assert all(equal(other, first) for other in others)
-            if len(first) == 5 and first[2]:
-                break
-            action = int(first[-1]["action_mask"].argmax())
-            first, *others = [one.step(action) for one in (env, *again)]

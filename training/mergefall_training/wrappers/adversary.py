@@ -19,10 +19,11 @@ from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import number
 from mergefall.games import concatenate
 from mergefall.typing import Environment, Info, Observation, Options
+from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
-from mergefall_training.wrappers.searcher import Spec, VectorWrapper, searcher
+from mergefall_training.wrappers.searcher import Spec, recorded_player, searcher
 
 
 def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
@@ -79,8 +80,8 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
     return streams
 
 
-def _read(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
-    """The player and the rate, checked."""
+def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
+    """The adversary's player and rate; raises ValueError as `adversary` does."""
     rate, chosen = number("rate", rate, 0, 1), searcher(env, player)
     if not hasattr(env.unwrapped, "afterstates"):
         raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
@@ -88,12 +89,12 @@ def _read(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
 
 
 class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """The adversary in a single environment; see `adversary`."""
+    """`adversary` for a single environment."""
 
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
-        RecordConstructorArgs.__init__(self, player=player, rate=rate)
+        RecordConstructorArgs.__init__(self, player=recorded_player(player), rate=rate)
         gym.Wrapper.__init__(self, env)
-        self._player, self._rate = _read(env, player, rate)
+        self._player, self._rate = _checked(env, player, rate)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
         game: Any = self.unwrapped
@@ -107,11 +108,11 @@ class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class VectorAdversary(VectorWrapper):
-    """The adversary in each game of a native batched environment; see `adversary`."""
+    """`adversary` for each game of a native batched environment."""
 
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
         super().__init__(env)
-        self._player, self._rate = _read(env, player, rate)
+        self._player, self._rate = _checked(env, player, rate)
         self._started = False
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:

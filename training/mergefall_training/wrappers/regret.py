@@ -11,10 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from mergefall.checks import number
 from mergefall.games import batch_of_one, take
 from mergefall.typing import Environment, Info, Observation
+from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
 from numpy.typing import NDArray
 
-from mergefall_training.wrappers.searcher import Spec, VectorWrapper, searcher
+from mergefall_training.wrappers.searcher import Spec, recorded_player, searcher
 
 
 def regret(env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0) -> Any:
@@ -49,8 +50,8 @@ class _Measure:
     """The regret of actions by a player's values."""
 
     def __init__(self, player: Player, scale: float | str, cap: float) -> None:
-        self._player, self._cap = player, number("cap", cap, above=0)
-        self._scale = scale if scale == "spread" else number("scale", scale, above=0)
+        self._player, self._scale = player, scale if scale == "spread" else number("scale", scale, above=0)
+        self._cap = number("cap", cap, above=0)
 
     def __call__(
         self, observations: Observation, legal: NDArray[np.bool_], actions: NDArray[np.int64]
@@ -70,12 +71,12 @@ class _Measure:
 
 
 class Regret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Regret for a single environment, computed as a batch of one; see `regret`."""
+    """`regret` for a single environment, computed as a batch of one."""
 
     def __init__(
         self, env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0
     ) -> None:
-        RecordConstructorArgs.__init__(self, player=player, scale=scale, cap=cap, keep=keep)
+        RecordConstructorArgs.__init__(self, player=recorded_player(player), scale=scale, cap=cap, keep=keep)
         gym.Wrapper.__init__(self, env)
         self._measure, self._keep = _Measure(searcher(env, player), scale, cap), number("keep", keep, 0)
         self._observation: Observation = None
@@ -95,7 +96,7 @@ class Regret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class VectorRegret(VectorWrapper):
-    """Regret for a batched environment, in all games that a step does not begin anew; see `regret`."""
+    """`regret` for a batched environment, in all games that a step does not begin anew."""
 
     def __init__(
         self, env: Environment, player: Spec, scale: float | str = "spread", cap: float = 1.0, keep: float = 0.0

@@ -1,16 +1,14 @@
-"""Shared by the wrappers that hold a searcher: how the searcher is made, and a batched wrapper."""
+"""Shared by the wrappers that hold a searcher: how it is made, and how a spec records it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
+from mergefall.library import recorded
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
-from numpy.typing import NDArray
 
 Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
 
@@ -31,19 +29,13 @@ def searcher(env: Environment, spec: Spec) -> Player:
     return player
 
 
-class VectorWrapper(gym.vector.VectorWrapper):
-    """A wrapped batched environment with the methods that learners call on the native one."""
+def recorded_player(spec: Spec) -> Any:
+    """A `Spec` as JSON types, for an environment's spec; a player that `make` did not make stays as it is.
 
-    env: Environment
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions: bool[n, actions]; all True if a game is over."""
-        return self.env.action_masks()
-
-    def clone_state(self) -> Any:
-        """The state of all games and of the wrapper."""
-        return self.env.clone_state()
-
-    def restore_state(self, state: Any) -> None:
-        """Go back to what `clone_state` returned."""
-        self.env.restore_state(state)
+    >>> from mergefall_baselines import make
+    >>> recorded_player(make("2048/expectimax", heuristic="nneonneo", depth=2))["depth"]
+    2
+    """
+    if isinstance(spec, Player):
+        return spec if spec.made_as is None or spec.functions else {"name": spec.made_as, **spec.options}
+    return recorded(spec)

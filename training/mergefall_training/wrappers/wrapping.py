@@ -4,6 +4,7 @@
       - regret: {player: {name: 2048/expectimax, depth: 2}}
       - adversary: {player: 2048/minimax, rate: 0.1}
       - starts: {path: starts.npz, ordinary: 0.5}
+      - replace_illegal: {}
 
 The first wrapper is the innermost. Evaluations during training use the plain environment.
 """
@@ -14,12 +15,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mergefall.typing import Environment
+from mergefall.wrappers import replace_illegal
 
 from mergefall_training.wrappers.adversary import adversary
 from mergefall_training.wrappers.regret import regret
 from mergefall_training.wrappers.starts import with_starts
 
-WRAPPERS: dict[str, Callable[..., Any]] = {"regret": regret, "adversary": adversary, "starts": with_starts}
+WRAPPERS: dict[str, Callable[..., Any]] = {
+    "regret": regret,
+    "adversary": adversary,
+    "starts": with_starts,
+    "replace_illegal": replace_illegal,
+}
 
 
 def wrapped(env: Environment, specs: Any) -> Any:
