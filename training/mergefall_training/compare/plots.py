@@ -103,18 +103,19 @@ def _players_axis(axes: Axes, result: ContestResult) -> None:
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
     """A logarithmic axis if results differ by more than a factor of 20; plain numbers along it.
 
-    If some results are 0, as of players that never clear a line, the axis is linear up to 1.
+    If some results are below 1, as of players that hardly ever clear a line, the axis is linear up to 1.
     """
     axis = axes.xaxis if name == "x" else axes.yaxis
     lowest, highest = np.min(results), np.max(results)
-    if 0 < 20 * lowest < highest:
+    long = highest > 10_000 * max(lowest, 1)  # then powers of ten are enough
+    if lowest >= 1 and 20 * lowest < highest:
         axes.set(**{f"{name}scale": "log"})
         # Set after the scale, which brings its own locator.
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_locator(LogLocator(subs=(1,) if long else (1, 2, 5)))
         axis.set_minor_formatter(NullFormatter())
     elif lowest < 1 and highest > 20:
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
-        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=[1, 3]))
+        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=[1] if long else [1, 3]))
         axes.set(**{f"{name}lim": (0, None)})
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
