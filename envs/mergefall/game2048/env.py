@@ -17,7 +17,7 @@ from mergefall.draw import Window
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.board import GAIN_SHIFT, ILLEGAL, RANK_SHIFT, SCORE
-from mergefall.game2048.render import board_surface, frame
+from mergefall.game2048.render import board_surface, frame, to_html
 from mergefall.game2048.rules import ACTION_MASKS, Rules, action_index
 from mergefall.game2048.shaping import Shaping2048
 from mergefall.game2048.views import View2048
@@ -282,6 +282,10 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
             self._window = Window("2048 · mergefall", self.metadata["render_fps"])
         self._window.show(board_surface(self._cells, score))
         return None
+
+    def _repr_html_(self) -> str:
+        """The board, as a notebook shows it for a cell."""
+        return to_html(self._cells, int(self._words[core.SCORE]))
 
     def close(self) -> None:
         """Close the window if it is open."""

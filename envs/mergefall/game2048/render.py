@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
+from mergefall.draw import (
+    BOARD,
+    DARK,
+    EMPTY,
+    LIGHT,
+    PAGE,
+    Colour,
+    ansi,
+    colours,
+    fitting,
+    html_table,
+    pixels,
+    pygame,
+    rounded,
+)
 from mergefall.game2048.rules import board_array
 
 if TYPE_CHECKING:
@@ -47,6 +61,15 @@ def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
             words += colour + (str(1 << rank) if rank else "·").center(width)
         lines += [f"{blank}\x1b[0m", f"{words}\x1b[0m", f"{blank}\x1b[0m"]
     return "\n".join(lines) + "\n"
+
+
+def to_html(ranks: NDArray[np.uint8], score: int) -> str:
+    """A board and its score as an HTML table, for notebooks."""
+    rows = (
+        (("", EMPTY, LIGHT) if not rank else (str(1 << rank), *tile_colours(rank)) for rank in row)
+        for row in ranks.tolist()
+    )
+    return html_table(f"score {score:,}", rows, 3)
 
 
 def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from mergefall.draw import Window
 from mergefall.kernels import direct
 from mergefall.tetris import batch
 from mergefall.tetris.game import ILLEGAL, LEGAL_BIT, LINES, LINES_SHIFT, NIBBLE, OVER_BIT, PIECES, QUEUE, SCORE, STREAM
-from mergefall.tetris.render import Canvas, draw, frame
+from mergefall.tetris.render import Canvas, draw, frame, to_html
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
@@ -342,6 +342,10 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             self._window = Window("Tetris · mergefall", self.metadata["render_fps"])
         self._window.show(draw(scene))
         return None
+
+    def _repr_html_(self) -> str:
+        """The field and the pieces, as a notebook shows them for a cell; in colours if there is a render mode."""
+        return to_html((self._canvas or Canvas(self.rules)).scene(self._states[0]))
 
     def aim(self, action: int | None) -> None:
         """Let `render` outline where an action would bring the current piece to rest, until another call.

@@ -9,7 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
+from mergefall.draw import (
+    BOARD,
+    DARK,
+    EMPTY,
+    LIGHT,
+    PAGE,
+    Colour,
+    ansi,
+    colours,
+    fitting,
+    html_table,
+    pixels,
+    pygame,
+    rounded,
+)
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
@@ -123,6 +137,14 @@ def to_ansi(scene: Scene) -> str:
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
         lines[line] += f"  {label} {' '.join(names)}" if pieces else ""
     return "\n".join(lines) + "\n"
+
+
+def to_html(scene: Scene) -> str:
+    """A game as an HTML table, for notebooks."""
+    rows = ((("", FILLS[fill], LIGHT) for fill in row) for row in scene.cells.tolist())
+    current, *following = (NAMES[piece] for piece in scene.pieces)
+    figures = [f"lines {scene.lines}", f"piece {current}", *([f"next {' '.join(following)}"] if following else [])]
+    return html_table(", ".join(figures) + (", over" if scene.over else ""), rows, 1)
 
 
 def draw(scene: Scene) -> Any:

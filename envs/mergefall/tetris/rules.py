@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import Outcomes
 from mergefall.checks import choice, integer, states_like
-from mergefall.draw import EMPTY
+from mergefall.draw import EMPTY, LIGHT, colours, html_table
 from mergefall.tetris import chance, field, game, placements
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
@@ -345,11 +345,9 @@ class Placement:
         cells = np.pad(self.locked, ((max(0, -min(row for row, _ in self.cells)), 0), (0, 0)))
         for row, column in self.cells:
             cells[row - len(self.locked), column] = 2
-        colours = bytes(EMPTY).hex(), "b0aab4", "ee8c3a"  # empty, filled, the piece
-        side = "width:1em;height:1em;padding:0;border:1px solid white"
-        lines = ("".join(f'<td style="background:#{colours[cell]};{side}"></td>' for cell in line) for line in cells)
-        told = f"lines {self.lines}" + (", over" if self.over else "")
-        return f"<table><caption>{told}</caption>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        shades = (EMPTY, *colours("b0aab4 ee8c3a"))  # empty, filled, the piece
+        rows = ((("", shades[cell], LIGHT) for cell in row) for row in cells.tolist())
+        return html_table(f"lines {self.lines}" + (", over" if self.over else ""), rows, 1)
 
 
 def piece_index(piece: Any) -> int:
