@@ -19,9 +19,10 @@ def answer(prompt: str) -> str:
     return f"It lies at the wall. <answer>rotation {rotation} column {column}</answer>"
 
 
-if "--stream" in sys.argv:
-    for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps({"id": asked["id"], "answer": answer(asked["prompt"])}), flush=True)
-else:
-    print(answer(sys.stdin.read()))
+if __name__ == "__main__":
+    if "--stream" in sys.argv:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            print(json.dumps({"id": asked["id"], "answer": answer(asked["prompt"])}), flush=True)
+    else:
+        print(answer(sys.stdin.read()))

@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from mergefall.game2048 import Game2048Env, register_heuristic
+from mergefall.game2048 import Game2048Env
 from mergefall.shaping import PotentialShaping
 from mergefall.tetris import TetrisEnv
 from mergefall_baselines import Player, make
@@ -49,8 +49,7 @@ def test_what_users_write() -> None:
     tetris.step(int(make("tetris/bcts").act(observation)))
     print(info["action_mask"].sum())
 
-    register_heuristic("empty-cells", empty_cells)
-    own = evaluate(make("2048/expectimax", heuristic="empty-cells", depth=1), "mergefall/Game2048-v0", 2, workers=1)
+    own = evaluate(make("2048/expectimax", heuristic=empty_cells, depth=1), "mergefall/Game2048-v0", 2, workers=1)
     other = evaluate(FirstLegal(), "mergefall/Game2048-v0", 2, workers=1)
     versus = own.versus(other)
     print(own.summary().mean.value, versus.higher.value, versus.difference)
