@@ -192,7 +192,9 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """In a list mode, keep a frame of each game; `begun`: games that have begun anew and lose their frames."""
         if self.render_mode is not None and self.render_mode.endswith(LISTED):
             for i, frame in enumerate(self._frames(self.render_mode.removesuffix(LISTED))):
-                self._kept[i] = [frame] if begun[i] else [*self._kept[i], frame]
+                if begun[i]:
+                    self._kept[i].clear()
+                self._kept[i].append(frame)
 
     def _unpaid(self) -> NDArray[np.float64] | None:
         """Zeros for what shaping pays each game; None without shaping."""
