@@ -7,6 +7,7 @@ of a batch has a row for each game. A wrapped single environment has a `spec` th
     flat(env)                  float32[n], for multilayer perceptrons
     features(env, heuristic)   float32[k + …], the k board terms of a Tetris heuristic, and the pieces
     replace_illegal(env)       plays a random legal action in place of an illegal one
+    observe_mask(env)          dictionaries of the observation and the action mask
 
 `View2048` and `ViewTetris`, in `views.py` of each game, say what the first three show. For agents that choose among
 boards instead, `env.unwrapped.afterstates()` has the board after each action.
@@ -98,6 +99,24 @@ def replace_illegal(env: Environment) -> Any:
     """
     _game(env, "view_type")  # raises ValueError
     return (VectorReplaceIllegal if _batched(env) else ReplaceIllegal)(env)
+
+
+def observe_mask(env: Environment, observation: str = "observation", mask: str = "action_mask") -> Any:
+    """Observe dictionaries that hold the action mask, for libraries that look for it there.
+
+    - ``observation``: what `env` observes. It may be wrapped by `planes`, `flat` or `features`.
+    - ``action_mask``: int8[actions], 1 for each legal action; as in `info`.
+
+    The arguments name the keys: RLlib expects ``"observations"``, Tianshou ``"obs"`` and ``"mask"``, PettingZoo the
+    defaults. Raises ValueError for an environment that is not mergefall's, and for two equal keys.
+
+    >>> import mergefall
+    >>> seen, _ = observe_mask(flat(gym.make("mergefall/Game2048-v0"))).reset(seed=0)
+    >>> seen["observation"].shape, seen["action_mask"]
+    ((288,), array([1, 1, 1, 1], dtype=int8))
+    """
+    _game(env, "view_type")  # raises ValueError
+    return (VectorObserveMask if _batched(env) else ObserveMask)(env, observation, mask)
 
 
 class VectorWrapper(gym.vector.VectorWrapper):
@@ -212,6 +231,61 @@ class VectorReplaceIllegal(VectorWrapper):
         return np.where(replaced, _drawn(masks, states), actions), replaced
 
 
+class ObserveMask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """`observe_mask` for one environment."""
+
+    def __init__(self, env: Environment, observation: str = "observation", mask: str = "action_mask") -> None:
+        RecordConstructorArgs.__init__(self, observation=observation, mask=mask)
+        gym.Wrapper.__init__(self, env)
+        self._keys = (observation, mask)
+        self.observation_space = _with_mask(self._keys, env.observation_space, env.action_space)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._seen(observation, info), info
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._seen(observation, info), reward, terminated, truncated, info
+
+    def _seen(self, observation: Observation, info: Info) -> Observation:
+        return dict(zip(self._keys, (observation, info["action_mask"].copy()), strict=True))
+
+
+class VectorObserveMask(VectorWrapper):
+    """`observe_mask` for batched environments, final observations included."""
+
+    def __init__(self, env: Environment, observation: str = "observation", mask: str = "action_mask") -> None:
+        super().__init__(env)
+        self._keys = (observation, mask)
+        self.single_observation_space = _with_mask(self._keys, env.single_observation_space, env.single_action_space)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._masks = np.zeros((self.num_envs, env.single_action_space.n), np.int8)
+
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._seen(observations, infos), infos
+
+    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        if "final_obs" in infos:
+            final, masks = infos["final_obs"], infos["final_info"]["action_mask"]
+            for i in np.flatnonzero(infos["_final_obs"]):
+                final[i] = dict(zip(self._keys, (final[i], masks[i].copy()), strict=True))
+        return self._seen(observations, infos), rewards, terminated, truncated, infos
+
+    def _seen(self, observations: Observation, infos: Info) -> Observation:
+        fresh = infos["_action_mask"]  # a reset of some games tells the masks of these only
+        self._masks[fresh] = infos["action_mask"][fresh]
+        return dict(zip(self._keys, (observations, self._masks.copy()), strict=True))
+
+
+def _with_mask(keys: tuple[str, str], observations: Any, actions: Any) -> gym.spaces.Dict:
+    if keys[0] == keys[1]:
+        raise ValueError(f"observation and mask are both {keys[0]!r}; expected two names")
+    return gym.spaces.Dict({keys[0]: observations, keys[1]: gym.spaces.Box(0, 1, (actions.n,), np.int8)})
+
+
 def _told(infos: Info, replaced: NDArray[np.bool_]) -> Info:
     return infos | {"replaced": replaced, "_replaced": infos["_legal"].copy()}
 
@@ -240,6 +314,9 @@ def _view(env: Environment, kind: str, heuristic: Any) -> Any:
     game = _game(env, "view_type")
     if kind == "features" and not hasattr(game, "afterstate_terms"):
         raise ValueError(f"env is {env}; expected a Tetris environment, whose heuristics have board terms")
+    own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (env.unwrapped, env))
+    if seen != own:
+        raise ValueError(f"env observes {seen}; {kind!r} needs the environment's own observations, {own}")
     return game.view_type.read(game.rules, kind, heuristic)
 
 

@@ -1,20 +1,23 @@
-"""CleanRL: a network and an update as in its ppo.py, on `gym.vector.SyncVectorEnv`; the one line of ours is `flat`."""
+"""CleanRL: its ppo.py, with this `make_env` in place of its own. The lines of ours are the import and `flat`."""
 
 import gymnasium as gym
 import mergefall  # registers the environments
-import torch
 from mergefall.wrappers import flat, replace_illegal
 
 
-def make_env(env_id: str):
-    def thunk() -> gym.Env:
+def make_env(env_id, idx, capture_video, run_name):
+    def thunk():
         env = flat(replace_illegal(gym.make(env_id, reward="log2")))
         return gym.wrappers.RecordEpisodeStatistics(env)
 
     return thunk
 
 
-envs = gym.vector.SyncVectorEnv([make_env("mergefall/Game2048-v0") for _ in range(4)])
+envs = gym.vector.SyncVectorEnv([make_env("mergefall/Game2048-v0", i, False, "first") for i in range(4)])
+
+# What `make clients` checks beyond that:
+import torch  # noqa: E402
+
 network = torch.nn.Sequential(torch.nn.Linear(envs.single_observation_space.shape[0], 64), torch.nn.Tanh())
 actor, critic = torch.nn.Linear(64, envs.single_action_space.n), torch.nn.Linear(64, 1)
 parameters = [*network.parameters(), *actor.parameters(), *critic.parameters()]

@@ -15,5 +15,7 @@ dataset = d3rlpy.dataset.MDPDataset(
     terminals=np.concatenate([e.terminations for e in episodes]),
 )
 algorithm = d3rlpy.algos.DiscreteCQLConfig(batch_size=32).create(device="cpu:0")
-algorithm.fit(dataset, n_steps=50, n_steps_per_epoch=50, show_progress=False, experiment_name="games")
+algorithm.fit(dataset, n_steps=50, n_steps_per_epoch=50)
+
+# What `make clients` checks beyond that:
 print(algorithm.predict(dataset.episodes[0].observations[:3]))

@@ -5,10 +5,13 @@ import minari
 from mergefall_baselines import make
 from mergefall_training.learn.clone.demonstrations import demonstrate
 
-name = demonstrate(make("2048/expectimax", depth=1), "mergefall/Game2048-v0", 3, dataset="games/expert-v0", workers=1)
+expert = make("2048/expectimax", depth=1)
+name = demonstrate(expert, "mergefall/Game2048-v0", 3, dataset="games/expert-v0", workers=1)
 dataset = minari.load_dataset(name)
 episode = next(dataset.iterate_episodes())
 print(dataset.total_episodes, "games;", len(episode.actions), "moves in the first")
+
+# What `make clients` checks beyond that:
 assert dataset.recover_environment().spec.id == "mergefall/Game2048-v0"
 
 env = minari.DataCollector(gym.make("mergefall/Tetris-v0", rows=10))

@@ -16,4 +16,6 @@ envs = make_vec_env("mergefall/Game2048-v0", n_envs=4, wrapper_class=wrapped, en
 model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64).learn(1024)
 mean, deviation = evaluate_policy(model, wrapped(gym.make("mergefall/Game2048-v0")), n_eval_episodes=5)
 print(f"mean score {mean:.0f}")
+
+# What `make clients` checks beyond that:
 assert mean > 0

@@ -2,12 +2,9 @@
 
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-folder = Path(tempfile.mkdtemp())
-settings = folder / "ppo.yml"
-settings.write_text("""
+Path("ppo.yml").write_text("""
 mergefall/Game2048-v0:
   n_timesteps: 2048
   n_envs: 4
@@ -15,7 +12,9 @@ mergefall/Game2048-v0:
   n_steps: 128
   env_wrapper: [mergefall.wrappers.ReplaceIllegal, {mergefall.wrappers.ViewObservation: {kind: flat}}]
 """)
-command = f"-m rl_zoo3.train --algo ppo --env mergefall/Game2048-v0 --gym-packages mergefall --conf-file {settings}"
-subprocess.run([sys.executable, *command.split(), "-f", folder, "--eval-freq", "-1"], check=True)
-(model,) = folder.rglob("mergefall-Game2048-v0.zip")
+command = "-m rl_zoo3.train --algo ppo --env mergefall/Game2048-v0 --gym-packages mergefall --conf-file ppo.yml"
+subprocess.run([sys.executable, *command.split()], check=True)
+
+# What `make clients` checks beyond that:
+(model,) = Path("logs").rglob("mergefall-Game2048-v0.zip")
 print(model.stat().st_size, "bytes")

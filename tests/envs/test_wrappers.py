@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.shaping import PotentialShaping
 from mergefall.tetris import HEURISTICS, TetrisEnv, from_text
-from mergefall.wrappers import features, flat, planes, replace_illegal
+from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
 
 from .tools import equal
 
@@ -27,6 +27,7 @@ WAYS = {
     "flat": flat,
     "features": partial(features, heuristic={"name": "dellacherie", "holes": -3}),
     "replace_illegal": replace_illegal,
+    "mask": lambda env: observe_mask(flat(env), mask="legal"),
     "both": lambda env: flat(replace_illegal(env)),
 }
 CASES = [(way, *game) for way in WAYS for game in GAMES if way != "features" or game[0] == TETRIS]
@@ -61,10 +62,11 @@ def test_observations_lie_in_their_space_and_share_nothing(way, env_id, kwargs):
         assert returned[0] in env.observation_space
     if way != "replace_illegal":
         before = env.reset(seed=0)[0]
-        kept = before.copy()
+        kept = copy.deepcopy(before)
         env.step(0)
-        assert before.flags.writeable
         assert equal(before, kept)
+        before = before["legal"] if isinstance(before, dict) else before
+        assert before.flags.writeable
 
 
 @each_case
@@ -227,7 +229,7 @@ def test_errors_of_the_environment_come_through():
             replace_illegal(env).step([0, 4] if hasattr(env, "num_envs") else 4)
 
 
-@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, partial(features, heuristic="bcts")])
+@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, observe_mask, partial(features, heuristic="bcts")])
 def test_what_cannot_be_wrapped_is_named(wrap):
     for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make("CartPole-v1")])):
         with pytest.raises(ValueError, match=f"env is {re.escape(str(env))}; expected one of mergefall's"):
@@ -239,3 +241,23 @@ def test_unknown_heuristics_are_refused():
         features(gym.make(TETRIS), "high")
     with pytest.raises(ValueError, match=r"env is <.*Game2048Env.*expected a Tetris environment"):
         features(gym.make(G2048), "bcts")
+
+
+def test_views_need_what_the_game_itself_observes():
+    for env in (gym.make(G2048, rows=2, cols=2), gym.make_vec(G2048, num_envs=2, rows=2, cols=2)):
+        for wrapped in (flat(env), observe_mask(env)):
+            with pytest.raises(
+                ValueError, match=r"env observes .*; 'planes' needs the environment's own .*, Box\(0, 5"
+            ):
+                planes(wrapped)
+
+
+def test_the_mask_is_observed():
+    options = {"board": "2 4 8 16/. . . ./. . . ./. . . ."}
+    env = gym.make(G2048)
+    own, _ = env.reset(options=options)
+    seen, _ = observe_mask(env, "obs", "mask").reset(options=options)
+    assert seen["mask"].tolist() == [0, 0, 1, 0]
+    assert equal(seen["obs"], own)
+    with pytest.raises(ValueError, match="both 'obs'; expected two names"):
+        observe_mask(env, "obs", "obs")

@@ -1,0 +1,13 @@
+"""The recipes for other libraries: `clients/*.py`, of which training/README.md shows what stands above `CHECKS`."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RECIPES = sorted(path for path in (ROOT / "tests" / "clients").glob("*.py") if path.name != "run.py")
+CHECKS = "\n# What `make clients` checks beyond that:\n"
+
+
+def shown(recipe: Path) -> str:
+    """The code of a recipe that the page shows, without its docstring."""
+    code, _, _ = recipe.read_text(encoding="utf-8").partition(CHECKS)
+    return code.split('"""\n\n', 1)[1]
