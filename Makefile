@@ -54,10 +54,10 @@ wheel: setup  ## build a wheel, install it into an empty environment without ext
 clients: setup  ## recipes against Stable-Baselines3, RLlib, TorchRL and others, each in an environment of its own
 	$(BIN)/python tests/clients/run.py
 
-oldest:  ## the tests of environments and players with the oldest packages that they take, in an environment of its own
+oldest:  ## environments, players and the command with the oldest packages that they take, in an environment of its own
 	test -x .oldest/bin/python || $(PYTHON) -m venv .oldest
 	.oldest/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c tests/oldest.txt -e ".[render]" hypothesis pytest pytest-xdist
-	.oldest/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/envs tests/baselines
+	.oldest/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/envs tests/baselines tests/training/test_cli.py
 
 clean-cache:  ## drop compiled kernels
 	find envs baselines training tests -name '*.nb[ic]' -delete

@@ -50,7 +50,7 @@ def write_arrays(
     save: Any = np.savez_compressed if compressed else np.savez
     try:
         with temporary.open("wb") as file:  # straight to the file: a learner's arrays are too large for a second copy
-            save(file, allow_pickle=False, **{_DESCRIPTION: text}, **dict(arrays))
+            save(file, **{_DESCRIPTION: text}, **dict(arrays))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
