@@ -9,6 +9,7 @@
 
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.greedy import Greedy
+from mergefall_baselines.game2048.lookahead import Lookahead
 from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
 from mergefall_baselines.game2048.ntuple import NTuple
@@ -34,6 +35,7 @@ register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
 register("2048/ntuple", NTuple)
 register("2048/mcts", Mcts)
+register("2048/lookahead", Lookahead)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)

@@ -89,6 +89,16 @@ def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player]) -> Player:
     return of_heuristic(spec)
 
 
+def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool | str]) -> bool | str:
+    """The option `rewards` of a search: as given, else as in the leaf player's own values.
+
+    Raises ValueError for a value that is not among the `known`.
+    """
+    if not isinstance(given, bool | str | None) or given not in (None, *known):
+        raise ValueError(f"rewards is {given!r}; expected {', '.join(map(repr, known))} or None")
+    return getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None) if given is None else given
+
+
 def is_compiled(player: Player) -> bool:
     """Whether a search's kernel can call the player's decision kernel."""
     if isinstance(player, TreeSearch) and not player.compiled:
@@ -120,10 +130,7 @@ class TreeSearch(KernelPlayer):
     ) -> None:
         """Check the options and keep them."""
         self.leaf, self.compiled = leaf, is_compiled(leaf)
-        if not isinstance(rewards, bool | str | None) or rewards not in (None, *self.counted):
-            raise ValueError(f"rewards is {rewards!r}; expected {', '.join(map(repr, self.counted))} or None")
-        usual = getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None)
-        self.rewards: bool | str = usual if rewards is None else rewards
+        self.rewards = counted_rewards(leaf, rewards, self.counted)
         self.leaves = integer("leaves", leaves, 1)
         simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
         heat = -RANGE_SHARE if temperature is None else number("temperature", temperature, above=0)

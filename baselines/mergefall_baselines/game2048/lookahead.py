@@ -1,0 +1,142 @@
+"""Expectimax with any player at the leaves, such as a trained network: all leaves of a batch are valued together."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from mergefall.checks import integer, number
+from mergefall.game2048.board import legal_mask, move_cells
+from mergefall.kernels import kernel, unowned
+from mergefall.typing import Observation, Options
+from numpy.typing import NDArray
+
+from mergefall_baselines.game2048.player import Player2048
+from mergefall_baselines.mcts import counted_rewards
+from mergefall_baselines.player import Trajectory, check_values, play_in_env
+from mergefall_baselines.registry import player_of
+
+LOST = -1e9  # default value of a lost board where rewards do not count
+TILES = ((1, 0.9), (2, 0.1))  # ranks of new tiles, with their probabilities
+
+
+@kernel
+def expand(boards, rows, cols, gains, children, edges, chances, lost):
+    """Write the boards after all moves and new tiles; returns their number.
+
+    - `boards` uint8[n, cells]; `gains` int64[n, 4], the score of each move, -1 if illegal.
+    - Board k of the found ones is `children[k]` uint8[cells], comes from move `edges[k]` = 4 · board + action with
+      probability `chances[k]`, and has no legal move if `lost[k]`.
+    """
+    boards, gains, children, edges, chances, lost = unowned((boards, gains, children, edges, chances, lost))
+    cells, found = np.empty(rows * cols, np.uint8), 0
+    for i in range(len(boards)):
+        for action in range(4):
+            cells[:] = boards[i]
+            gains[i, action] = move_cells(cells, rows, cols, action)
+            if gains[i, action] < 0:
+                continue
+            empty = 0
+            for c in range(cells.size):
+                empty += cells[c] == 0
+            for c in range(cells.size):
+                if cells[c]:
+                    continue
+                for rank, probability in TILES:
+                    children[found] = cells
+                    children[found, c] = rank
+                    edges[found], chances[found] = 4 * i + action, probability / empty
+                    lost[found] = legal_mask(children[found], rows, cols) == 0
+                    found += 1
+    return found
+
+
+class Lookahead(Player2048):
+    """Expectimax over another player's values, such as a trained network's.
+
+    A move is worth its score + γ · the mean over all new tiles of the board after it. A board is worth its best move;
+    one at the end of the search is worth what the player says: its `board_values`, or its best action.
+
+    Boards of all games of a batch are valued together (`batched`). Players with a heuristic are faster under
+    `2048/expectimax`, n-tuple networks with their own option `depth`.
+
+    Args:
+        player: a player's name, a run folder, or a mapping of `name` and options.
+        depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself.
+        lost: the value of a board without a legal move. Default: 0 if rewards count, else -10⁹.
+        rewards: whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the player's own
+            values.
+        gamma: float from 0 to 1, discount of each further move. Default: that of an agent, else 1.
+        rows, cols: the board's size. Default: the observation's.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/lookahead", player="2048/optimal", depth=2)
+        >>> board = [[1, 2, 0], [0, 0, 1]]
+        >>> bool(np.allclose(player.values(board), make("2048/optimal").values(board)))  # Bellman's equation
+        True
+    """
+
+    batched = True
+
+    def __init__(
+        self,
+        player: Any,
+        depth: int = 2,
+        lost: float | None = None,
+        rewards: bool | str | None = None,
+        gamma: float | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
+    ) -> None:
+        super().__init__(rows, cols)
+        self.leaf, self.depth = player_of(player), integer("depth", depth, 1)
+        self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
+        self.gamma = number("gamma", getattr(self.leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
+        self.lost = (0.0 if self.rewards else LOST) if lost is None else number("lost", lost)
+
+    def _decide_all(
+        self, observation: Observation, state: Any, episode_start: Any, exact: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+        ranks = self._ranks(observation)
+        boards = np.ascontiguousarray(ranks, np.uint8).reshape(-1, *ranks.shape[-2:])
+        values = self._values(boards, self.depth)
+        _, positions, _ = self._positions(observation)
+        self._check_values(values, positions)
+        memory = self._memory(state, len(boards), episode_start)
+        actions = values.argmax(axis=1)
+        return (actions[0].reshape(()), values[0], memory[0]) if ranks.ndim == 2 else (actions, values, memory)
+
+    def _values(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
+        """Values of all moves, float64[n, 4], of boards uint8[n, rows, cols]; -inf where illegal."""
+        if depth == 1:
+            return self.leaf.values(boards)
+        n, rows, cols = boards.shape
+        most = 8 * n * rows * cols
+        gains, children = np.empty((n, 4), np.int64), np.empty((most, rows * cols), np.uint8)
+        edges, chances, lost = np.empty(most, np.int64), np.empty(most), np.empty(most, np.bool_)
+        found = expand(boards.reshape(n, -1), rows, cols, gains, children, edges, chances, lost)
+        alive = ~lost[:found]
+        worth = np.full(found, self.lost)
+        worth[alive] = self._board_values(children[:found][alive].reshape(-1, rows, cols), depth - 1)
+        means = np.bincount(edges[:found], chances[:found] * worth, 4 * n).reshape(n, 4)
+        scores = np.log2(1.0 + gains.clip(0)) if self.rewards == "log2" else float(self.rewards) * gains
+        return np.where(gains >= 0, scores + self.gamma * means, -np.inf)
+
+    def _board_values(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
+        """Values float64[n] of boards uint8[n, rows, cols] on which a move is legal."""
+        if not len(boards):
+            return np.empty(0)
+        if depth > 1:
+            return self._values(boards, depth).max(axis=1)
+        values, of_boards = self.leaf.search_values(boards)
+        check_values(self.leaf.name, values)
+        return values.max(axis=1) if of_boards is None else of_boards
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        """One whole episode from ``reset(seed=seed)``, in the gym loop."""
+        rules = asdict(self.rules_of(env_id, env_kwargs))
+        return play_in_env(self.with_rules(rules), env_id, seed, env_kwargs, max_episode_steps)

@@ -1,0 +1,92 @@
+"""Expectimax over a player's values: exact values stay exact, and compiled searches find the same."""
+
+import numpy as np
+import pytest
+from mergefall_baselines import Player, make, play_in_env
+from mergefall_baselines.player import NotFiniteError
+
+BOARDS = np.array(
+    [
+        [[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]],
+        [[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]],
+        [[1, 2, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 2]],  # close to lost
+        [[1, 2, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 1]],  # lost
+    ]
+)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_over_perfect_play_it_is_perfect_play(depth):
+    """Bellman's equation: optimal values, backed up through any number of moves and tiles, stay what they are."""
+    boards = np.array([[[1, 1, 0], [0, 0, 2]], [[2, 3, 4], [1, 0, 0]], [[1, 2, 3], [2, 3, 1]], [[6, 5, 4], [1, 2, 2]]])
+    found = make("2048/lookahead", player="2048/optimal", depth=depth).values(boards)
+    np.testing.assert_allclose(found, make("2048/optimal").values(boards), rtol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize(
+    ("leaf", "search", "heuristic", "lost"),
+    [
+        ("2048/ntuple", "2048/ntuple", {}, None),
+        ("2048/greedy", "2048/expectimax", {"heuristic": "nneonneo"}, 0.0),
+        ("2048/greedy", "2048/expectimax", {"heuristic": "prairie-fire"}, -1e9),
+        ("2048/greedy", "2048/expectimax", {"heuristic": None}, None),
+    ],
+)
+def test_it_is_the_compiled_expectimax(leaf, search, heuristic, lost, depth):
+    found = make("2048/lookahead", player={"name": leaf, **heuristic}, depth=depth, lost=lost).values(BOARDS)
+    np.testing.assert_allclose(found, make(search, depth=depth, **heuristic).values(BOARDS), rtol=1e-5)
+
+
+class Judge(Player):
+    """Values boards apart from actions, in logarithms of scores with a discount."""
+
+    name, rewards, gamma = "judge", "log2", 0.5
+
+    def values(self, observation, state=None):
+        return np.zeros((*np.shape(observation)[:-2], 4))
+
+    def board_values(self, observation):
+        return np.asarray(observation).max(axis=(-2, -1)) * 1.0
+
+
+def test_boards_are_worth_what_the_player_says():
+    board = [[3, 0], [3, 0]]  # up and down merge to rank 4; right alone scores nothing
+    found = make("2048/lookahead", player=Judge()).values(board)
+    np.testing.assert_allclose(found, [np.log2(17) + 2, 1.5, np.log2(17) + 2, -np.inf])
+    plain = make("2048/lookahead", player=Judge(), rewards=True, gamma=1.0).values(board)
+    np.testing.assert_allclose(plain, [20, 3, 20, -np.inf])
+
+
+def test_lost_boards_are_worth_what_is_said():
+    board = [[1, 3], [0, 2]]  # left: 4 fills the gap with 0.1 and can merge for 8; 2 with 0.9, and the game is lost
+    found = make("2048/lookahead", player="2048/greedy", lost=-7.0)
+    assert found.values(board)[3] == pytest.approx(0.9 * -7 + 0.1 * 8)
+    unpaid = make("2048/lookahead", player={"name": "2048/greedy", "heuristic": "nneonneo"})
+    assert unpaid.values(board)[3] == pytest.approx(0.9 * -1e9, rel=1e-3)
+
+
+def test_whole_games():
+    player = make("2048/lookahead", player="2048/ntuple")
+    small = {"rows": 4, "cols": 4, "goal": 64}
+    game = player.play("mergefall/Game2048-v0", 5, small)
+    assert game.actions.tolist() == play_in_env(player, "mergefall/Game2048-v0", 5, small).actions.tolist()
+    assert game.figures["max_tile"] == 64
+
+
+def test_bad_options_and_bad_values_are_named():
+    for options, message in (
+        ({"depth": 0}, "depth is 0"),
+        ({"gamma": 2}, "gamma is 2"),
+        ({"rewards": "all"}, "rewards is 'all'; expected True, False, 'log2' or None"),
+        ({"player": "2048/none"}, "no player '2048/none'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("2048/lookahead", **{"player": "2048/greedy", **options})
+
+    class Broken(Judge):
+        def board_values(self, observation):
+            return np.full(len(observation), np.nan)
+
+    with pytest.raises(NotFiniteError, match="values action"):
+        make("2048/lookahead", player=Broken()).values(BOARDS[:2])
