@@ -170,9 +170,10 @@ class Player:
 
 
 class OfPredictor(Player):
-    """A player of an object with Stable-Baselines3's ``predict``, such as a model of SB3."""
+    """A player of an object with Stable-Baselines3's ``predict`` (`predictor`), such as a model of SB3."""
 
     def __init__(self, predictor: Predictor) -> None:
+        self.predictor = predictor
         self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
 

@@ -8,18 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from mergefall.games import batch_of_one, game_of
-from mergefall.typing import Observation, Options
-from mergefall_baselines import Player, make
-from mergefall_baselines.player import check_values, choose_unmasked
+from mergefall.games import game_of
+from mergefall.typing import Options
+from mergefall_baselines import Player
 from mergefall_baselines.tetris.expectimax import Expectimax
 from mergefall_baselines.tetris.greedy import Greedy
-from numpy.typing import NDArray
 
 from mergefall_training.learn import player_maker
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import model_file
+from mergefall_training.play.preferences import PreferringPlayer
 
 SHIPPED = Path(__file__).parent / "shipped"  # model files that come with the package
 
@@ -97,25 +95,14 @@ def _model_file(path: str, model: str) -> Path:
     return model_file(path, model)
 
 
-class Agent(Player):
-    """A player that chooses the legal action with the highest preference; ties: the lowest action.
-
-    Subclasses define `preferences`. `spec` is the model's (`models.Model`).
-    """
-
-    batched = True
+class Agent(PreferringPlayer):
+    """A trained policy; `spec` is the model's (`models.Model`)."""
 
     def __init__(self, spec: Options) -> None:
         self.spec = spec
         kwargs: Options = spec["env_kwargs"]
-        game = game_of(spec["env_id"])
-        self._rules = {name: kwargs[name] for name in game.spaces if name in kwargs}
-        # The random player knows which actions are legal: it values them 0 and the others −∞.
-        self._any = make(f"{game.name}/random").with_rules(self._rules)
-
-    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
-        """Preferences float[n, actions] of all actions, legal or not, for a batch of observations."""
-        raise NotImplementedError
+        self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).spaces if name in kwargs}
+        super().__init__(spec["env_id"], self._rules)
 
     def with_rules(self, rules: Options) -> Player:
         for name, ours in self._rules.items():
@@ -124,30 +111,6 @@ class Agent(Player):
                     f"{self.name} was trained with {name}={ours!r}, but the environment has {rules[name]!r}"
                 )
         return self
-
-    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
-        """The preferences float64[n_actions], −∞ if illegal; float64[n, n_actions] for a batch."""
-        legal = self._any.values(observation)
-        single = legal.ndim == 1
-        found = self.preferences(batch_of_one(observation) if single else observation)
-        values = legal + found.reshape(legal.shape)
-        check_values(self.name, values)
-        return values
-
-    def predict(
-        self,
-        observation: Observation,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-        action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action and None, because an agent has no state; see `Player.predict`."""
-        values = self.values(observation)
-        actions = np.asarray(values.argmax(axis=-1))
-        if action_masks is not None:
-            actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
-        return actions, None
 
 
 class FromFile:

@@ -37,6 +37,7 @@ from mergefall_baselines.player import Predictor
 from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.actions import ActionLog
+from mergefall_training.play.preferences import player_of_model
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
@@ -115,14 +116,14 @@ class Task:
 @lru_cache(maxsize=1)
 def unpack_task(packed: bytes) -> Task:
     """The task that `Task.pack` returned as bytes."""
-    (factories, heuristics), player, *others = pickle.loads(packed)
+    (factories, heuristics), player, env_id, kwargs, *others = pickle.loads(packed)
     adopt(factories)
     for name, those in heuristics.items():
         GAMES[name].library.adopt(those)
     if isinstance(player, tuple):
         name, options = player
-        player = make(name, **options)
-    return Task(player, *others)
+        player = player_of_model(make(name, **options), environment(env_id, kwargs), kwargs)
+    return Task(player, env_id, kwargs, *others)
 
 
 @lru_cache(maxsize=1)
@@ -164,6 +165,7 @@ def task(
     # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = all_kwargs(env, kwargs)
+    player = player_of_model(player, env, kwargs)
     if isinstance(player, Player):
         player = player.with_rules(kwargs)
     if against is not None and against["rate"] == 0:

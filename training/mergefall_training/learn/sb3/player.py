@@ -20,6 +20,7 @@ from mergefall_training.learn.sb3.networks import (
     policies_of,
     set_parameters,
 )
+from mergefall_training.play.preferences import preferences_of
 from mergefall_training.play.workers import environment
 
 CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
@@ -56,15 +57,7 @@ class PolicyAgent(Agent):
         self.policy.set_training_mode(False)
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
-        tensors, _ = self.policy.obs_to_tensor(observation)
-        with torch.no_grad():
-            if hasattr(self.policy, "quantile_net"):
-                found = self.policy.quantile_net(tensors).mean(dim=1)
-            elif hasattr(self.policy, "q_net"):
-                found = self.policy.q_net(tensors)
-            else:
-                found = self.policy.get_distribution(tensors).distribution.logits
-        return found.numpy()
+        return preferences_of(self.policy, observation)
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
         """The best Q-value, or what the value network predicts, in units of the reward.

@@ -1,0 +1,86 @@
+"""Models of Stable-Baselines3 in `evaluate`: what they see is recognised, and they choose legal actions only."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib")
+
+from mergefall.wrappers import flat, planes, replace_illegal
+from mergefall_baselines import Player, make, play_in_env
+from mergefall_training import evaluate
+from mergefall_training.play.preferences import player_of_model
+from mergefall_training.play.workers import environment, task, unpack_task
+from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
+from stable_baselines3 import DQN, PPO
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+FIELD = {"cols": 6, "rows": 8}
+
+
+class ByHand(Player):
+    """Asks a policy for the probabilities of one view at a time, and chooses the most probable legal action."""
+
+    def __init__(self, model, wrap, env_id, kwargs):
+        self.model, self.env = model, wrap(gym.make(env_id, **kwargs))
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+        seen, _ = self.model.policy.obs_to_tensor(self.env.observation(observation))
+        chances = self.model.policy.get_distribution(seen).distribution.probs[0].detach().numpy()
+        return np.where(action_masks, chances, -1).argmax(), None
+
+
+@pytest.mark.parametrize("wrap", [flat, planes])
+@pytest.mark.parametrize(("env_id", "kwargs"), [(G2048, {"rows": 3}), (TETRIS, FIELD)])
+def test_a_model_sees_what_it_was_trained_on(wrap, env_id, kwargs):
+    model = PPO("MlpPolicy", wrap(replace_illegal(gym.make(env_id, **kwargs))), n_steps=64, seed=1)
+    found = evaluate(model, env_id, 4, env_kwargs=kwargs, max_episode_steps=60, progress=False)
+    for episode in found.episodes:
+        game = play_in_env(ByHand(model, wrap, env_id, kwargs), env_id, episode.seed, kwargs, 60)
+        assert episode.length == len(game)
+        assert episode.result == game.figures[found.headline]
+
+
+def test_a_maskable_model_plays_as_it_says_itself():
+    model = MaskablePPO("MlpPolicy", gym.make(G2048), seed=2)
+    found = evaluate(model, G2048, 3, progress=False)
+    for episode in found.episodes:
+        assert episode.score == play_in_env(model, G2048, episode.seed).figures["score"]
+
+
+@pytest.mark.parametrize("kind", [DQN, QRDQN])
+def test_values_are_q_values(kind):
+    env = gym.make(TETRIS, **FIELD)
+    model = kind("MultiInputPolicy", env, buffer_size=100, seed=3)
+    player = task(model, TETRIS, FIELD, None).player
+    observation, info = env.reset(seed=1)
+    tensors, _ = model.policy.obs_to_tensor(observation)
+    found = model.policy.q_net(tensors) if kind is DQN else model.policy.quantile_net(tensors).mean(dim=1)
+    legal = info["action_mask"] == 1
+    np.testing.assert_allclose(player.values(observation)[legal], found[0].detach().numpy()[legal], rtol=1e-5)
+    assert (player.values(observation)[~legal] == -np.inf).all()
+
+
+def test_a_model_of_other_observations_is_refused():
+    model = PPO("MlpPolicy", flat(gym.make(G2048, rows=3)), n_steps=64)
+    message = r"the model observes Box\(0.0, 1.0, \(168,\), float32\), but mergefall/Game2048-v0 shows Box.*\(4, 4\)"
+    with pytest.raises(ValueError, match=message + r".*; by mergefall.wrappers.flat Box\(0.0, 1.0, \(288,\)"):
+        evaluate(model, G2048, 1)
+
+
+def test_what_is_no_model_or_remembers_stays_as_it_is():
+    env = environment(G2048, {})
+    player, recurrent = make("2048/greedy"), RecurrentPPO("MlpLstmPolicy", gym.make(G2048), n_steps=8)
+    assert player_of_model(player, env, {}) is player
+    assert player_of_model(recurrent, env, {}) is recurrent
+
+
+def loaded(seed=4):
+    return PPO("MlpPolicy", flat(gym.make(G2048)), n_steps=64, seed=seed)
+
+
+def test_a_model_that_a_function_loads_travels_to_workers():
+    job = task(make(f"{__name__}:loaded", seed=5), G2048, None, 50)
+    there = unpack_task(job.pack())
+    assert there.trajectory(3, 50).actions.tolist() == job.trajectory(3, 50).actions.tolist()
+    assert len(set(there.trajectory(3, 50).actions.tolist())) > 1
