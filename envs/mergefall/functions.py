@@ -119,5 +119,5 @@ def _compiled(function: Any, name: str) -> Any:
 def _say_slow(name: str) -> None:
     if not BoardFunction.said and multiprocessing.parent_process() is None:  # once, not in each worker
         BoardFunction.said = True
-        message = "is a Python function, which makes searches slow; with @numba.njit it runs at compiled speed"
+        message = "is a Python function, called for each valued board; with @numba.njit it runs at compiled speed"
         print(f"mergefall: {name} {message}", file=sys.stderr, flush=True)

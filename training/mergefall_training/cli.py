@@ -372,7 +372,9 @@ class Demonstrate(WithPlayer):
             max_episode_steps=self.max_episode_steps,
             workers=self.workers,
         )
-        print(f"minari.load_dataset({name!r})")
+        from minari.storage import get_dataset_path  # now that minari is there
+
+        print(f"{get_dataset_path(name)}: load it by minari.load_dataset({name!r})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -463,7 +465,8 @@ class BenchText:
 class Watch(WithPlayer):
     """Watch a player play one game, or two players side by side: in the terminal, in a window, or as a video file.
 
-    PLAYER may also be a file that `mergefall evaluate --out` wrote: a recorded game is then played again.
+    PLAYER may also be a file that `mergefall evaluate --out` wrote: a recorded game is then played again. Where the
+    output is no terminal, only the end of the game is printed; `--video` shows all of it.
     """
 
     beside: str | None = None

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import minari
@@ -120,7 +121,9 @@ def test_names_that_cannot_be_had(tmp_path):
 def test_the_command(capsys):
     size = ["--env-option", "cols=4", "--env-option", "rows=4"]
     cli.main(["demonstrate", "tetris/bcts", *size, "--episodes", "2", "--workers", "1"])
-    assert capsys.readouterr().out == "minari.load_dataset('mergefall/Tetris/tetris-bcts-v0')\n"
+    folder, _, load = capsys.readouterr().out.partition(": load it by ")
+    assert Path(folder).is_dir()
+    assert load == "minari.load_dataset('mergefall/Tetris/tetris-bcts-v0')\n"
     assert minari.load_dataset("mergefall/Tetris/tetris-bcts-v0").total_episodes == 2
 
 

@@ -129,15 +129,13 @@ class Evaluation:
     @property
     def _goal(self) -> int | None:
         """The tile that the reward is for, if it is for one."""
-        kwargs = self.header.env_kwargs
-        return kwargs["goal"] if kwargs.get("reward") == "goal" else None
+        return _goal(self.header.env_kwargs)
 
     @property
     def results(self) -> NDArray[np.int64]:
         """The headline figure of each game: int64[episodes]; for wins 1 or 0."""
-        if self._goal:
-            return (self.max_tiles >= self._goal).astype(np.int64)
-        return np.array([episode.result for episode in self.episodes], dtype=np.int64)
+        result = result_of(self.header.env_kwargs)
+        return np.array([result(episode) for episode in self.episodes], dtype=np.int64)
 
     @property
     def deaths(self) -> int:
@@ -336,7 +334,7 @@ def evaluate(
             together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
             finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
             try:
-                with closing(finished), _progress(header.title, done, count, progress) as show:
+                with closing(finished), _progress(header, done, count, progress) as show:
                     for episode in finished:
                         if records:
                             records.append(episode)
@@ -374,19 +372,36 @@ def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractCo
 
 @contextmanager
 def _progress(
-    title: str, done: Mapping[int, Episode], total: int, enabled: bool
+    header: Header, done: Mapping[int, Episode], total: int, enabled: bool
 ) -> Iterator[Callable[[Episode], None]]:
     """A progress bar with the mean result so far; yields a function that takes each finished episode."""
-    results, count = sum(episode.result for episode in done.values()), len(done)
+    result = result_of(header.env_kwargs)
+    results = sum(map(result, done.values()))
+    count, deaths = len(done), sum(episode.terminated for episode in done.values())
 
-    def note() -> str:
-        return f"mean {plain(results / count)}" if count else ""
+    def note(memoryless: bool) -> str:
+        games = deaths if memoryless else count  # as `Evaluation.mean` has it where a cap ends games
+        return f"mean {plain(results / games)}" if games else ""
 
-    with progress_bar(title, total, completed=count, note=note(), enabled=enabled) as show:
+    show_first = note(any(episode.game.memoryless for episode in done.values()))
+    with progress_bar(header.title, total, completed=count, note=show_first, enabled=enabled) as show:
 
         def take(episode: Episode) -> None:
-            nonlocal results, count
-            results, count = results + episode.result, count + 1
-            show(count, note())
+            nonlocal results, count, deaths
+            results, count, deaths = results + result(episode), count + 1, deaths + episode.terminated
+            show(count, note(episode.game.memoryless))
 
         yield take
+
+
+def _goal(kwargs: Options) -> int | None:
+    """The tile that the reward is for, if it is for one."""
+    return kwargs["goal"] if kwargs.get("reward") == "goal" else None
+
+
+def result_of(kwargs: Options) -> Callable[[Episode], int]:
+    """The headline figure of a game in an environment with these arguments; for wins 1 or 0."""
+    goal = _goal(kwargs)
+    if goal is None:
+        return lambda episode: episode.result
+    return lambda episode: int(episode.max_tile >= goal) if isinstance(episode, Game2048Episode) else 0

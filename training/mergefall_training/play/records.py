@@ -156,8 +156,11 @@ def title(player: str, options: Mapping[str, Any]) -> str:
 
     >>> title("2048/minimax", {"depth": 1})
     '2048/minimax depth=1'
+    >>> title("2048/greedy", {"heuristic": {"name": "mine:board"}})
+    '2048/greedy heuristic=mine:board'
     """
-    return " ".join([player, *(f"{name}={value}" for name, value in options.items())])
+    shown = {n: v["name"] if isinstance(v, Mapping) and set(v) == {"name"} else v for n, v in options.items()}
+    return " ".join([player, *(f"{name}={value}" for name, value in shown.items())])
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:
