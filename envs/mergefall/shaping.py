@@ -38,6 +38,10 @@ loses no game here. Measured on 4×4 and on 10×20 with uniform pieces, γ = 0.9
 `python tests/benchmarks/shaping.py`. Rewards of 2048 are of order ten (`reward="score"`): raise `scale` to give shaping
 more weight there.
 
+Where rewards are rare, choose a lower `offset`. Φ is then large wherever the game goes on, and a game that ends pays
+−Φ(s): an agent that has seen no reward yet learns to live, on boards of high Φ. With the default offset the last step
+of a random game pays about as much as others, or more (column `last`), and some agents learn to end it.
+
 A player that values boards is a potential, too: `{"player": "2048/ntuple"}`, or `{"player": {"name": …, …options}}`.
 Then h is the value of its best action. Defaults: squash "identity", scale 1, offset 0. An n-tuple network predicts the
 rest of the score, so with `reward="score"` a step pays how much better or worse it turned out than predicted.
