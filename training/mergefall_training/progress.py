@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -24,10 +25,12 @@ def progress_bar(
     """A progress bar on standard error.
 
     Yields ``show(completed, note)``: how much of `total` is done, and a text beside the bar, such as the mean so far. A
-    total of None is not known.
+    total of None is not known. A notebook shows it if ipywidgets is installed.
     """
+    screen = console(stderr=True)
+    enabled = enabled and not (screen.is_jupyter and find_spec("ipywidgets") is None)  # rich would warn at each change
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
     columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), disable=not enabled) as bar:
+    with Progress(*columns, console=screen, disable=not enabled) as bar:
         row = bar.add_task(title, total=total, completed=completed, note=note)
         yield lambda completed, note: bar.update(row, completed=completed, note=note)

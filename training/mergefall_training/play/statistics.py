@@ -35,6 +35,15 @@ class Interval:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """As text, with four significant digits.
+
+        >>> print(Interval(10457.1, 7080.4, 13833.9), Interval(0.5, 0.25, 0.75))
+        10,460 [7,080, 13,830] 0.5 [0.25, 0.75]
+        """
+        value, low, high = (f"{float(f'{number:.4g}'):,g}" for number in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}]"
+
 
 def plain(number: float) -> str:
     """A mean as text: whole numbers from 10 on, three digits below.
