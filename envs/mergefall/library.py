@@ -64,7 +64,7 @@ class Library(Generic[W]):
             raise ValueError(f"name is {name!r}; expected {made.name!r}, the name of the heuristic's class")
         if is_import(name) or not name or not isinstance(name, str):
             raise ValueError(f"name is {name!r}; expected text without a colon")
-        if name in self._own or (name in self.known and _origin(self.known[name]) != _origin(made)):
+        if name in self._own or (name in self.known and name_of(origin(self.known[name])) != name_of(origin(made))):
             raise ValueError(f"there is a heuristic {name!r} already")
         self.known[name] = made
 
@@ -105,8 +105,9 @@ class Library(Generic[W]):
         raise ValueError(f"{self.base.kind} {value!r}; expected {expected}")
 
 
-def _origin(heuristic: Any) -> str:
-    return name_of(getattr(heuristic, "function", type(heuristic)))
+def origin(heuristic: Any) -> Any:
+    """The function or class that a heuristic is made of."""
+    return getattr(heuristic, "function", type(heuristic))
 
 
 def is_spec(value: Any) -> bool:

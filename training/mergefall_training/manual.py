@@ -13,6 +13,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from mergefall.library import origin
+
 WIDEST = 100
 INDENT = "    "
 
@@ -46,11 +48,11 @@ def heuristics_page(name: str | None) -> str:
         if not chosen:
             raise ValueError(f"no heuristic {name!r}; there are {', '.join(known for _, known, _ in found)}")
         return "\n\n".join(
-            _page(f"{game.name}: {name}", _about(_source_of(heuristic)), [("Weights", _weights(heuristic))])
+            _page(f"{game.name}: {name}", _about(origin(heuristic)), [("Weights", _weights(heuristic))])
             for game, heuristic in chosen
         )
     rows = [
-        (f"{game.name}: {known}", _about(_source_of(heuristic)).split("\n")[0], _weights(heuristic))
+        (f"{game.name}: {known}", _about(origin(heuristic)).split("\n")[0], _weights(heuristic))
         for game, known, heuristic in found
     ]
     return _listing(rows, "mergefall heuristics NAME")
@@ -97,11 +99,16 @@ def training_page(algorithm: str) -> str:
     from mergefall_training.learn import trainer
     from mergefall_training.learn.presets import presets_of
 
-    module = trainer(algorithm)
-    sections = [("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(_hyperparameters(module, algorithm)))]
+    module, found = trainer(algorithm), presets_of(algorithm)
+    usual = {env_id: given for env_id, name, given in found if not name}
+    parameters = [
+        (f"{name} = {default}{_in_presets(name, usual)}", about)
+        for name, default, about in _hyperparameters(module, algorithm)
+    ]
+    sections = [("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(parameters))]
     presets = [
         (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
-        for env_id, name, given in presets_of(algorithm)
+        for env_id, name, given in found
     ]
     sections.append(("Presets, which change defaults", _entries(presets)))
     text = _page(f"mergefall train {algorithm}", _about(module), sections)
@@ -113,10 +120,6 @@ def training_page(algorithm: str) -> str:
 
 def _about(thing: Any) -> str:
     return inspect.getdoc(thing) or ""
-
-
-def _source_of(heuristic: Any) -> Any:
-    return getattr(heuristic, "function", type(heuristic))
 
 
 def _weights(heuristic: Any) -> str:
@@ -147,17 +150,27 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
-def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str]]:
-    """(name = default, meaning) of a learner's hyper-parameters."""
+def _in_presets(name: str, usual: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the usual presets, by environment, set a hyper-parameter to.
+
+    >>> _in_presets("gamma", {"mergefall/Game2048-v0": {"gamma": 0.9}, "mergefall/Tetris-v0": {}})
+    ' (preset: Game2048-v0 0.9)'
+    """
+    given = [f"{env_id.rpartition('/')[2]} {preset[name]}" for env_id, preset in usual.items() if name in preset]
+    return f" (preset: {', '.join(given)})" if given else ""
+
+
+def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str, str]]:
+    """(name, default, meaning) of a learner's hyper-parameters."""
     if hasattr(module, "Hyperparameters"):
-        return [(f"{name} = {default}", about) for name, default, about in fields_of(module.Hyperparameters)]
+        return list(fields_of(module.Hyperparameters))
     kind = module.CLASSES[algorithm]  # of Stable-Baselines3, whose arguments are the hyper-parameters
     about = {
         name: " ".join(text.split())
         for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\Z)", kind.__doc__ or "", re.DOTALL)
     }
     found = [p for p in inspect.signature(kind).parameters.values() if p.name not in module.NOT_TO_SET]
-    return [(f"{p.name} = {p.default!r}", about.get(p.name, "")) for p in found]
+    return [(p.name, repr(p.default), module.MEANINGS.get(p.name) or about.get(p.name, "")) for p in found]
 
 
 def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
@@ -241,7 +254,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 _ENTRY = re.compile(r"\s*(?:- |\d+\. )\S|\s+[\w`]+(?:, [\w`]+)*: \S")
-_AS_IT_IS = re.compile(r"\s*(?:>>>|\.\.\.|\||```|#)")
+_AS_IT_IS = re.compile(r"\s*(?:>>>|\.\.\.|\||```|#)|\s+mergefall [a-z]")
 
 
 def _block(lines: list[str], width: int) -> Iterator[str]:

@@ -141,7 +141,36 @@ def test_a_player_of_a_local_class_travels():
 def test_a_cap_ends_games_and_is_seen():
     evaluation = play(3, max_episode_steps=5)
     assert [(e.length, e.terminated) for e in evaluation.episodes] == [(5, False)] * 3
-    assert evaluation.summary().capped == 3
+    summary = evaluation.summary()
+    assert (summary.capped, summary.deaths, summary.stuck) == (3, 0, 0)
+
+
+class Stubborn(Player):
+    """Chooses the same action for ever, legal or not."""
+
+    name = "stubborn"
+
+    def __init__(self, action):
+        self.action = action
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.array(self.action), state
+
+
+@pytest.mark.parametrize(("cap", "capped", "stuck"), [(None, 0, 3), (5, 3, 0)])
+def test_games_that_got_stuck_are_not_called_capped(cap, capped, stuck):
+    found = play(3, Stubborn(3), max_episode_steps=cap)
+    summary = found.summary()
+    assert not any(episode.terminated for episode in found.episodes)
+    assert (summary.capped, summary.stuck, summary.deaths) == (capped, stuck, stuck)
+
+
+def test_an_agent_that_gets_stuck_in_tetris_does_not_count_as_one_that_plays_on():
+    last = gym.make("mergefall/Tetris-v0").action_space.n - 1  # a fourth rotation that begins in the last column
+    found = evaluate(Stubborn(last), "mergefall/Tetris-v0", 2, workers=1, progress=False)
+    assert found.summary().stuck == 2
+    assert not found.censored
+    assert found.mean().value == 0
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -229,13 +229,13 @@ def _add(tables: dict[str, _Table], place: Path, entry: Entry, file: Path) -> No
         return
     if part := sum(verdict.partial for verdict in verdicts if not verdict.problem):
         table.problems.append(f"{label}: {part} games are proven up to action {RECORDED:,}, where their records end")
-    if (cut := sum(not episode.terminated for episode in episodes)) and not game.memoryless:
-        table.problems.append(f"{label}: a cap ended {cut} games, so its mean is a lower bound")
     if rules.get("goal") is not None:
         rules["reward"] = "goal"  # then players are compared by the share of games that they won
+    shown = Evaluation(replace(header, env_kwargs=rules), episodes)
+    if (cut := len(episodes) - shown.deaths) and not game.memoryless:
+        table.problems.append(f"{label}: a cap ended {cut} games, so its mean is a lower bound")
     table.verdicts[label] = verdicts
-    shown = replace(header, env_kwargs=rules)
-    table.rows.append(row_of(label, Evaluation(shown, episodes)))
+    table.rows.append(row_of(label, shown))
     table.sources[label] = _source(place.name, entry, header, episodes)
 
 

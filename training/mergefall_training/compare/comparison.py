@@ -256,6 +256,8 @@ def note_of(result: ContestResult) -> str:
     if result.all_tiles:
         note += ", Wilson's for shares of games that reached a tile"
     note += _censoring(result.rows, result.headline)
+    if any(row.summary.stuck for row in result.rows):
+        note += "; stuck: games that ended because the player chose illegal actions, `illegal_limit` in a row"
     if result.rows[0].evaluation.header.adversary is not None:
         note += f"; ms/{result.game.turn} include the adversary's time"
     if batched := [row.contestant.label for row in result.rows if row.batched]:
@@ -294,6 +296,8 @@ def player_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
         columns["capped"] = [str(summary.capped) for summary in summaries]
         if game.memoryless:
             columns["deaths"] = [str(summary.deaths) for summary in summaries]
+    if any(summary.stuck for summary in summaries):
+        columns["stuck"] = [str(summary.stuck) for summary in summaries]
     if any(row.ratio for row in rows):
         columns[f"ratio to {result.contest.baseline}"] = [show(row.ratio, short) for row in rows]
     return columns

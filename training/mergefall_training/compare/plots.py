@@ -212,7 +212,7 @@ def _profile(result: ContestResult) -> Figure:
     means = [_seen(entry.mean)[0] for entry in entries]
     for number, (entry, mean) in enumerate(zip(entries, means, strict=True)):
         evaluation, colour = entry.evaluation, PALETTE[number % len(PALETTE)]
-        times, shares = survival(evaluation.results, [episode.terminated for episode in evaluation.episodes])
+        times, shares = survival(evaluation.results, evaluation.ended)
         times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
         style = "-" if number < len(PALETTE) else "--"
         axes.step(times, shares, style, where="post", color=colour, label=entry.label)

@@ -1,6 +1,6 @@
 """The folder of a training run: its configuration, learning curve, models and checkpoint.
 
-    config.json      algorithm, environment, hyper-parameters, seed, versions
+    config.json      algorithm, environment, hyper-parameters, seed, versions, digests of the user's own code
     curve.jsonl      a header, then a line for each evaluation
     best.npz         the model with the highest mean in an evaluation so far (`models.py`)
     model.npz        the model at the last evaluation
@@ -34,7 +34,8 @@ from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.batched import play_together
 from mergefall_training.play.evaluation import SEEDS, Evaluation
-from mergefall_training.play.records import Header
+from mergefall_training.play.records import Header, check_same_code
+from mergefall_training.play.sources import code_of
 from mergefall_training.play.workers import all_kwargs, environment, task
 
 VERSION = 1
@@ -115,7 +116,7 @@ class Point:
     """One evaluation of a learning curve.
 
     - `step`, `seconds`: steps and time so far, evaluations included.
-    - `episodes`: number of games; `capped` of them were truncated.
+    - `episodes`: number of games; `capped` of them were cut off by `max_episode_steps`.
     - `headline`, `mean`, `low`, `high`: name of the figure, its mean, and the 95 % interval of the mean.
     - `tiles`: share of games that reached each tile (2048).
     - `figures`: further figures of the algorithm.
@@ -238,7 +239,7 @@ def open_run(
 
     - the learner refuses the configuration of a new run,
     - there is a run and `resume` is False, or there is none and `resume` is True,
-    - the folder holds a run with another configuration (versions aside),
+    - the folder holds a run with another configuration (versions aside), or of an earlier version of the user's code,
     - another process trains in the folder.
     """
     folder = Path(folder)
@@ -251,7 +252,7 @@ def open_run(
         if resume and resume != "auto":
             raise ValueError(f"{folder} holds no training run: there is no {path}; leave out --resume to begin one")
         trainer(config.algorithm).check(config, device)
-    asked = asdict(config)
+    asked, code = asdict(config), code_of(config.env_kwargs, config.hyperparameters)
     try:
         asked = json.loads(json.dumps(asked, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -264,8 +265,9 @@ def open_run(
         if path.exists():
             if differing := differences(asdict(read_config(folder)), asked):
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
+            check_same_code(folder, json.loads(path.read_text(encoding="utf-8")).get("code", code), code)
         else:
-            about = {"format": CONFIG, "version": VERSION, **asked, "versions": versions()}
+            about = {"format": CONFIG, "version": VERSION, **asked, "code": code, "versions": versions()}
             write_whole(path, json.dumps(about, indent=2).encode())
         header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
         line = json.dumps(header | {"seed": config.seed}).encode()
@@ -307,6 +309,7 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
         if found != (CONFIG, VERSION):
             raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
         record.pop("versions", None)
+        record.pop("code", None)  # `open_run` compares it
         if record.keys() != {field.name for field in fields(Config)}:
             raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
         id_of_file(record["env_id"])

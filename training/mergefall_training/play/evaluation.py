@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_together
 from mergefall_training.play.markup import shown, table
-from mergefall_training.play.records import TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
+from mergefall_training.play.records import OTHER, TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
+from mergefall_training.play.sources import code_of
 from mergefall_training.play.statistics import (
     CONFIDENCE,
     Interval,
@@ -58,6 +59,7 @@ class Summary:
 
     - `headline`: name of the figure that the game is judged by (`Evaluation.headline`).
     - `capped`, `deaths`: number of games that a cap ended, and of the others.
+    - `stuck`: those of the others that ended because the player chose illegal actions, `illegal_limit` in a row.
     - `mean`, `median`, `iqm`: of the headline figure, with bootstrap intervals. For Tetris with capped games `mean` is
       `exponential_mean`, `median` and `iqm` are None.
     - `tiles`: for 2048, from tile 8 to the largest -> share of games that reached it, with Wilson's interval.
@@ -70,6 +72,7 @@ class Summary:
     last_seed: int
     deaths: int
     capped: int
+    stuck: int
     mean: Interval
     median: Interval | None
     iqm: Interval | None
@@ -138,9 +141,14 @@ class Evaluation:
         return np.array([result(episode) for episode in self.episodes], dtype=np.int64)
 
     @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Which games no cap ended: bool[episodes]."""
+        return np.array([not capped(episode, self.header.max_episode_steps) for episode in self.episodes])
+
+    @property
     def deaths(self) -> int:
-        """The number of games that ended by themselves."""
-        return sum(episode.terminated for episode in self.episodes)
+        """The number of games that no cap ended: those that were lost or won, and those that got stuck."""
+        return int(self.ended.sum())
 
     @property
     def censored(self) -> bool:
@@ -255,6 +263,7 @@ class Evaluation:
             last_seed=self.episodes[-1].seed,
             deaths=self.deaths,
             capped=len(self.episodes) - self.deaths,
+            stuck=self.deaths - sum(episode.terminated for episode in self.episodes),
             mean=self.mean(),
             median=None if self.censored else bootstrap(np.median, self.results),
             iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
@@ -327,6 +336,7 @@ def evaluate(
     until = until if until is None else number("until", until, above=0)
     with _recording(out, header) as records:
         known: dict[int, Episode] = records.episodes if records else {}
+        on_file = frozenset(known)
         while True:
             wanted = range(seed, seed + count)
             done = {s: known[s] for s in wanted if s in known}
@@ -334,7 +344,7 @@ def evaluate(
             together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
             finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
             try:
-                with closing(finished), _progress(header, done, count, progress) as show:
+                with closing(finished), _progress(header, done, count, progress, on_file) as show:
                     for episode in finished:
                         if records:
                             records.append(episode)
@@ -355,7 +365,8 @@ def evaluate(
 def _header(player: Predictor, job: Task) -> Header:
     name = getattr(player, "name", Player.name)
     options = dict(getattr(player, "options", {}))
-    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary)
+    code = code_of(name, options, player, job.adversary or {})
+    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 
 def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:
@@ -372,26 +383,41 @@ def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractCo
 
 @contextmanager
 def _progress(
-    header: Header, done: Mapping[int, Episode], total: int, enabled: bool
+    header: Header, done: Mapping[int, Episode], total: int, enabled: bool, on_file: frozenset[int]
 ) -> Iterator[Callable[[Episode], None]]:
-    """A progress bar with the mean result so far; yields a function that takes each finished episode."""
+    """A progress bar with the mean result so far; yields a function that takes each finished episode.
+
+    It also says how many of the games were read from the file, whose seeds are `on_file`.
+    """
+    kept = sum(seed in on_file for seed in done)
+    read = f" ({kept:,} read from the file)" if kept else ""
     result = result_of(header.env_kwargs)
     results = sum(map(result, done.values()))
-    count, deaths = len(done), sum(episode.terminated for episode in done.values())
+    cap = header.max_episode_steps
+    count, deaths = len(done), sum(not capped(episode, cap) for episode in done.values())
 
     def note(memoryless: bool) -> str:
         games = deaths if memoryless else count  # as `Evaluation.mean` has it where a cap ends games
-        return f"mean {plain(results / games)}" if games else ""
+        return (f"mean {plain(results / games)}" if games else "") + read
 
     show_first = note(any(episode.game.memoryless for episode in done.values()))
     with progress_bar(header.title, total, completed=count, note=show_first, enabled=enabled) as show:
 
         def take(episode: Episode) -> None:
             nonlocal results, count, deaths
-            results, count, deaths = results + result(episode), count + 1, deaths + episode.terminated
+            results, count, deaths = results + result(episode), count + 1, deaths + (not capped(episode, cap))
             show(count, note(episode.game.memoryless))
 
         yield take
+
+
+def capped(episode: Episode, cap: int | None) -> bool:
+    """Whether a cap on the number of actions ended a game. Other environments may truncate games by rules of their own.
+
+    >>> capped(Game2048Episode(0, 12, length=100, terminated=False, seconds=0.1, max_tile=8), cap=None)  # got stuck
+    False
+    """
+    return not episode.terminated and (episode.game is OTHER or (cap is not None and episode.length >= cap))
 
 
 def _goal(kwargs: Options) -> int | None:

@@ -120,7 +120,8 @@ def episode_from(record: Mapping[str, object]) -> Episode:
 class Header:
     """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
 
-    `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
+    - `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
+    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them.
     """
 
     player: str
@@ -130,6 +131,7 @@ class Header:
     max_episode_steps: int | None
     package: str
     adversary: dict[str, Any] | None = None
+    code: dict[str, str] = field(default_factory=dict)
 
     def check_no_import(self) -> None:
         """Raises ValueError if to make the player would import a module that the file names."""
@@ -140,9 +142,13 @@ class Header:
         """The player and its options in one line, as the command line spells them."""
         return title(self.player, self.options)
 
+    def content(self) -> dict[str, Any]:
+        """The fields by name, without `code` if no code of the user's played."""
+        return {name: value for name, value in asdict(self).items() if name != "code" or value}
+
     def line(self) -> str:
         """The header as the first line of a file. Raises ValueError for options that are no JSON types."""
-        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        content = {"format": FORMAT, "version": VERSION, **self.content()}
         if self.adversary is None:  # as in files that were written before there were adversaries
             del content["adversary"]
         try:
@@ -208,13 +214,23 @@ def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool
     return dict(options) == header.options and (player == header.player or "checksum" in options)
 
 
+def check_same_code(path: Path, found: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    """Raises ValueError if a user's own code is not the one whose results are at a path."""
+    changed = [name for name in found.keys() | asked.keys() if found.get(name) != asked.get(name)]
+    if changed:
+        raise ValueError(
+            f"{path} holds results of {' and '.join(sorted(changed))} before the code was changed. "
+            "Delete it, or choose another name"
+        )
+
+
 class RecordFile:
     """A file of episodes that is open for appending; `episodes` maps seeds to the episodes it holds.
 
     The header of a file stays as it is, also where it names the former place of an agent's run folder.
 
-    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version, adversary), for a damaged
-    one, and for one that another run has open.
+    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version, adversary), for one that an
+    earlier version of the user's code played, for a damaged one, and for one that another run has open.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
@@ -268,7 +284,7 @@ def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:
 
 def checksum(header: Header, record: Mapping[str, Any]) -> str:
     """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
-    content = json.dumps([asdict(header), dict(record)], sort_keys=True)
+    content = json.dumps([header.content(), dict(record)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -280,7 +296,7 @@ def header_from(record: dict[str, Any]) -> Header:
     if version != VERSION:
         raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
     expected = {field.name for field in fields(Header)}
-    if record.keys() | {"adversary"} != expected:
+    if record.keys() | {"adversary", "code"} != expected:
         raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
     options = record["options"]
     if isinstance(options, dict) and "evaluation" in options:  # what Tetris players called their heuristic before
@@ -293,5 +309,8 @@ def _check_same_run(path: Path, found: Header, line: str) -> None:
     asked = header_from(json.loads(line))
     if same_player(asked.player, asked.options, found):
         asked = replace(asked, player=found.player)
+    if found.code:  # files of earlier versions do not say
+        check_same_code(path, found.code, asked.code)
+    asked = replace(asked, code=found.code)
     if differing := differences(asdict(found), asdict(asked)):
         raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")

@@ -44,6 +44,11 @@ OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
+MEANINGS = {  # plainer than in SB3's docstrings
+    "gae_lambda": "How far ahead an action is judged: 0 looks one step ahead and trusts the value network for the "
+    "rest, 1 counts the rewards to the end of the rollout. Between them the weight of each further step falls by this "
+    "factor (generalized advantage estimation, Schulman et al. 2016)",
+}
 LEAST = {"gradient_steps": -1, "learning_starts": 0}  # smallest values of integers; 1 for all others
 SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")

@@ -1,0 +1,176 @@
+"""Digests of a user's own code: what changes them, and what files of an earlier version say."""
+
+import importlib
+import sys
+from textwrap import dedent
+
+import pytest
+from mergefall.game2048 import HEURISTICS, register_heuristic
+from mergefall_baselines import make, register, registry
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import open_run
+from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import read_header
+from mergefall_training.play.sources import code_of
+
+ENV = "mergefall/Game2048-v0", 2, 0, {"goal": 16}
+
+MODULE = """
+import math
+from own_parts import scaled
+import own_whole
+
+WEIGHT = 3.0
+
+def corner(board):
+    # the lowest row
+    return WEIGHT * scaled(board[3][0]) + own_whole.VALUE
+
+def other(board):
+    return 0.0
+
+class Boards:
+    weight = WEIGHT
+
+if __name__ == "__main__":
+    print(100)
+"""
+PARTS = "def scaled(x):\n    return math_of(x)\n\ndef math_of(x):\n    return 2.0 * x\n\ndef unused():\n    pass\n"
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A function that writes the user's modules, imports them anew, and returns the folder."""
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("own_code", "own_parts", "own_whole")
+
+    def write(change=lambda text: text, parts=PARTS, whole="VALUE = 1.0\n"):
+        for name, text in zip(names, (change(MODULE), parts, whole), strict=True):
+            tmp_path.joinpath(f"{name}.py").write_text(dedent(text))
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        importlib.import_module("own_code")
+        return tmp_path
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"change": lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0")},
+        {"change": lambda text: text.replace("board[3][0]", "board[3][1]")},
+        {"parts": PARTS.replace("2.0", "3.0")},
+        {"whole": "VALUE = 2.0\n"},
+    ],
+)
+def test_what_a_function_refers_to_changes_its_digest(own, changes):
+    own()
+    before = code_of({"heuristic": {"name": "own_code:corner"}})
+    assert before.keys() == {"own_code:corner"}
+    own(**changes)
+    assert code_of({"heuristic": {"name": "own_code:corner"}}) != before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"change": lambda text: text.replace("# the lowest row", "# the lowest row, first cell")},
+        {"change": lambda text: text.replace("    # the lowest row\n", "\n")},
+        {"change": lambda text: text.replace("return 0.0", "return 1.0")},
+        {"change": lambda text: text.replace("print(100)", "print(200)")},
+        {"parts": PARTS.replace("    pass", "    return 1")},
+    ],
+)
+def test_comments_layout_and_other_functions_do_not_count(own, changes):
+    own()
+    before = code_of({"heuristic": "own_code:corner"})
+    own(**changes)
+    assert code_of({"heuristic": "own_code:corner"}) == before
+
+
+def test_a_method_stands_for_its_class(own):
+    own()
+    before = code_of("own_code:Boards.weight")
+    own(lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0"))
+    assert before
+    assert code_of("own_code:Boards.weight") != before
+
+
+def test_relative_imports_are_followed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "own_package"
+    package.mkdir()
+    for name, text in {
+        "__init__": "from .boards import corner\n",
+        "boards": "from . import parts\n\ndef corner(board):\n    return parts.value(board)\n",
+        "parts": "def value(board):\n    return 1.0\n",
+    }.items():
+        package.joinpath(f"{name}.py").write_text(text)
+    importlib.import_module("own_package")
+    before = code_of("own_package:corner")
+    for name in [name for name in sys.modules if name.startswith("own_package")]:
+        del sys.modules[name]
+    package.joinpath("parts.py").write_text("def value(board):\n    return 2.0\n")
+    importlib.invalidate_caches()
+    importlib.import_module("own_package")
+    assert before
+    assert code_of("own_package:corner") != before
+    for name in [name for name in sys.modules if name.startswith("own_package")]:
+        del sys.modules[name]
+
+
+def test_what_others_wrote_has_no_digest():
+    import gymnasium
+
+    assert code_of("2048/greedy", {"heuristic": {"name": "nneonneo"}}, make("2048/greedy")) == {}
+    assert code_of("gymnasium:make", gymnasium.Env(), "json:loads", "nowhere:at_all", lambda: 0) == {}
+
+
+def test_names_that_were_registered_are_followed(own):
+    own()
+    module = sys.modules["own_code"]
+    register("2048/own-boards", module.Boards)
+    register_heuristic("own-corner", module.corner)
+    try:
+        assert code_of("2048/own-boards", {"heuristic": {"name": "own-corner"}}).keys() == {
+            "own_code:Boards",
+            "own_code:corner",
+        }
+    finally:
+        del registry._FACTORIES["2048/own-boards"], HEURISTICS["own-corner"]
+
+
+def test_games_of_an_earlier_version_are_refused(own):
+    folder = own()
+    path = folder / "games.jsonl"
+
+    def play(out=path):
+        return evaluate(make("2048/greedy", heuristic="own_code:corner"), *ENV, workers=1, out=out, progress=False)
+
+    played = play()
+    assert play().results.tolist() == played.results.tolist()
+    own(lambda text: text.replace("board[3][0]", "board[0][0]"))
+    with pytest.raises(ValueError, match=r"games\.jsonl holds results of own_code:corner before the code was changed"):
+        play()
+    assert Evaluation.read(path).results.tolist() == played.results.tolist()
+    assert read_header(path)[0].code != play(folder / "new.jsonl").header.code
+
+
+def test_training_with_an_earlier_version_is_not_resumed(own):
+    folder = own() / "run"
+    shaping = {"potential": {"name": "own_code:corner"}}
+    config = configure(
+        "ppo", "mergefall/Game2048-v0", env_kwargs={"shaping": shaping}, timesteps=1, interval=1, episodes=1
+    )
+    with open_run(folder, config, resume="auto", progress=False):
+        pass
+    with open_run(folder, config, resume="auto", progress=False):
+        pass
+    own(lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0"))
+    again = open_run(folder, config, resume="auto", progress=False)
+    with pytest.raises(ValueError, match="before the code was changed"):
+        again.__enter__()

@@ -1,0 +1,104 @@
+"""Digests of a user's own code, so that results of an earlier version of it are not taken for those of this one.
+
+A digest is of a function or class, and of everything in its module and in other modules of the user's that it refers
+to; comments and layout do not count. Installed packages have versions instead, and are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mergefall.games import GAMES
+from mergefall.imports import is_import, name_of, strings_in
+from mergefall.library import origin
+from mergefall_baselines.registry import added
+
+_INSTALLED = {"site-packages", "dist-packages"}
+_OURS = {"mergefall", "mergefall_baselines", "mergefall_training"}
+
+
+def code_of(*described: Any) -> dict[str, str]:
+    """The digests of a user's own code by `module:name`.
+
+    `described`: nested data that names players and heuristics, and players themselves.
+
+    >>> code_of("2048/greedy", {"heuristic": "nneonneo"})
+    {}
+    """
+    paths = [path for part in described for path in _paths_in(part)]
+    digests = {path: _digest(path) for path in paths}
+    return {path: digest for path, digest in digests.items() if digest}
+
+
+def _paths_in(part: Any) -> Iterator[str]:
+    """The `module:name` of everything that nested data names, or of the class of anything else."""
+    if not isinstance(part, str | Mapping | list):
+        yield name_of(type(part))
+        return
+    texts = set(strings_in(part))
+    yield from sorted(text for text in texts if is_import(text))
+    yield from map(name_of, added(texts).values())
+    for game in GAMES.values():
+        yield from (name_of(origin(heuristic)) for name, heuristic in game.library.added().items() if name in texts)
+
+
+def _digest(path: str) -> str | None:
+    """The digest of the code at `module:name`; None if no file of the user's has it, as in a notebook."""
+    module, _, name = path.partition(":")
+    todo, done, code = [(module, name.partition(".")[0])], set[tuple[str, str]](), list[str]()
+    while todo:
+        known = todo.pop()
+        statements = _statements(sys.modules.get(known[0]))
+        if known in done or not statements:
+            continue
+        done.add(known)
+        for statement in statements:
+            # Of a module that is referred to as a whole (no name), every statement counts.
+            if not known[1] or known[1] in _bound(statement):
+                code.append(f"{known[0]}: {ast.unparse(statement)}")
+                todo += _references(statement, known[0])
+    return hashlib.sha256("\n".join(sorted(code)).encode()).hexdigest()[:16] if code else None
+
+
+def _statements(module: ModuleType | None) -> list[ast.stmt]:
+    """The statements of a module of the user's; none for installed ones, and for those without a file."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or not file.endswith(".py"):
+        return []
+    package = module.__name__.partition(".")[0]
+    if package in _OURS or package in sys.stdlib_module_names or _INSTALLED & set(Path(file).parts):
+        return []
+    return ast.parse(inspect.getsource(module)).body
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement at the top of a module gives a value to."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    nodes = list(ast.walk(statement))
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return defined | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _references(statement: ast.stmt, module: str) -> Iterator[tuple[str, str]]:
+    """(module, name) of everything that a statement may refer to; the name is empty for a whole module."""
+    package = sys.modules[module].__package__ or ""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            yield module, node.id
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((source, alias.name) for alias in node.names)
+            yield from ((f"{source}.{alias.name}", "") for alias in node.names)  # if the name is a module
