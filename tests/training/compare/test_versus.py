@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergefall_training.cli import main
-from mergefall_training.compare.versus import compare_files
+from mergefall_training.compare.versus import compare_files, verdict
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.statistics import difference, superiority
 from rich.console import Console
@@ -109,6 +109,8 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     for name, header in itertools.product(names, ("difference", "chance of more", "mean score")):
         assert name in out
         assert header in out
+    assert "mergefall/Game2048-v0 (3×3 reward=score illegal_limit=100)" in out
+    assert "2048/expectimax is better than 2048/random.\n" in out
     with pytest.raises(SystemExit):
         main(["compare", paths[0]])
     assert "expected two or more" in capsys.readouterr().err
@@ -118,6 +120,18 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["compare", "quick", "league"])
     assert "2 suites were named" in capsys.readouterr().err
+
+
+def test_the_verdict_follows_the_intervals(capsys, tmp_path):
+    greedy, random = play("2048/greedy", 40), play("2048/random", 40)
+    assert verdict("a", "b", greedy.versus(random)) == "a is better than b."
+    assert verdict("b", "a", random.versus(greedy)) == "b is worse than a."
+    assert verdict("a", "c", greedy.versus(greedy)) == "These games do not tell whether a is better than c."
+    paths = [str(tmp_path / f"{name}.jsonl") for name in ("greedy", "random")]
+    for path in paths:
+        play(f"2048/{path.rpartition('/')[2][:-6]}", out=path)
+    main(["compare", *paths])
+    assert re.search(r"-[\d.k]+ to -[\d.k]+", capsys.readouterr().out)  # an interval of negative numbers
 
 
 def test_a_file_is_read_as_the_evaluation_that_wrote_it(tmp_path):

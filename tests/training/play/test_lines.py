@@ -94,7 +94,7 @@ def play(episodes=8, risk=5, f1=2.0, **options):
 
 def games(*lines_and_ends):
     """An evaluation of games that ended after so many lines by themselves (True) or by a cap."""
-    header = play(1).header
+    header = replace(play(1).header, max_episode_steps=9)
     episodes = [TetrisEpisode(s, 0, 9, ended, 0.018, n, 4) for s, (n, ended) in enumerate(lines_and_ends)]
     return Evaluation(header, episodes)
 

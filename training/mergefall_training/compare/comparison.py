@@ -320,7 +320,8 @@ def cell(interval: Interval | None, number: Callable[[float], str]) -> str:
     if interval is None:
         return "-"
     value = number(interval.value) if math.isfinite(interval.value) else "-"
-    ends = f"{number(interval.low)}-{number(interval.high)}" if math.isfinite(interval.low) else "-"
+    dash = "-" if interval.low >= 0 else " to "  # a dash beside a minus sign is hard to read
+    ends = f"{number(interval.low)}{dash}{number(interval.high)}" if math.isfinite(interval.low) else "-"
     return f"{value}\n[dim]{ends}[/dim]"
 
 

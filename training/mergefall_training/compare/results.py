@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 TILE_COLUMNS = 6
 
 
+def setting(evaluation: Evaluation) -> str:
+    """The environment of an evaluation with its size and rules, in one line."""
+    header = evaluation.header
+    kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
+    size = "×".join(str(kwargs.pop(name)) for name in evaluation.game.size if name in kwargs)
+    rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
+    return f"{header.env_id} ({rules})"
+
+
 @dataclass(frozen=True)
 class Row:
     """One player's line in a table.
@@ -86,16 +95,12 @@ class ContestResult:
     @property
     def conditions(self) -> str:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
-        header = self.rows[0].evaluation.header
-        kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
-        size = "×".join(str(kwargs.pop(name)) for name in self.game.size if name in kwargs)
-        rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
         caps = sorted({row.evaluation.header.max_episode_steps or 0 for row in self.rows})
         cap = " or ".join(f"cap {cap} {self.game.turn}s" if cap else "no cap" for cap in caps)
         counts = sorted({row.summary.episodes for row in self.rows})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         last = max(row.summary.last_seed for row in self.rows)
-        return f"{header.env_id} ({rules}), {cap}{self._adversary}, {n}, seeds {self.contest.seed}-{last}"
+        return f"{setting(self.rows[0].evaluation)}, {cap}{self._adversary}, {n}, seeds {self.contest.seed}-{last}"
 
     @property
     def _adversary(self) -> str:

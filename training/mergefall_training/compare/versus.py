@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mergefall_training.compare.comparison import cell, percent, short
+from mergefall_training.compare.results import setting
 from mergefall_training.play.evaluation import Evaluation, Versus
 from mergefall_training.progress import console
 
@@ -29,16 +30,30 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
     confidence = 1 - 0.05 / len(others)
     found = [other.versus(first, confidence=confidence) for other in others]
     screen = screen or console()
-    header = first.header
-    screen.print(Text(f"{header.env_id} {header.env_kwargs}"), soft_wrap=True)
+    screen.print(Text(setting(first)), soft_wrap=True)
     screen.print(_table(first, others, found))
     note = (
-        "Differences, ratios and the chance of more on a seed: to the first player, on the seeds of both; 95% intervals"
+        "Difference: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
+        f"{first.headline} on a seed. On the seeds of both, below each its 95% interval"
     )
     if len(others) > 1:
-        note += f", each of {100 * confidence:.4g}%, so that all {len(others)} comparisons hold together (Bonferroni)"
+        note += (
+            f", widened to {100 * confidence:.4g}%, so that all {len(others)} comparisons hold together (Bonferroni)"
+        )
     screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
+    for other, versus in zip(others, found, strict=True):
+        screen.print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
     return found
+
+
+def verdict(player: str, first: str, versus: Versus) -> str:
+    """Which of two players has the higher mean, in a sentence, if the interval says it."""
+    gap, level = (versus.ratio, 1) if versus.difference is None else (versus.difference, 0)
+    if gap.low > level:
+        return f"{player} is better than {first}."
+    if gap.high < level:
+        return f"{player} is worse than {first}."
+    return f"These games do not tell whether {player} is better than {first}."
 
 
 def _table(first: Evaluation, others: list[Evaluation], found: list[Versus]) -> Table:
