@@ -16,7 +16,7 @@ from mergefall.draw import Window
 from mergefall.kernels import direct
 from mergefall.tetris import batch
 from mergefall.tetris.game import ILLEGAL, LEGAL_BIT, LINES, LINES_SHIFT, NIBBLE, OVER_BIT, PIECES, QUEUE, SCORE, STREAM
-from mergefall.tetris.render import Canvas, draw, frame, to_html
+from mergefall.tetris.render import Canvas, frame, surface_of, to_html
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
@@ -340,7 +340,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             return frame(scene, self.render_mode)
         if self._window is None:
             self._window = Window("Tetris · mergefall", self.metadata["render_fps"])
-        self._window.show(draw(scene))
+        self._window.show(surface_of(scene))
         return None
 
     def _repr_html_(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import integer
 from mergefall.draw import (
     BOARD,
     DARK,
@@ -28,7 +29,7 @@ from mergefall.tetris import game
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
 from mergefall.tetris.placements import column_of, drop_of, rest_of, rotation_of, row_of
-from mergefall.tetris.rules import Rules
+from mergefall.tetris.rules import Rules, board_array
 
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
@@ -118,7 +119,7 @@ class Canvas:
 
 def frame(scene: Scene, mode: str) -> str | NDArray[np.uint8]:
     """A frame for the render modes `"ansi"` and `"rgb_array"`."""
-    return to_ansi(scene) if mode == "ansi" else pixels(draw(scene))
+    return to_ansi(scene) if mode == "ansi" else pixels(surface_of(scene))
 
 
 def to_ansi(scene: Scene) -> str:
@@ -147,28 +148,59 @@ def to_html(scene: Scene) -> str:
     return html_table(", ".join(figures) + (", over" if scene.over else ""), rows, 1)
 
 
-def draw(scene: Scene) -> Any:
+def draw(board: Any, cell: int | None = None) -> NDArray[np.uint8]:
+    """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
+
+    Args:
+        board: a field of 0 and 1, or its text form.
+        cell: side of a cell in pixels, from 4; default: as in an environment's pictures.
+
+    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
+    """
+    cells = board_array(board)
+    rows, cols = cells.shape
+    side = _side(rows) if cell is None else integer("cell", cell, 4)
+    surface = _page(cols * side + 2 * FRAME, rows * side + 2 * FRAME)
+    _draw_field(surface, cells, side, 0)
+    return pixels(surface)
+
+
+def surface_of(scene: Scene) -> Any:
     """A picture of a game as a pygame surface: the field on the left, the panel on the right."""
     rows, cols = scene.cells.shape
-    side = min(LARGEST, TALLEST // rows)
+    side, panel = _side(rows), _panel(scene)
     width, height = cols * side + 2 * FRAME, rows * side + 2 * FRAME
-    panel = _panel(scene)
-    total = (width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
-    surface = pygame().Surface([n + n % 2 for n in total])  # video codecs want even sizes
-    surface.fill(PAGE)
-    surface.blit(rounded(width, height, BOARD, FRAME), (MARGIN, MARGIN))
-    drawn, first = [_cell(fill, side) for fill in FILLS], MARGIN + FRAME
-    surface.fblits(
-        (drawn[fill], (first + c * side, first + r * side))
-        for r, row in enumerate(scene.cells.tolist())
-        for c, fill in enumerate(row)
-    )
+    surface = _page(width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
+    _draw_field(surface, scene.cells, side, MARGIN)
+    first = MARGIN + FRAME
     for r, c in np.argwhere(scene.aimed).tolist():
         surface.blit(_outline(PALETTE[scene.pieces[0]], side), (first + c * side, first + r * side))
     if scene.over:
         surface.blit(_veil(width, height), (MARGIN, MARGIN))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
     return surface
+
+
+def _side(rows: int) -> int:
+    return min(LARGEST, TALLEST // rows)
+
+
+def _page(width: int, height: int) -> Any:
+    surface = pygame().Surface([width + width % 2, height + height % 2])  # video codecs want even sizes
+    surface.fill(PAGE)
+    return surface
+
+
+def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, margin: int) -> None:
+    """Draw a field and its frame, whose upper left corner is `margin` pixels from both edges."""
+    rows, cols = cells.shape
+    surface.blit(rounded(cols * side + 2 * FRAME, rows * side + 2 * FRAME, BOARD, FRAME), (margin, margin))
+    drawn, first = [_cell(fill, side) for fill in FILLS], margin + FRAME
+    surface.fblits(
+        (drawn[fill], (first + c * side, first + r * side))
+        for r, row in enumerate(cells.tolist())
+        for c, fill in enumerate(row)
+    )
 
 
 @cache

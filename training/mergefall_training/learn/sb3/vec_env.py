@@ -29,7 +29,7 @@ class NativeVecEnv(VecEnv):
     def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
         mode = envs.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"autoreset_mode is {mode}; expected {AutoresetMode.SAME_STEP}")
+            raise ValueError(f"autoreset_mode is {mode}; expected gym.make_vec(…, autoreset_mode='SameStep')")
         self.envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
