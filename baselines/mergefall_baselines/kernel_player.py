@@ -256,7 +256,7 @@ class KernelPlayer(Player):
         """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
         rules = _rules_of(env_id, json_of(env_kwargs))
         if not isinstance(rules, cls.rules_type):
-            raise ValueError(f"env_id is {env_id!r}; expected one of {', '.join(cls.game.env_ids)}")
+            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(cls.game.env_ids)}")
         return rules
 
     # -- decisions and episodes ---------------------------------------------------------------------------------------

@@ -106,6 +106,9 @@ class Player:
     plays: Mapping[str, Any] = {}
     batched: bool = False
 
+    def __repr__(self) -> str:
+        return f"<{title(name_of_player(self), self.options)}>"
+
     def start(self, seed: int) -> Any:
         """The player's memory at the start of an episode; None if it remembers nothing."""
         return None
@@ -175,6 +178,28 @@ class OfPredictor(Player):
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
         self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+
+
+def title(player: str, options: Mapping[str, Any]) -> str:
+    """A player and its options in one line.
+
+    >>> title("2048/minimax", {"depth": 1})
+    '2048/minimax depth=1'
+    >>> title("2048/greedy", {"heuristic": {"name": "mine:board"}})
+    '2048/greedy heuristic=mine:board'
+    """
+    shown = {n: v["name"] if isinstance(v, Mapping) and set(v) == {"name"} else v for n, v in options.items()}
+    return " ".join([player, *(f"{name}={value}" for name, value in shown.items())])
+
+
+def name_of_player(player: Predictor) -> str:
+    """A player's name; if it has none, that of its class.
+
+    >>> name_of_player(OfPredictor(Player()))
+    'Player'
+    """
+    name = getattr(player, "name", Player.name)
+    return name if name != Player.name else type(getattr(player, "predictor", player)).__name__
 
 
 def as_player(value: Any, what: str) -> Player:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "evaluate"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for: `mergefall --help` should not wait for compilers and players.
     if name in __all__:

@@ -52,7 +52,7 @@ def command(capsys, algorithm, out, *options, **changed):
         ("clone", {"policy_kwargs": {"net_arch": "x"}}, "clone cannot be made of {"),
         ("clone", {"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
         ("clone", {"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, or a mapping"),
-        ("clone", {"teacher": "tetris/bcts"}, "expected one of mergefall/Tetris-v0"),
+        ("clone", {"teacher": "tetris/bcts"}, "this player plays one of mergefall/Tetris-v0"),
         ("clone", {"teacher": "2048/greedy", "holdout": 1.0}, "holdout is 1.0 of "),
         ("clone", {"teacher": None, "dataset": "none-v0"}, "there is no dataset 'none-v0'"),
         ("clone", {"teacher": None, "dataset": 3}, "dataset is 3; expected a dataset's name"),

@@ -101,7 +101,7 @@ def test_the_temperature_starts_anew_with_each_teacher():
         ({"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, or a mapping"),
         ({"teacher": []}, "teacher is []; expected a player's name"),
         ({"teacher": ["2048/optimal", 3]}, "teacher is 3; expected a player's name"),
-        ({"teacher": "tetris/bcts"}, "expected one of mergefall/Tetris-v0"),
+        ({"teacher": "tetris/bcts"}, "this player plays one of mergefall/Tetris-v0"),
         ({"teacher": "2048/optimal", "temperature": 0}, "temperature is 0; expected a finite number above 0"),
         ({"teacher": "2048/optimal", "gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
         ({"teacher": "2048/optimal", "workers": 0}, "workers is 0; expected an integer"),

@@ -377,6 +377,15 @@ def test_a_nameless_player_is_not_recorded(tmp_path):
 # -- figures and bad input --------------------------------------------------------------------------------------------
 
 
+def test_a_nameless_player_is_shown_by_its_class():
+    class Nameless:
+        predict = FirstLegal.predict
+
+    found = play(1, Nameless())
+    assert repr(found).startswith("<Nameless in mergefall/Game2048-v0, 1 games")
+    assert repr(make("2048/expectimax", depth=2)) == "<2048/expectimax depth=2>"
+
+
 def test_with_a_reward_for_the_goal_players_are_compared_by_wins():
     kwargs = SMALL | {"goal": 16}
     wins, scores = play(30, env_kwargs=kwargs | {"reward": "goal"}), play(30, env_kwargs=kwargs)

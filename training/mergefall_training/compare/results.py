@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mergefall.games import Game
+from mergefall_baselines.player import title
 
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary, frame_of
 from mergefall_training.play.markup import shown, table
-from mergefall_training.play.records import title
 from mergefall_training.play.statistics import Interval, improvement, mean_of_runs
 
 if TYPE_CHECKING:

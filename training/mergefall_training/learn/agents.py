@@ -88,9 +88,9 @@ def _model_file(path: str, model: str) -> Path:
     """`run.model_file`; raises ValueError for what is no model of ours."""
     if zipfile.is_zipfile(path) and "policy.pth" in zipfile.ZipFile(path).namelist():
         raise ValueError(
-            f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so it is loaded in Python "
-            f"alone, by whoever trusts it: write a function that returns `PPO.load({path!r})`, and name it as "
-            "module:function in place of the path"
+            f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so load it yourself if "
+            f"you trust it. In Python, evaluate the model: `evaluate(PPO.load({path!r}), …)`. In a shell, write a "
+            "function that returns it, and name that as module:function in place of the path"
         )
     return model_file(path, model)
 

@@ -22,7 +22,7 @@ from mergefall.imports import strings_in
 from mergefall.threads import cores
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import Predictor
+from mergefall_baselines.player import Predictor, name_of_player
 from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_together
@@ -332,6 +332,9 @@ def evaluate(
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job)
+    if out is not None and getattr(player, "name", Player.name) == Player.name:
+        # Without a name, a resumed run could mix two models of one class.
+        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
     count = episodes if until is None else min(FIRST_LOOK, episodes)
     until = until if until is None else number("until", until, above=0)
     with _recording(out, header) as records:
@@ -363,7 +366,7 @@ def evaluate(
 
 
 def _header(player: Predictor, job: Task) -> Header:
-    name = getattr(player, "name", Player.name)
+    name = name_of_player(player)
     options = dict(getattr(player, "options", {}))
     code = code_of(name, options, player, job.adversary or {})
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
@@ -372,9 +375,6 @@ def _header(player: Predictor, job: Task) -> Header:
 def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:
     if out is None:
         return nullcontext()
-    if header.player == Player.name:
-        # Without a name, a resumed run could mix two models of one class.
-        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
     for text in strings_in(header.options):
         if "<lambda>" in text or "<locals>" in text:
             raise ValueError(f"a file of episodes must name the function {text}: register it with a name of its own")

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, cast
 from mergefall.checks import id_of_file
 from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import
+from mergefall_baselines.player import title
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines
 
@@ -155,18 +156,6 @@ class Header:
             return json.dumps(content, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
-
-
-def title(player: str, options: Mapping[str, Any]) -> str:
-    """A player and its options in one line.
-
-    >>> title("2048/minimax", {"depth": 1})
-    '2048/minimax depth=1'
-    >>> title("2048/greedy", {"heuristic": {"name": "mine:board"}})
-    '2048/greedy heuristic=mine:board'
-    """
-    shown = {n: v["name"] if isinstance(v, Mapping) and set(v) == {"name"} else v for n, v in options.items()}
-    return " ".join([player, *(f"{name}={value}" for name, value in shown.items())])
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from mergefall.games import game_of
 from mergefall.text import rules_text
 from mergefall.typing import Options
 from mergefall_baselines import Player
+from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +28,6 @@ from mergefall_training.files import differences, on_line, open_alone, read_line
 from mergefall_training.play.advice import Adviser
 from mergefall_training.play.programs import ask_all, ask_each, words_of
 from mergefall_training.play.puzzles import Puzzle, default_judge, puzzles, rules_of, verdict_of, worth
-from mergefall_training.play.records import title
 from mergefall_training.play.statistics import Interval, bootstrap, wilson
 from mergefall_training.progress import progress_bar
 
