@@ -461,5 +461,5 @@ def test_a_network_learns_what_the_play_of_its_guide_is_worth():
 def test_a_guide_that_plays_another_game_is_refused():
     with pytest.raises(ValueError, match="guide is 7; expected a player's name"):
         Learner(config(guide=7), torch.device("cpu"))
-    with pytest.raises(ValueError, match="expected one of mergefall/Game2048-v0"):
+    with pytest.raises(ValueError, match="this player plays one of mergefall/Game2048-v0"):
         Learner(config(guide="2048/greedy"), torch.device("cpu"))

@@ -1,5 +1,6 @@
 """Evolved weights: updates against a plain twin, learning, resuming, and players that are `tetris/greedy` or search."""
 
+import itertools
 import subprocess
 import sys
 
@@ -11,10 +12,13 @@ from mergefall_baselines import make, play_in_env
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("cma")
 from mergefall_training import evaluate
+from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
+from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.evolution.cma_es import CmaEs
+from mergefall_training.learn.evolution.parameters import directions
 from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted
-from mergefall_training.learn.evolution.train import CrossEntropy, Hyperparameters, Learner, directions, train
-from mergefall_training.learn.models import load_model
+from mergefall_training.learn.evolution.train import CrossEntropy, Hyperparameters, Learner, train
+from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, Run, open_run
 
@@ -254,12 +258,13 @@ def test_bad_hyperparameters(changes, message):
 
 def test_what_an_algorithm_does_not_have_is_refused():
     with pytest.raises(
-        ValueError, match="cma-es has no 'noise'; it has heuristic, depth, population, games, averaging, threads"
+        ValueError,
+        match="cma-es has no 'noise'; it has heuristic, depth, population, games, warm_start, spread, averaging",
     ):
         Hyperparameters.read("cma-es", {"noise": 0.1})
     with pytest.raises(ValueError, match="takes no reward but lines"):
         Learner(config("cma-es", env_kwargs={**SMALL, "reward": "score"}))
-    with pytest.raises(ValueError, match="expected one of mergefall/Tetris-v0"):
+    with pytest.raises(ValueError, match="this player plays one of mergefall/Tetris-v0"):
         Learner(Config("cma-es", "mergefall/Game2048-v0", {}, TINY, 10, 10))
     with pytest.raises(ValueError, match="no preset for 'mergefall/Game2048-v0'"):
         configure("cross-entropy")
@@ -278,3 +283,68 @@ def test_a_model_that_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError, match="a model's weights are"):
             player({**spec, "network": network}, arrays)
+
+
+# -- the last parameters of a network ---------------------------------------------------------------------------------
+
+NETWORK = {"gamma": 0.9, "inputs": INPUTS}
+
+
+def network_file(folder, units=(5, 4), env_kwargs=SMALL, env_id=TETRIS):
+    """A model file of an untrained network, as `afterstate` writes it."""
+    random, kwargs = np.random.default_rng(3), configure("afterstate", env_id, env_kwargs=env_kwargs).env_kwargs
+    sizes, arrays = [tetris_inputs(kwargs["cols"]), *units, 1], {}
+    for i, (wide, narrow) in enumerate(itertools.pairwise(sizes)):
+        arrays[f"weight{i}"] = random.standard_normal((narrow, wide)).astype(np.float32)
+        arrays[f"bias{i}"] = random.standard_normal(narrow).astype(np.float32)
+    spec = {"algorithm": "afterstate", "env_id": env_id, "env_kwargs": kwargs, "network": NETWORK}
+    save_model(folder / "model.npz", spec, arrays)
+    return str(folder / "model.npz"), spec, arrays
+
+
+def test_candidates_of_a_network_differ_in_its_last_parameters(tmp_path):
+    file, spec, arrays = network_file(tmp_path)
+    learner = Learner(config("cma-es", warm_start=file, spread=0.2))
+    for array in arrays.items():
+        np.testing.assert_array_equal(learner.arrays()[array[0]], array[1])  # the model begins as the network
+    change = np.arange(1.0, 9.0)
+    found = learner.parameters.arrays(change)
+    for name, part in (("bias1", change[:4]), ("weight2", change[4:])):
+        size = float(np.sqrt(np.mean(arrays[name].astype(float) ** 2)))
+        np.testing.assert_allclose(found[name].ravel(), arrays[name].ravel() + size * part, rtol=1e-5)
+    for name in ("weight0", "bias0", "weight1", "bias2"):
+        np.testing.assert_array_equal(found[name], arrays[name])
+    deviations = learner.strategy.ask()
+    assert deviations.shape == (12, 8)
+    assert 0.1 < deviations.std() < 0.4
+    pieces = learner.play(np.stack([np.zeros(8), change]))
+    for i, parameters in enumerate((arrays, found)):
+        plain = player_of_network(spec, parameters)
+        assert pieces[i].tolist() == [len(plain.play(TETRIS, 1_000_000 + k, SMALL, 60)) for k in range(2)]
+
+
+def test_an_evolved_network_is_a_player(tmp_path):
+    file, spec, _ = network_file(tmp_path)
+    with open_run(tmp_path / "run", config("cma-es", 4000, warm_start=file), progress=False) as run:
+        train(run)
+    model = load_model(tmp_path / "run" / "model.npz")
+    assert model.spec["network"] == NETWORK
+    agent, plain = make(str(tmp_path / "run"), model="last"), player_of_network(spec, model.arrays)
+    for seed in range(3):
+        games = [one.play(TETRIS, seed, SMALL, 60).actions.tolist() for one in (agent, plain)]
+        assert games[0] == games[1]
+    with pytest.raises(ValueError, match="a network plays without search"):
+        make(str(tmp_path / "run"), model="last", depth=2)
+
+
+def test_a_network_that_does_not_fit_is_refused(tmp_path):
+    file, *_ = network_file(tmp_path)
+    with pytest.raises(ValueError, match=r"'cols': 6\}; expected one of afterstate with a hidden layer, .*'cols': 5"):
+        Learner(config("cma-es", env_kwargs={**SMALL, "cols": 5}, warm_start=file))
+    one_layer, *_ = network_file(tmp_path, units=())
+    with pytest.raises(ValueError, match="with a hidden layer"):
+        Learner(config("cma-es", warm_start=one_layer))
+    with pytest.raises(ValueError, match="cross-entropy has no 'warm_start'"):
+        Learner(config("cross-entropy", warm_start=file))
+    with pytest.raises(ValueError, match="spread is 0"):
+        Learner(config("cma-es", warm_start=file, spread=0))

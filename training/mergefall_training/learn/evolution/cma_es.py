@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 
 class CmaEs:
-    """A Gaussian that CMA-ES adapts; at first all directions are equally likely."""
+    """A Gaussian that CMA-ES adapts; at first its mean is 0 and its standard deviation `spread`."""
 
-    def __init__(self, size: int, population: int, seed: int) -> None:
+    def __init__(self, size: int, population: int, seed: int, spread: float = 1.0) -> None:
         self._seed, self._told, self._asked = seed, [], []
         self._random = np.random.default_rng(seed)
         options = {"popsize": population, "randn": self._normal, "seed": np.nan, "verbose": -9}
-        # Candidates are scaled to length 1, so any first deviation would do.
-        self._strategy: Any = cma.CMAEvolutionStrategy(np.zeros(size), 1.0, options)
+        self._strategy: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
 
     def _normal(self, *shape: int) -> NDArray[np.float64]:
         return self._random.standard_normal(shape)

@@ -1,7 +1,7 @@
 """Evolved weights as players of Tetris: models of `mergefall train cross-entropy` and `cma-es`.
 
-The players are `tetris/greedy` and `tetris/expectimax` with these weights. They are compiled and need only the search
-players.
+The players are `tetris/greedy` and `tetris/expectimax` with these weights, or those of `afterstate` with an evolved
+network. They are compiled and need only the search players.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
+from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.agents import heuristic_player
 
 LOST = -1000.0  # value of a lost game to a search: below all boards under weights of length 1
@@ -65,13 +66,17 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None) -> Player:
 
     Args:
         spec: the model's; its ``network`` has the ``heuristic``, the ``names`` of its weights in order, and the
-            ``depth`` that they were learnt for.
-        arrays: ``weights`` float64[names].
+            ``depth`` that they were learnt for. That of an evolved network is as for `afterstate`'s `player`.
+        arrays: ``weights`` float64[names], or the network's.
         depth: own moves to look ahead. Default: the depth that the weights were learnt for.
 
     Raises ValueError if the weights do not fit the heuristic.
     """
     network = spec["network"]
+    if "inputs" in network:
+        if depth is not None:
+            raise ValueError(f"depth is {depth}; a network plays without search, so expected none")
+        return player_of_network(spec, arrays)
     known = heuristic_of(network.get("heuristic", network.get("evaluation")))  # its name in older files
     weights = arrays.get("weights", np.empty(0))
     expected = {"weights": (np.float64, (len(names_of(known)),))}

@@ -1,9 +1,12 @@
-"""Evolution strategies for the weights of a Tetris heuristic: noisy cross-entropy and CMA-ES.
+"""Evolution strategies for Tetris: noisy cross-entropy and CMA-ES, for the weights of a heuristic.
+
+CMA-ES also learns the last parameters of a value network (`warm_start`): a run of `afterstate` learns to predict, and
+evolution then changes what it predicts until it plays best.
 
 Both keep a distribution of weights and move it towards the better candidates. In each generation:
 
-1. Draw candidates from the distribution and scale them to length 1. Only the direction of the weights matters to a
-   greedy player; at first all directions are equally likely.
+1. Draw candidates from the distribution. Those of a heuristic are scaled to length 1, because only the direction of
+   the weights matters to a greedy player; at first all directions are equally likely.
 2. Each candidate plays a few games, by `tetris/greedy` or by a search. All candidates of a generation play the same
    seeds; every generation draws new ones.
 3. A candidate's value is the number of pieces that it places. On 10 columns, 5 pieces of 4 cells complete 2 lines, so
@@ -16,6 +19,7 @@ steps are pieces.
 Example:
     mergefall train cross-entropy --env mergefall/Tetris-v0 --out runs/evolved
     mergefall evaluate runs/evolved --episodes 100
+    mergefall train cma-es --env mergefall/SZTetris-v0 --preset network --set warm_start=runs/far --out runs/evolved
 
 Sources: I. Szita & A. Lőrincz, Learning Tetris using the noisy cross-entropy method (2006), with noise that falls;
 C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (2009), with constant noise. For CMA-ES see
@@ -28,20 +32,21 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
-from mergefall.checks import integer, known
+from mergefall.checks import integer, known, number
 from mergefall.threads import cores, share
-from mergefall.typing import Options
+from mergefall.typing import Arrays, Options
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.learn import import_extra
-from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
+from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastParameters, Parameters, directions
+from mergefall_training.learn.evolution.player import heuristic_of
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.training import schedule, train_in_rounds
 from mergefall_training.play.evaluation import SEEDS
 
-ONLY_CROSS_ENTROPY = ("elite", "noise")
+ONLY_CROSS_ENTROPY, ONLY_CMA_ES = ("elite", "noise"), ("warm_start", "spread")
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
 
 
@@ -55,6 +60,10 @@ class Hyperparameters:
     games: int = 4  # of each candidate
     elite: int = 10  # cross-entropy: the distribution is fitted to so many of the best candidates
     noise: float | str = 0.1  # cross-entropy: standard deviation added after each fit; `lin_0.1` falls to 0
+    warm_start: str = (
+        ""  # CMA-ES: a run of `afterstate` whose last parameters to learn, in place of a heuristic's weights
+    )
+    spread: float = 0.1  # CMA-ES: first standard deviation of a network's parameters, in units of their own size
     averaging: int = 10  # generations of the model's running mean; 1: the distribution's mean itself
     threads: int | None = None  # that games are played on; default: one per core; changes no result
 
@@ -66,13 +75,16 @@ class Hyperparameters:
         integer("averaging", self.averaging, 1)
         integer("elite", self.elite, 1, self.population)
         schedule("noise", self.noise)
+        number("spread", self.spread, above=0)
+        if not isinstance(self.warm_start, str):
+            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
         if self.threads is not None:
             integer("threads", self.threads, 1)
 
     @classmethod
     def read(cls, algorithm: str, given: Options) -> Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for a name the algorithm does not have."""
-        left_out = () if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
+        left_out = ONLY_CMA_ES if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
         known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
         others = {} if algorithm == "cross-entropy" else {"elite": 1}
         return cls(**others, **given)
@@ -135,17 +147,6 @@ class CrossEntropy:
         self.mean, self.variance, self._generation = state["mean"], state["variance"], state["generation"]
 
 
-def directions(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights float64[..., size] scaled to length 1; 0 stays 0.
-
-    >>> directions(np.array([[3.0, -4.0], [0.0, 0.0]]))
-    array([[ 0.6, -0.8],
-           [ 0. ,  0. ]])
-    """
-    length = np.linalg.norm(weights, axis=-1, keepdims=True)
-    return weights / np.where(length > 0, length, 1)
-
-
 class Learner:
     """A run's distribution of weights; one call of `learn` is one generation."""
 
@@ -156,25 +157,27 @@ class Learner:
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
         self.config, self.step, self.generation = config, 0, 0
-        self.known = heuristic_of(h.heuristic)
-        size = len(names_of(self.known))
+        self.parameters: Parameters = HeuristicWeights(h.heuristic, h.depth)
+        if h.warm_start:
+            self.parameters = LastParameters(h.warm_start, h.spread, config)
+        size = self.parameters.size
         if config.algorithm == "cross-entropy":
             strategy: Any = CrossEntropy(size, h.population, h.elite, h.noise, config.first_seed)
         else:
             cma_es = import_extra("mergefall_training.learn.evolution.cma_es")
-            strategy = cma_es.CmaEs(size, h.population, config.first_seed)
+            strategy = cma_es.CmaEs(size, h.population, config.first_seed, self.parameters.spread)
         self.strategy: Strategy = strategy
-        self.model = np.zeros(size)  # at first all placements are worth the same
+        self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
 
     def learn(self) -> dict[str, float]:
         """Draw a generation, let it play and learn from it; returns figures to log."""
-        candidates = directions(self.strategy.ask())
+        candidates = self.parameters.scaled(self.strategy.ask())
         pieces = self.play(candidates)
         self.step += int(pieces.sum())
         self.generation += 1
         values = pieces.mean(axis=1)
         self.strategy.tell(values, 1 - self.step / self.config.timesteps)
-        change = directions(self.strategy.mean) - self.model
+        change = self.parameters.scaled(self.strategy.mean) - self.model
         self.model = self.model + change / min(self.generation, self.hyperparameters.averaging)
         spread = float(np.sqrt(candidates.var(axis=0).sum()))
         figures = {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
@@ -184,7 +187,6 @@ class Learner:
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         pieces = np.zeros((len(candidates), h.games), dtype=np.int64)
-        heuristics = [weighted(self.known, weights) for weights in candidates]
         stopped = False
 
         def work(which: tuple[int, ...]) -> None:
@@ -194,10 +196,8 @@ class Learner:
             try:
                 i, k = which
                 seed = config.first_seed + (self.generation * h.games + k) % SEEDS
-                game = playing(heuristics[i], h.depth).play(
-                    config.env_id, seed, config.env_kwargs, config.max_episode_steps
-                )
-                pieces[i, k] = len(game)
+                player = self.parameters.player(candidates[i])  # one for each game: a player plays one at a time
+                pieces[i, k] = len(player.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
             except BaseException:
                 stopped = True  # after Ctrl-C the other threads begin no further game
                 raise
@@ -205,14 +205,13 @@ class Learner:
         share(work, np.ndindex(*pieces.shape), h.threads or cores())
         return pieces
 
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """The model, scaled to length 1."""
-        return {"weights": directions(self.model)}
+    def arrays(self) -> Arrays:
+        """The model's arrays."""
+        return self.parameters.arrays(self.model)
 
     def network(self) -> dict[str, Any]:
-        """The heuristic of the weights, for `player`."""
-        h = self.hyperparameters
-        return {"heuristic": h.heuristic, "names": names_of(self.known), "depth": h.depth}
+        """What `player` needs besides the arrays."""
+        return self.parameters.network()
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""

@@ -1,0 +1,117 @@
+"""What evolution learns: the weights of a heuristic, or the last parameters of a value network.
+
+A strategy draws vectors float64[size] from a Gaussian with the standard deviation `spread` around 0. `scaled` makes
+candidates of them, and `player` the player of a candidate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from mergefall.typing import Arrays
+from mergefall_baselines.tetris.player import TetrisPlayer
+from numpy.typing import NDArray
+
+from mergefall_training.learn.afterstate.player import AgentTetris
+from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.run import Config, model_file
+
+Vectors = NDArray[np.float64]
+
+
+class Parameters(Protocol):
+    """Parameters that evolution learns; `size` is their number."""
+
+    size: int
+    spread: float
+
+    def scaled(self, vectors: Vectors) -> Vectors:
+        """Candidates from vectors float64[..., size]."""
+        ...
+
+    def player(self, candidate: Vectors) -> TetrisPlayer:
+        """The player of a candidate float64[size]."""
+        ...
+
+    def arrays(self, candidate: Vectors) -> Arrays:
+        """The arrays of a candidate's model."""
+        ...
+
+    def network(self) -> dict[str, Any]:
+        """What `player.player` needs besides the arrays."""
+        ...
+
+
+def directions(weights: Vectors) -> Vectors:
+    """Weights float64[..., size] scaled to length 1; 0 stays 0.
+
+    >>> directions(np.array([[3.0, -4.0], [0.0, 0.0]]))
+    array([[ 0.6, -0.8],
+           [ 0. ,  0. ]])
+    """
+    length = np.linalg.norm(weights, axis=-1, keepdims=True)
+    return weights / np.where(length > 0, length, 1)
+
+
+class HeuristicWeights:
+    """The weights of a heuristic. Only their direction matters to a greedy player, so candidates have length 1."""
+
+    spread = 1.0  # any would do
+
+    def __init__(self, heuristic: Any, depth: int) -> None:
+        self._spec, self._depth, self._known = heuristic, depth, heuristic_of(heuristic)
+        self.size = len(names_of(self._known))
+
+    def scaled(self, vectors: Vectors) -> Vectors:
+        return directions(vectors)
+
+    def player(self, candidate: Vectors) -> TetrisPlayer:
+        return playing(weighted(self._known, candidate), self._depth)
+
+    def arrays(self, candidate: Vectors) -> Arrays:
+        return {"weights": directions(candidate)}
+
+    def network(self) -> dict[str, Any]:
+        return {"heuristic": self._spec, "names": names_of(self._known), "depth": self._depth}
+
+
+class LastParameters:
+    """The weights of a value network's last layer and the biases of the layer before it.
+
+    A candidate holds their differences to those of a trained network, in units of an array's root mean square.
+    """
+
+    def __init__(self, folder: str, spread: float, config: Config) -> None:
+        model = load_model(model_file(folder, "last"))
+        network = model.spec["network"]
+        known = {"env_id": config.env_id, "cols": config.env_kwargs["cols"]}
+        found = {"env_id": model.spec["env_id"], "cols": model.spec["env_kwargs"].get("cols")}
+        layers = len(model.arrays) // 2
+        if "inputs" not in network or layers < 2 or found != known:
+            raise ValueError(
+                f"warm_start: the run in {folder} is one of {model.spec['algorithm']}, {found}; expected one of "
+                f"afterstate with a hidden layer, {known}"
+            )
+        self.spread, self._model = spread, model
+        self._names = (f"bias{layers - 2}", f"weight{layers - 1}")
+        self.size = sum(model.arrays[name].size for name in self._names)
+
+    def scaled(self, vectors: Vectors) -> Vectors:
+        return vectors
+
+    def player(self, candidate: Vectors) -> TetrisPlayer:
+        return AgentTetris(self._model.spec, self.arrays(candidate))
+
+    def arrays(self, candidate: Vectors) -> Arrays:
+        found, begin = dict(self._model.arrays), 0
+        for name in self._names:
+            before = found[name]
+            change = candidate[begin : begin + before.size].reshape(before.shape)
+            found[name] = (before + np.sqrt(np.mean(before**2)) * change).astype(np.float32)
+            begin += before.size
+        return found
+
+    def network(self) -> dict[str, Any]:
+        return dict(self._model.spec["network"])
