@@ -285,7 +285,7 @@ def test_a_model_that_does_not_fit_is_refused():
             player({**spec, "network": network}, arrays)
 
 
-# -- the last parameters of a network ---------------------------------------------------------------------------------
+# -- the last layer of a network ---------------------------------------------------------------------------------------
 
 NETWORK = {"gamma": 0.9, "inputs": INPUTS}
 
@@ -302,22 +302,23 @@ def network_file(folder, units=(5, 4), env_kwargs=SMALL, env_id=TETRIS):
     return str(folder / "model.npz"), spec, arrays
 
 
-def test_candidates_of_a_network_differ_in_its_last_parameters(tmp_path):
+def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     file, spec, arrays = network_file(tmp_path)
     learner = Learner(config("cma-es", warm_start=file, spread=0.2))
     for array in arrays.items():
         np.testing.assert_array_equal(learner.arrays()[array[0]], array[1])  # the model begins as the network
-    change = np.arange(1.0, 9.0)
+    change = np.arange(1.0, 5.0)
     found = learner.parameters.arrays(change)
-    for name, part in (("bias1", change[:4]), ("weight2", change[4:])):
-        size = float(np.sqrt(np.mean(arrays[name].astype(float) ** 2)))
-        np.testing.assert_allclose(found[name].ravel(), arrays[name].ravel() + size * part, rtol=1e-5)
-    for name in ("weight0", "bias0", "weight1", "bias2"):
+    before = arrays["weight2"][0].tolist()
+    size = (sum(weight**2 for weight in before) / 4) ** 0.5
+    expected = [weight + size * part for weight, part in zip(before, change, strict=True)]
+    np.testing.assert_allclose(found["weight2"][0], expected, rtol=1e-5)
+    for name in ("weight0", "bias0", "weight1", "bias1", "bias2"):
         np.testing.assert_array_equal(found[name], arrays[name])
     deviations = learner.strategy.ask()
-    assert deviations.shape == (12, 8)
+    assert deviations.shape == (12, 4)
     assert 0.1 < deviations.std() < 0.4
-    pieces = learner.play(np.stack([np.zeros(8), change]))
+    pieces = learner.play(np.stack([np.zeros(4), change]))
     for i, parameters in enumerate((arrays, found)):
         plain = player_of_network(spec, parameters)
         assert pieces[i].tolist() == [len(plain.play(TETRIS, 1_000_000 + k, SMALL, 60)) for k in range(2)]

@@ -1,4 +1,4 @@
-"""What evolution learns: the weights of a heuristic, or the last parameters of a value network.
+"""What evolution learns: the weights of a heuristic, or those of a value network's last layer.
 
 A strategy draws vectors float64[size] from a Gaussian with the standard deviation `spread` around 0. `scaled` makes
 candidates of them, and `player` the player of a candidate.
@@ -77,10 +77,10 @@ class HeuristicWeights:
         return {"heuristic": self._spec, "names": names_of(self._known), "depth": self._depth}
 
 
-class LastParameters:
-    """The weights of a value network's last layer and the biases of the layer before it.
+class LastLayer:
+    """The weights of a value network's last layer: how much each unit of the layer before counts.
 
-    A candidate holds their differences to those of a trained network, in units of an array's root mean square.
+    A candidate holds their differences to those of a trained network, in units of the root mean square of these.
     """
 
     def __init__(self, folder: str, spread: float, config: Config) -> None:
@@ -95,8 +95,8 @@ class LastParameters:
                 f"afterstate with a hidden layer, {known}"
             )
         self.spread, self._model = spread, model
-        self._names = (f"bias{layers - 2}", f"weight{layers - 1}")
-        self.size = sum(model.arrays[name].size for name in self._names)
+        self._name = f"weight{layers - 1}"
+        self.size = model.arrays[self._name].size
 
     def scaled(self, vectors: Vectors) -> Vectors:
         return vectors
@@ -105,13 +105,9 @@ class LastParameters:
         return AgentTetris(self._model.spec, self.arrays(candidate))
 
     def arrays(self, candidate: Vectors) -> Arrays:
-        found, begin = dict(self._model.arrays), 0
-        for name in self._names:
-            before = found[name]
-            change = candidate[begin : begin + before.size].reshape(before.shape)
-            found[name] = (before + np.sqrt(np.mean(before**2)) * change).astype(np.float32)
-            begin += before.size
-        return found
+        before = self._model.arrays[self._name]
+        after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
+        return {**self._model.arrays, self._name: after.astype(np.float32)}
 
     def network(self) -> dict[str, Any]:
         return dict(self._model.spec["network"])

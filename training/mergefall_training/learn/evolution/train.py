@@ -1,7 +1,7 @@
 """Evolution strategies for Tetris: noisy cross-entropy and CMA-ES, for the weights of a heuristic.
 
-CMA-ES also learns the last parameters of a value network (`warm_start`): a run of `afterstate` learns to predict, and
-evolution then changes what it predicts until it plays best.
+CMA-ES also learns the last layer of a value network (`warm_start`): a run of `afterstate` learns to predict how games
+go on, and evolution then changes the predictions until the network plays better.
 
 Both keep a distribution of weights and move it towards the better candidates. In each generation:
 
@@ -40,7 +40,7 @@ from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.learn import import_extra
-from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastParameters, Parameters, directions
+from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastLayer, Parameters, directions
 from mergefall_training.learn.evolution.player import heuristic_of
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.training import schedule, train_in_rounds
@@ -63,7 +63,7 @@ class Hyperparameters:
     warm_start: str = (
         ""  # CMA-ES: a run of `afterstate` whose last parameters to learn, in place of a heuristic's weights
     )
-    spread: float = 0.1  # CMA-ES: first standard deviation of a network's parameters, in units of their own size
+    spread: float = 0.3  # CMA-ES: first standard deviation of the last layer's weights, in units of their own size
     averaging: int = 10  # generations of the model's running mean; 1: the distribution's mean itself
     threads: int | None = None  # that games are played on; default: one per core; changes no result
 
@@ -159,7 +159,7 @@ class Learner:
         self.config, self.step, self.generation = config, 0, 0
         self.parameters: Parameters = HeuristicWeights(h.heuristic, h.depth)
         if h.warm_start:
-            self.parameters = LastParameters(h.warm_start, h.spread, config)
+            self.parameters = LastLayer(h.warm_start, h.spread, config)
         size = self.parameters.size
         if config.algorithm == "cross-entropy":
             strategy: Any = CrossEntropy(size, h.population, h.elite, h.noise, config.first_seed)
