@@ -60,9 +60,7 @@ class Hyperparameters:
     games: int = 4  # of each candidate
     elite: int = 10  # cross-entropy: the distribution is fitted to so many of the best candidates
     noise: float | str = 0.1  # cross-entropy: standard deviation added after each fit; `lin_0.1` falls to 0
-    warm_start: str = (
-        ""  # CMA-ES: a run of `afterstate` whose last parameters to learn, in place of a heuristic's weights
-    )
+    warm_start: str = ""  # CMA-ES: a run of `afterstate`; its last layer is learnt, in place of a heuristic's weights
     spread: float = 0.3  # CMA-ES: first standard deviation of the last layer's weights, in units of their own size
     averaging: int = 10  # generations of the model's running mean; 1: the distribution's mean itself
     threads: int | None = None  # that games are played on; default: one per core; changes no result
