@@ -28,7 +28,9 @@ def searched_tree(player, observation):
 
 
 @pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("leaf", [{"player": "tetris/two-tetrad"}, {"player": "tetris/random"}])
+@pytest.mark.parametrize(
+    "leaf", [{"player": {"name": "tetris/two-tetrad", "heuristic": "bcts"}}, {"player": "tetris/random"}]
+)
 def test_rules_of_all_kinds(rules, leaf):
     env = gym.make(ENV, **({"cols": 6, "rows": 8} | rules))
     shown, info = env.reset(seed=0)

@@ -1,5 +1,6 @@
 """Every Tetris player keeps the protocol: one observation or a batch, and the same episode in any loop."""
 
+import itertools
 import pickle
 from dataclasses import asdict, replace
 
@@ -29,6 +30,17 @@ RULES = [
     {"placements": "slide", "randomizer": "bag7", "preview": 0},
     {"pieces": "sz", "overflow": "clear_first", "preview": 2},
     {"pieces": "five", "randomizer": "hidden", "cols": 7},
+]
+
+
+# Every player by all rules; of the controllers that differ from bcts in their features alone, slides are slow tests.
+PAIRS = [
+    pytest.param(
+        *pair,
+        marks=[pytest.mark.slow]
+        * (pair[0] in ("tetris/dt-10", "tetris/dt-20", "tetris/el-tetris") and pair[1] == RULES[1]),
+    )
+    for pair in itertools.product(NAMES, RULES)
 ]
 
 
@@ -77,7 +89,7 @@ def test_one_observation_or_a_batch(name, player):
         np.testing.assert_array_equal(np.stack([player.values(one(batch, i)) for i in range(len(legal))]), values)
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize(("name", "rules"), PAIRS, indirect=["name"])
 def test_chosen_actions_are_legal_and_others_are_worth_nothing(name, player, rules):
     batch, legal = observations(**rules)
     player = player.with_rules(rules_with(**rules))
@@ -111,7 +123,7 @@ def test_copies_for_other_rules_play_by_their_own(player):
         assert legal[np.arange(len(legal)), twin.act(batch)].all()
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize(("name", "rules"), PAIRS, indirect=["name"])
 def test_the_compiled_episode_is_the_gym_loop(name, player, rules):
     kwargs, limit = SMALL | rules, 60
     for seed in (0, 11):

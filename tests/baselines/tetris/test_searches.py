@@ -66,8 +66,8 @@ def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
 
 
 def test_lines_of_known_pieces_can_count_besides_a_heuristic():
-    player = make("tetris/expectimax", heuristic="two-tetrad", depth=2, rewards=True)
-    search = ReferenceSearch(HEURISTICS["two-tetrad"], 2, rewards=True)
+    player = make("tetris/expectimax", heuristic="bcts", depth=2, rewards=True)
+    search = ReferenceSearch(HEURISTICS["bcts"], 2, rewards=True)
     nearly_full = np.zeros((6, 5), dtype=np.uint8)
     nearly_full[3:, :4] = 1  # an I clears three lines
     for board, queue in [(nearly_full, ["I", "O"]), *positions(6, 5, 3, seed=6)]:
@@ -100,7 +100,7 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         ("two-tetrad", {"beam": 5, "lost": -1e4}),
         ("bcts", {"cutoff": 0.1}),
         ("two-tetrad", {"cutoff": 0.1}),
-        ("open-enclosed", {"cutoff": 0.1}),
+        pytest.param("open-enclosed", {"cutoff": 0.1}, marks=pytest.mark.slow),
         ("bcts", {"lost": -500.0}),
         ("bcts", {"rewards": True, "lost": 0.0}),
         (None, {}),

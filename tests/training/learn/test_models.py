@@ -151,24 +151,26 @@ def test_trees_come_back_as_they_were():
 
 
 @pytest.mark.parametrize(
-    ("name", "env_id", "kwargs", "simple"),
+    ("name", "env_id", "kwargs", "simple", "cap"),
     [
-        ("2048/distill", "mergefall/Game2048-v0", {}, "2048/greedy"),
-        ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
-        ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random"),
-        ("tetris/distill", "mergefall/Tetris-v0", {"rows": 10, "preview": 0}, "tetris/random"),
-        ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random"),
-        ("tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
-        ("tetris/sz-afterstate", "mergefall/SZTetris-v0", {}, "tetris/bcts"),
+        ("2048/distill", "mergefall/Game2048-v0", {}, "2048/greedy", 600),
+        ("tetris/afterstate", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random", 1500),
+        ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}, "tetris/random", 100),
+        ("tetris/distill", "mergefall/Tetris-v0", {"rows": 10, "preview": 0}, "tetris/random", 100),
+        ("tetris/cross-entropy", "mergefall/Tetris-v0", {"rows": 6}, "tetris/random", 1500),
+        pytest.param(
+            "tetris/sz-cross-entropy", "mergefall/SZTetris-v0", {}, "tetris/bcts", 1500, marks=pytest.mark.slow
+        ),
+        ("tetris/sz-afterstate", "mergefall/SZTetris-v0", {}, "tetris/bcts", 1500),
     ],
 )
-def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple):
+def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple, cap):
     pytest.importorskip("sb3_contrib")
     learnt, other = (
-        evaluate(player, env_id, 10, env_kwargs=kwargs, max_episode_steps=1500, workers=1, progress=False)
+        evaluate(player, env_id, 10, env_kwargs=kwargs, max_episode_steps=cap, workers=1, progress=False)
         for player in (name, simple)
     )
-    assert learnt.results.mean() > 2 * other.results.mean()
+    assert learnt.results.mean() > 2 * other.results.mean() + 5
     (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")
     assert file.stat().st_size <= 5_000_000
     assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
