@@ -7,7 +7,7 @@ order. So the number of workers does not matter, and a resumed run gives the sam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -332,20 +332,16 @@ def evaluate(
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job)
-    if out is not None and getattr(player, "name", Player.name) == Player.name:
-        # Without a name, a resumed run could mix two models of one class.
-        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
     count = episodes if until is None else min(FIRST_LOOK, episodes)
     until = until if until is None else number("until", until, above=0)
-    with _recording(out, header) as records:
+    with _recording(out, player, header) as records:
         known: dict[int, Episode] = records.episodes if records else {}
         on_file = frozenset(known)
         while True:
             wanted = range(seed, seed + count)
             done = {s: known[s] for s in wanted if s in known}
             missing = [s for s in wanted if s not in done]
-            together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
-            finished = play_together(job, missing) if together else play_all(job, missing, workers, executor)
+            finished = _games(job, missing, workers, executor)
             try:
                 with closing(finished), _progress(header, done, count, progress, on_file) as show:
                     for episode in finished:
@@ -372,9 +368,22 @@ def _header(player: Predictor, job: Task) -> Header:
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 
-def _recording(out: str | os.PathLike[str] | None, header: Header) -> AbstractContextManager[RecordFile | None]:
+def _games(
+    job: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor
+) -> Generator[Episode, None, None]:
+    """The episodes from these seeds, each as it ends."""
+    together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
+    return play_together(job, seeds) if together else play_all(job, seeds, workers, executor)
+
+
+def _recording(
+    out: str | os.PathLike[str] | None, player: Predictor, header: Header
+) -> AbstractContextManager[RecordFile | None]:
     if out is None:
         return nullcontext()
+    if getattr(player, "name", Player.name) == Player.name:
+        # Without a name, a resumed run could mix two models of one class.
+        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
     for text in strings_in(header.options):
         if "<lambda>" in text or "<locals>" in text:
             raise ValueError(f"a file of episodes must name the function {text}: register it with a name of its own")
