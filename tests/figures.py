@@ -119,7 +119,7 @@ COVERAGE = {
 }
 MAIN = (
     "ntuple-2h-6 league-strong-1 nneonneo-fast distill league-small-1 tile-order-expectimax-3 "
-    "two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 cross-entropy sz-afterstate"
+    "two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 cross-entropy sz-evolved"
 )
 # By a table's name: its columns, the ids of its records (None: all that answer the question of this name).
 TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {

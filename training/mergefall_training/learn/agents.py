@@ -70,7 +70,7 @@ PLAYERS = {
     "tetris/distill": _shipped("tetris-distill.npz", "A policy network distilled from expectimax, 10×10, one piece."),
     "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),
     "tetris/sz-afterstate": _shipped(
-        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone, without search."
+        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
     ),
     "tetris/sz-cross-entropy": _shipped(
         "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone."
