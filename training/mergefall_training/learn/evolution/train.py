@@ -19,7 +19,8 @@ steps are pieces.
 Example:
     mergefall train cross-entropy --env mergefall/Tetris-v0 --out runs/evolved
     mergefall evaluate runs/evolved --episodes 100
-    mergefall train cma-es --env mergefall/SZTetris-v0 --preset network --set warm_start=runs/far --out runs/evolved
+    mergefall train cma-es --env mergefall/SZTetris-v0 --preset network \\
+        --set warm_start=runs/far
 
 Sources: I. Szita & A. Lőrincz, Learning Tetris using the noisy cross-entropy method (2006), with noise that falls;
 C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (2009), with constant noise. For CMA-ES see
