@@ -130,6 +130,12 @@ def test_what_others_wrote_has_no_digest():
     assert code_of("gymnasium:make", gymnasium.Env(), "json:loads", "nowhere:at_all", lambda: 0) == {}
 
 
+def test_a_file_that_is_gone_has_no_digest(own):
+    folder = own()
+    (folder / "own_code.py").unlink()
+    assert code_of("own_code:corner") == {}
+
+
 def test_names_that_were_registered_are_followed(own):
     own()
     module = sys.modules["own_code"]

@@ -331,7 +331,7 @@ def evaluate(
     workers = cores() if workers is None else integer("workers", workers, 1)
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
-    header = _header(player, job)
+    header = _header(player, job, recorded=out is not None)
     count = episodes if until is None else min(FIRST_LOOK, episodes)
     until = until if until is None else number("until", until, above=0)
     with _recording(out, player, header) as records:
@@ -361,10 +361,10 @@ def evaluate(
                 return found
 
 
-def _header(player: Predictor, job: Task) -> Header:
+def _header(player: Predictor, job: Task, recorded: bool) -> Header:
     name = name_of_player(player)
     options = dict(getattr(player, "options", {}))
-    code = code_of(name, options, player, job.adversary or {})
+    code = code_of(name, options, player, job.adversary or {}) if recorded else {}
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 

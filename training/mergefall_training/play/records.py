@@ -122,7 +122,7 @@ class Header:
     """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
 
     - `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
-    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them.
+    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them; empty if no file is written.
     """
 
     player: str

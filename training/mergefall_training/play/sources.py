@@ -75,6 +75,8 @@ def _statements(module: ModuleType | None) -> list[ast.stmt]:
     package = module.__name__.partition(".")[0]
     if package in _OURS or package in sys.stdlib_module_names or _INSTALLED & set(Path(file).parts):
         return []
+    if not Path(file).is_file():
+        return []
     return ast.parse(inspect.getsource(module)).body
 
 
