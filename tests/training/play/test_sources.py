@@ -130,6 +130,13 @@ def test_what_others_wrote_has_no_digest():
     assert code_of("gymnasium:make", gymnasium.Env(), "json:loads", "nowhere:at_all", lambda: 0) == {}
 
 
+def test_a_module_that_nothing_has_imported_has_the_same_digest(own):
+    own()
+    before = code_of({"teacher": "own_code:corner"})
+    del sys.modules["own_code"]
+    assert code_of({"teacher": "own_code:corner"}) == before != {}
+
+
 def test_a_file_that_is_gone_has_no_digest(own):
     folder = own()
     (folder / "own_code.py").unlink()

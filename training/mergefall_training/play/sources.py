@@ -11,6 +11,8 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,6 +54,8 @@ def _paths_in(part: Any) -> Iterator[str]:
 def _digest(path: str) -> str | None:
     """The digest of the code at `module:name`; None if no file of the user's has it, as in a notebook."""
     module, _, name = path.partition(":")
+    with suppress(ModuleNotFoundError):  # text with a colon need not name a module
+        import_module(module)  # before a run is resumed, nothing has imported its teacher
     todo, done, code = [(module, name.partition(".")[0])], set[tuple[str, str]](), list[str]()
     while todo:
         known = todo.pop()
