@@ -1,10 +1,15 @@
-"""What all tests share: no example of Hypothesis fails for being slow, and slow tests are left out unless asked for."""
+"""What all tests share.
+
+PyTorch computes with one thread, so that sums are added up in one order; pytest-xdist uses the other cores. No example
+of Hypothesis fails for being slow. Slow tests are left out unless asked for.
+"""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before the first import of PyTorch
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 

@@ -37,14 +37,6 @@ RULES = [
 TINY = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums are then added up in one order
-    yield
-    torch.set_num_threads(threads)
-
-
 def played(env_id, kwargs, steps, n=6):
     """A batched environment after random play, and what it shows."""
     envs = gym.make_vec(env_id, num_envs=n, **kwargs)

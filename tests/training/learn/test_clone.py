@@ -21,9 +21,6 @@ CLONE = {"teacher": {"name": "2048/optimal"}, "games": 30, "batch_size": 64, "po
 PPO = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def clone(changed=None, timesteps=600, interval=200, env_id=G2048, env_kwargs=SMALL):
     return Config("clone", env_id, env_kwargs, CLONE | (changed or {}), timesteps, interval, episodes=5)
 

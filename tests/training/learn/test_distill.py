@@ -23,12 +23,10 @@ from tests.training.learn.small_runs import (
     trained,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_the_student_plays_nearly_as_its_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play less than half of it."""
-    changed = {"n_envs": 32, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "exploration_rate": 0.5}
+    changed = {"n_envs": 128, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "exploration_rate": 0.5}
     trained(tmp_path / "run", small("distill", changed, timesteps=20_480, interval=20_480))
     ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
     best = evaluate("2048/optimal", G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
@@ -50,7 +48,7 @@ def test_tetris_is_distilled_too(tmp_path, target):
 def test_values_are_of_the_students_returns(tmp_path, normalize):
     """The value of the first board is the mean return of the student's games, whatever unit the network learns in."""
     changed = {"normalize": normalize, "gae_lambda": 0.95, "n_steps": 16, "exploration_rate": 0.0, "gamma": 0.9}
-    config = small("distill", changed | {"n_envs": 32, "vf_coef": 2.0}, timesteps=51_200, interval=51_200)
+    config = small("distill", changed | {"n_envs": 128, "vf_coef": 2.0}, timesteps=51_200, interval=51_200)
     with open_run(tmp_path / "run", config, progress=False) as run:
         learner = Learner(run.config, "cpu")
         with learner.teachers:
@@ -72,7 +70,7 @@ def test_values_are_of_the_students_returns(tmp_path, normalize):
 
 def test_values_of_the_teacher_are_in_its_unit(tmp_path):
     """The optimal player values a board by the score to come."""
-    changed = {"value_target": "teacher", "n_envs": 32, "vf_coef": 2.0, "gradient_steps": 8, "buffer_size": 4096}
+    changed = {"value_target": "teacher", "n_envs": 128, "vf_coef": 2.0, "gradient_steps": 8, "buffer_size": 4096}
     changed |= {"batch_size": 256, "exploration_rate": 0.5}
     trained(tmp_path / "run", small("distill", changed, timesteps=20_480, interval=20_480))
     player, teacher = make(str(tmp_path / "run"), model="last"), make("2048/optimal").with_rules(SMALL)

@@ -10,8 +10,6 @@ from mergefall_training.learn.run import open_run
 
 from tests.training.learn.small_runs import FIELD, G2048, OF_TETRIS, SMALL, TETRIS, small, trained
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_the_network_gives_the_search_its_policy_and_its_values_in_units_of_the_reward():
     learner = Learner(small("expert-iteration"), "cpu")
@@ -53,7 +51,7 @@ def test_a_search_values_one_move_before_the_end_as_its_rewards(tmp_path):
 
 def test_it_learns_without_a_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play an eighth of it."""
-    changed = {"n_envs": 32, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "learning_rate": "lin_0.01"}
+    changed = {"n_envs": 128, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "learning_rate": "lin_0.01"}
     trained(tmp_path / "run", small("expert-iteration", changed | {"simulations": 8}, 20_480, 20_480))
     ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
     assert ours.mean().low > 180

@@ -13,8 +13,6 @@ from mergefall_training.learn.sb3.train import build
 
 from tests.training.learn.small_runs import FIELD, G2048, NETWORK, OF_TETRIS, SMALL, TETRIS, small, trained
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_path):
     """sb3-contrib's `train` on the same rollout gives the same parameters."""

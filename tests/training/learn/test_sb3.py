@@ -1,7 +1,6 @@
 """Learners of Stable-Baselines3: a run that was stopped ends as an unbroken one; its folder is a player."""
 
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -42,14 +41,6 @@ CHANGED = {
     "qr-dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL | {"n_quantiles": 3}},
 }
 TETRIS_RULES = {"cols": 4, "rows": 6}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
@@ -141,10 +132,8 @@ def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):
     command = ["train", "maskable-ppo", "--env-option", "rows=2", "--env-option", "cols=3", "--timesteps", "1600"]
     command += ["--interval", "100", "--episodes", "2", "--device", "cpu"]
     command += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    limited = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mergefall_training", *command, "--out", str(folder)],
-        env=limited,
         stderr=subprocess.PIPE,
     )
     while not (folder / "checkpoint.npz").exists() or len(read_curve(folder)) < 4:

@@ -23,8 +23,6 @@ from tests.training.learn.small_runs import (
     trained,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def learner_of(config):
     return trainer(config.algorithm).Learner(config, "cpu")

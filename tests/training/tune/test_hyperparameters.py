@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("optuna")
 pytest.importorskip("sb3_contrib")
 import optuna
-import torch
 from mergefall_training import learn
 from mergefall_training.cli import main
 from mergefall_training.learn.presets import configure, load_preset
@@ -31,14 +30,6 @@ HELD = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1}
 HELD |= {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": []}}
 HELD |= {"gae_lambda": 0.9, "ent_coef": 0.01, "clip_range": 0.2, "vf_coef": 0.5, "max_grad_norm": 0.5}
 SPACE = {"gamma": [0.5, 0.99], "learning_rate": {"low": 1e-4, "high": 1.0, "log": True, "prefix": "lin_"}}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def run(out, budget=SMALL, **changed):
