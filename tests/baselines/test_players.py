@@ -204,7 +204,11 @@ def test_a_board_without_a_legal_move_has_no_best_one():
 
 @pytest.mark.parametrize(
     ("name", "heuristic", "side"),
-    [("2048/expectimax", "nneonneo", 4), ("2048/expectimax", "nneonneo", 6), ("2048/mixed", "tile-order", 4)],
+    [
+        ("2048/expectimax", "nneonneo", 4),
+        pytest.param("2048/expectimax", "nneonneo", 6, marks=pytest.mark.slow),
+        ("2048/mixed", "tile-order", 4),
+    ],
 )
 @pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_the_largest_weights_make_finite_values(name, heuristic, side, sign):

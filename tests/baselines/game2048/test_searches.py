@@ -74,12 +74,12 @@ def test_a_cutoff(depth, leaf):
         assert_same(player, in_python("expectimax", "monotone-smooth", **options), board)
 
 
-def test_boards_that_outgrow_a_word_are_searched_all_the_same():
+@pytest.mark.parametrize("kind", ["expectimax", pytest.param("minimax", marks=pytest.mark.slow)])
+def test_boards_that_outgrow_a_word_are_searched_all_the_same(kind):
     """65536 and more do not fit a packed board; the values are those of the search in plain Python."""
     big = ((16, 15, 15, 3), (14, 15, 0, 2), (0, 0, 1, 1), (16, 2, 0, 1))
-    for kind in ("expectimax", "minimax"):
-        player = make(f"2048/{kind}", heuristic="monotone-smooth", depth=2)
-        assert_same(player, in_python(kind, "monotone-smooth", depth=2), big)
+    player = make(f"2048/{kind}", heuristic="monotone-smooth", depth=2)
+    assert_same(player, in_python(kind, "monotone-smooth", depth=2), big)
 
 
 @pytest.mark.parametrize("kind", ["minimax", "mixed"])

@@ -103,6 +103,7 @@ def test_the_terms_of_moves_count_on_the_way():
     assert found.values[found.actions] == pytest.approx((before + exact[found.actions]) / 2)
 
 
+@pytest.mark.slow
 def test_lines_count_without_a_heuristic():
     shown = {"board": from_text("..../..../..../.###"), "piece": 0, "queue": [1]}
     found = make("tetris/mcts", heuristic=None, simulations=60).statistics(shown)

@@ -112,9 +112,10 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
     ],
 )
 def test_options_of_expectimax(heuristic, options):
-    player = make("tetris/expectimax", heuristic=heuristic, depth=3, **options)
+    depth = 2 if "leaf" in options else 3  # a state leaf is a level more
+    player = make("tetris/expectimax", heuristic=heuristic, depth=depth, **options)
     options = {"rewards": heuristic is None} | options
-    search = ReferenceSearch(None if heuristic is None else HEURISTICS[heuristic], 3, **options)
+    search = ReferenceSearch(None if heuristic is None else HEURISTICS[heuristic], depth, **options)
     for board, queue in positions(5, 4, 2, seed=5, known=1):
         assert_same(player, search, board, queue, UNIFORM)
 

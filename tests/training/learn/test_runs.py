@@ -155,8 +155,8 @@ ALL = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
 @pytest.mark.parametrize(
     ("missing", "config"),
     [
-        (ALL, ("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 3}, {"patterns": "01"}, 100, 100)),
-        (ALL, ("td", "mergefall/SZTetris-v0", {"rows": 4, "preview": 0}, {"threads": 1}, 100, 100)),
+        (ALL, ("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, {"patterns": "0123 01"}, 100, 100)),
+        (ALL, ("td", "mergefall/SZTetris-v0", {"rows": 4, "preview": 0}, {"blocks": "2x2", "threads": 1}, 100, 100)),
         (ALL, ("cross-entropy", "mergefall/Tetris-v0", {"rows": 4}, {"population": 4, "elite": 2, "games": 1}, 50, 50)),
         (ALL[1:3], ("afterstate", "mergefall/Tetris-v0", {"rows": 4, "preview": 0}, {"n_envs": 2}, 64, 64)),
     ],

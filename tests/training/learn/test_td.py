@@ -192,7 +192,7 @@ def test_threads_learn_together_and_cannot_be_changed(tmp_path):
 
 
 def test_a_run_folder_is_a_player_with_options(tmp_path):
-    asked = config(20_000, 20_000, env_kwargs={"cols": 6, "rows": 8, "preview": 0}, blocks="2x3")
+    asked = config(20_000, 20_000, env_kwargs={"cols": 6, "rows": 8, "preview": 0})
     run = train(tmp_path, asked, progress=False)
     assert run.points[-1].mean > 5 * run.points[0].mean
     assert run.points[-1].mean > 2

@@ -39,7 +39,7 @@ def regret(env: Environment, player: Spec, scale: float | str = "spread", cap: f
 
     >>> import gymnasium as gym, mergefall
     >>> env = regret(gym.make("mergefall/Game2048-v0"), "2048/greedy")
-    >>> _ = env.reset(options={"board": "2 2 . ./. . . ./. . . ./4 . . ."})
+    >>> _ = env.reset(seed=0, options={"board": "2 2 . ./. . . ./. . . ./4 . . ."})
     >>> env.step(0)[1], env.step(3)[1]  # upwards nothing merges; then the two do
     (-1.0, 0.0)
     """
