@@ -149,6 +149,7 @@ for name in {missing!r}:
 from mergefall_training.learn.run import Config, train
 train({folder!r}, Config(*{config!r}, episodes=2), progress=False)
 """
+SMALL_FIELD = {"cols": 5, "rows": 6, "preview": 0}
 ALL = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
 
 
@@ -156,7 +157,7 @@ ALL = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard")
     ("missing", "config"),
     [
         (ALL, ("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, {"patterns": "0123 01"}, 100, 100)),
-        (ALL, ("td", "mergefall/SZTetris-v0", {"rows": 4, "preview": 0}, {"blocks": "2x2", "threads": 1}, 100, 100)),
+        (ALL, ("td", "mergefall/Tetris-v0", SMALL_FIELD, {"blocks": "2x2", "threads": 1}, 100, 100)),
         (ALL, ("cross-entropy", "mergefall/Tetris-v0", {"rows": 4}, {"population": 4, "elite": 2, "games": 1}, 50, 50)),
         (ALL[1:3], ("afterstate", "mergefall/Tetris-v0", {"rows": 4, "preview": 0}, {"n_envs": 2}, 64, 64)),
     ],
