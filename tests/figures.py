@@ -15,6 +15,8 @@ A record is one measured figure. Its fields:
     mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error
     unit, decimals         how they are printed: "k", "M" or ""; default three significant digits
     rates                  tile -> [per cent, low, high], with Wilson's interval
+    against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's own
+                           mean is that at rate 0
     command, date          what prints it again, and the day on which it was first written down
 
 Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value,
@@ -70,6 +72,11 @@ def rate(tile: str) -> Callable[[Record], str]:
     return shown
 
 
+def against(rate: str) -> Callable[[Record], str]:
+    """The column of one rate of the adversary."""
+    return lambda record: value(record | dict(zip(("mean", "low", "high"), record["against"][rate], strict=True)))
+
+
 def games(record: Record) -> str:
     return "?" if record["episodes"] is None else f"{record['episodes']:,}"
 
@@ -108,6 +115,7 @@ SCORE, LINES = WHO | {"mean score": value}, WHO | {"mean lines": value}
 TILES = {tile: rate(tile) for tile in ("1024", "2048", "4096", "8192", "16384", "32768")}
 LEARNT, PUBLISHED, MS = {"training": field("training")}, {"published": field("published")}, {"ms a move": milliseconds}
 RUNS = {"training seeds": field("training_seed")}
+ADVERSARY = WHO | {"rate 0": value} | {f"rate {rate}": against(rate) for rate in ("0.1", "0.3", "1")}
 SPEED = {"what": label, "ours": field("ours"), "beside it": field("beside"), "ratio": field("ratio")}
 COVERAGE = {
     "interval": label,
@@ -144,6 +152,8 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
+    "robustness-2048": (ADVERSARY, None),
+    "robustness-tetris": (ADVERSARY, None),
     "coverage": (COVERAGE, None),
     "speed": (SPEED, None),
     "learning-speed": (SPEED, None),

@@ -12,7 +12,7 @@ REQUIRED = {
     "figure": (
         "label player options env env_kwargs episodes seed figure mean unit command date",
         "cap training_seed low high error interval decimals rates ms moves_per_second published note short again "
-        "training size optimum ratio less more runs games matched pieces deaths open",
+        "training size optimum ratio less more runs games matched pieces deaths open against",
     ),
     "exact": ("label player options env env_kwargs figure mean command date", ""),
     "speed": ("label ours command date", "beside ratio full_run"),
@@ -49,6 +49,8 @@ def test_values_lie_within_their_intervals():
     for record in RECORDS:
         if "low" in record:
             assert record["low"] <= record["mean"] <= record["high"], record
+        for mean, low, high in record.get("against", {}).values():
+            assert mean is None or low <= mean <= high, record
         for percent, *ends in record.get("rates", {}).values():
             assert 0 <= percent <= 100, record
             assert not ends or ends[0] <= percent <= ends[1], record
@@ -57,7 +59,7 @@ def test_values_lie_within_their_intervals():
 def test_what_was_not_recorded_has_a_note():
     for record in RECORDS:
         if "kind" not in record:
-            assert record["mean"] is not None or record.get("rates") or record.get("matched"), record
+            assert record["mean"] is not None or {"rates", "matched", "against"} & record.keys(), record
             assert None not in (record["episodes"], record["seed"]) or "note" in record, record
 
 
