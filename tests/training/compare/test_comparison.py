@@ -337,6 +337,7 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("episodes: 8", "episodes: 0", "episodes is 0"),
         ("2048/greedy", "2048/greedier", "2048/greedier"),
         ("2048/greedy,", "2048/greedy, options: {depht: 1},", "depht"),
+        ("2048/greedy,", "2048/greedy, options: {cols: 9},", "game small, greedy (reward): cols"),
         ("players: [{player: 2048/random}]", "players: []", "at least one"),
         ('"greedy (reward)"', "random", "all different"),
         ("name: capped", "name: small", "all different"),

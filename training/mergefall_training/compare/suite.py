@@ -233,6 +233,7 @@ def _contests(content: Any, where: str) -> list[Contest]:
         raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
     contest = Contest(**given, players=tuple(players))
     found = [_with_preset(contest, preset) for preset in presets] or [contest]
+    _check_players(contest)
     for one in found:
         _check_trainings(one)
     return found
@@ -242,6 +243,20 @@ def _with_preset(contest: Contest, preset: Any) -> Contest:
     """The contest in which agents are trained with a preset, where they name none."""
     players = [replace(one, training=one.training and one.training.with_preset(str(preset))) for one in contest.players]
     return replace(contest, name=f"{contest.name}-{preset}", players=tuple(players))
+
+
+def _check_players(contest: Contest) -> None:
+    """Raise ValueError for a player that does not exist, or that does not play the contest's game."""
+    # Imported late: the players bring compiled code, which listing the suites does not need.
+    from mergefall_baselines import make
+
+    from mergefall_training.play.workers import task
+
+    for player in contest.players:
+        if player.training is None:
+            with _named(f"game {contest.name}, {player.label}"):
+                made = make(player.player, **player.options)
+                task(made, contest.env, contest.env_kwargs, contest.max_episode_steps)
 
 
 def _check_trainings(contest: Contest) -> None:
@@ -284,9 +299,6 @@ def _at_each_rate(contest: Contest) -> list[Contest]:
 
 
 def _contestant(content: Any, where: str, episodes: int) -> Contestant:
-    # Imported late: the players bring compiled code, which listing the suites does not need.
-    from mergefall_baselines import make
-
     given = _fields(
         content,
         where,
@@ -302,9 +314,6 @@ def _contestant(content: Any, where: str, episodes: int) -> Contestant:
     given["options"] = {str(name): value for name, value in given["options"].items()}
     if training is not None:
         given["training"] = _training(training, f"{where}: train")
-    else:
-        with _named(where):
-            make(given["player"], **given["options"])
     if given["label"] is None:
         options = [f"{name}={value}" for name, value in given["options"].items()]
         given["label"] = (
