@@ -15,7 +15,7 @@ A record is one measured figure. Its fields:
     mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error
     unit, decimals         how they are printed: "k", "M" or ""; default three significant digits
     rates                  tile -> [per cent, low, high], with Wilson's interval
-    against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's own
+    against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's
                            mean is that at rate 0
     command, date          what prints it again, and the day on which it was first written down
 
@@ -152,6 +152,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
+    "trees": (SCORE | MS, None),
     "robustness-2048": (ADVERSARY, None),
     "robustness-tetris": (ADVERSARY, None),
     "coverage": (COVERAGE, None),
