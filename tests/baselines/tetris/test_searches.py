@@ -105,17 +105,18 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         ("bcts", {"rewards": True, "lost": 0.0}),
         (None, {}),
         (None, {"lost": -1.0}),
-        ("bcts", {"leaf": "state", "lost": -1e3}),
+        ("bcts", {"leaf": "state", "lost": -1e3, "depth": 2}),
+        pytest.param("bcts", {"leaf": "state", "lost": -1e3}, marks=pytest.mark.slow),
         pytest.param("two-tetrad", {"leaf": "state", "lost": -1e3, "cutoff": 0.1}, marks=pytest.mark.slow),
         pytest.param("open-enclosed", {"leaf": "state"}, marks=pytest.mark.slow),
         pytest.param(None, {"leaf": "state", "lost": -5.0, "beam": 4}, marks=pytest.mark.slow),
     ],
 )
 def test_options_of_expectimax(heuristic, options):
-    depth = 2 if "leaf" in options else 3  # a state leaf is a level more
-    player = make("tetris/expectimax", heuristic=heuristic, depth=depth, **options)
+    options = {"depth": 3} | options
+    player = make("tetris/expectimax", heuristic=heuristic, **options)
     options = {"rewards": heuristic is None} | options
-    search = ReferenceSearch(None if heuristic is None else HEURISTICS[heuristic], depth, **options)
+    search = ReferenceSearch(None if heuristic is None else HEURISTICS[heuristic], **options)
     for board, queue in positions(5, 4, 2, seed=5, known=1):
         assert_same(player, search, board, queue, UNIFORM)
 
