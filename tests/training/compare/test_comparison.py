@@ -338,6 +338,7 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("2048/greedy", "2048/greedier", "2048/greedier"),
         ("2048/greedy,", "2048/greedy, options: {depht: 1},", "depht"),
         ("2048/greedy,", "2048/greedy, options: {cols: 9},", "game small, greedy (reward): cols"),
+        ("2048/greedy,", "tetris/bcts,", "game small, greedy (reward): env_id is 'mergefall/Game2048-v0'"),
         ("players: [{player: 2048/random}]", "players: []", "at least one"),
         ('"greedy (reward)"', "random", "all different"),
         ("name: capped", "name: small", "all different"),

@@ -33,6 +33,7 @@ from mergefall.imports import strings_in
 from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Predictor
 from mergefall_baselines.registry import added, adopt, player_of
 
@@ -170,6 +171,8 @@ def task(
         player = player.with_rules(kwargs)
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
+    if against is None and isinstance(player, KernelPlayer):
+        player.rules_of(known, kwargs)  # raises for an environment of another game
     return Task(player, known, kwargs, spec.max_episode_steps, against)
 
 
