@@ -186,10 +186,10 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
     Example:
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
-        >>> player = make("tetris/mcts", heuristic=None, simulations=60)
-        >>> shown = {"board": from_text("..../..../..../.###"), "piece": 0, "queue": [1]}
+        >>> player = make("tetris/mcts", simulations=60)
+        >>> shown = {"board": from_text("..../..../..../###./###./###."), "piece": 0, "queue": [1]}
         >>> int(player.act(shown))  # I, upright in the gap
-        4
+        7
     """
 
     def __init__(

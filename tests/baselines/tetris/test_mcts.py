@@ -56,6 +56,7 @@ def test_known_pieces_come_and_unknown_ones_are_drawn():
     assert (states[1:, mcts.KNOWN] == 1).all()
 
 
+@pytest.mark.slow
 def test_leaves_that_see_the_next_piece_get_it():
     nodes, _, states = searched_tree(
         make("tetris/mcts", simulations=300, heuristic={"player": "tetris/two-tetrad"}), FIELD

@@ -111,7 +111,7 @@ def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
         "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
         "    baseline: chance\n    players:\n      - {player: 2048/random, label: chance}\n"
         "      - train: {algorithm: ntuple, timesteps: 4000, interval: 2000, seeds: 2, episodes: 5,"
-        " hyperparameters: {patterns: '01', start: new}}\n        label: pairs\n"
+        " hyperparameters: {patterns: 0123 01, threads: 1}}\n        label: pairs\n"
     )
     main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
     (section,), _ = page_of([tmp_path / "out"], tmp_path / "page.html")
