@@ -33,8 +33,8 @@ RULES = [
 ]
 
 
-# Every player by all rules. Slides are slow tests of the trees, of rollouts, and of the controllers that differ from bcts
-# in their features alone: each would compile the player once more.
+# Every player by all rules. Slides are slow tests of the trees, of rollouts, and of the controllers that differ from
+# bcts in their features alone: each would compile the player once more.
 SLOW_SLIDES = {"tetris/mcts", "tetris/rollout", "tetris/dt-10", "tetris/dt-20", "tetris/el-tetris"}
 PAIRS = [
     pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] in SLOW_SLIDES and pair[1] == RULES[1]))
