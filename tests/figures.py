@@ -152,6 +152,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
+    "past-teachers": (SCORE | RUNS | MS, None),
     "trees": (SCORE | MS, None),
     "robustness-2048": (ADVERSARY, None),
     "robustness-tetris": (ADVERSARY, None),
