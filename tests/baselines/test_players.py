@@ -216,7 +216,7 @@ def test_the_largest_weights_make_finite_values(name, heuristic, side, sign):
     known = HEURISTICS[heuristic].to_json()
     largest = {weight: sign * LARGEST[HEURISTICS[heuristic].real] for weight in known if type(known[weight]) is float}
     player = make(name, heuristic=known | largest, depth=2)
-    boards = np.random.default_rng(0).integers(0, 14 if side == 4 else 38, (10, side, side))
+    boards = np.random.default_rng(0).integers(0, 16 if side == 4 else 38, (10, side, side))
     legal = np.stack([legal_actions(board) for board in boards])
     np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
 

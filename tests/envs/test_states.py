@@ -39,7 +39,7 @@ def started(env_id, kwargs, moves=0):
 def test_crafted_states_are_refused_or_played_on(env_id, kwargs):
     """In a process of its own: a kernel that believes them crashes it or never returns."""
     script = str(Path(__file__).with_name("crafted_states.py"))
-    command = [sys.executable, script, env_id, json.dumps(kwargs), "30"]
+    command = [sys.executable, script, env_id, json.dumps(kwargs), "60"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stderr
     restored, refused = json.loads(run.stdout)

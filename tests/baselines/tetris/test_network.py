@@ -96,7 +96,7 @@ def test_mirror_images_share_tables():
 
 @pytest.mark.parametrize(
     "shape",
-    [network_shape("2x2", 5, 6), pytest.param(SHAPES[1], marks=pytest.mark.slow)],
+    [pytest.param(SHAPES[0], marks=pytest.mark.slow), SHAPES[1]],
     ids=["blocks", "features too"],
 )
 def test_a_search_by_a_network_is_the_plain_search(shape):

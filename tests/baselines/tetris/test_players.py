@@ -110,7 +110,7 @@ def test_a_masked_action_is_never_chosen(name, player):
         assert others.tolist() == np.where(masks, player.values(batch), -np.inf).argmax(axis=1).tolist()
 
 
-@pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate"])
+@pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate", "tetris/cross-entropy"])
 def test_copies_for_other_rules_play_by_their_own(player):
     """The observations of both are alike, so what one copy resolves must not reach the other."""
     for placements in ("drop", "slide"):
