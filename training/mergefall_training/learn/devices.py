@@ -30,10 +30,11 @@ def fuse(optimizer: torch.optim.Optimizer) -> None:
 def use_mixed_precision(policy: torch.nn.Module) -> None:
     """Let extractors with a `mixed_precision` compute in bfloat16 where that is much faster than float32.
 
-    It is on GPUs, and on CPUs with AMX.
+    It is on GPUs, and on CPUs with AMX or AVX-512 BF16.
     """
     device = next(policy.parameters()).device
-    fast = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
+    processor = torch.cpu.get_capabilities()
+    fast = device.type == "cuda" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
     module: Any
     for module in policy.modules():
         if hasattr(module, "mixed_precision"):
