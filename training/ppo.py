@@ -81,7 +81,7 @@ class Args:
     channels: int = 128
     """Width of the network."""
     mixed_precision: bool = True
-    """Compute the network in bfloat16 where that is fast: on GPUs, and on CPUs with AMX."""
+    """Compute the network in bfloat16 where that is fast: on GPUs, and on CPUs with AMX or AVX-512 BF16."""
     checkpoint_interval: int = 50
     """Iterations between checkpoints; each prints a line."""
     eval_episodes: int = 100
@@ -238,7 +238,8 @@ class Agent(nn.Module):
 
     def __init__(self, envs: Any, channels: int, mixed_precision: bool) -> None:
         super().__init__()
-        self.amx = torch.cpu.get_capabilities().get("amx_bf16", False)
+        processor = torch.cpu.get_capabilities()
+        self.bfloat16 = any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
         self.mixed_precision = mixed_precision
         space = envs.single_observation_space
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
@@ -249,7 +250,7 @@ class Agent(nn.Module):
         layer_init(self.critic, 1.0)
 
     def get_hidden(self, obs: Tensor) -> Tensor:
-        fast = self.mixed_precision and (obs.is_cuda or self.amx)
+        fast = self.mixed_precision and (obs.is_cuda or self.bfloat16)
         with torch.autocast(obs.device.type, torch.bfloat16, enabled=fast):
             return self.network(obs).float()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -77,6 +78,16 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def ranges(n: int, threads: int) -> list[tuple[int, int]]:
+    """Pieces of work for `share`: the range of n items in one part for each thread.
+
+    >>> ranges(5, threads=2)
+    [(0, 2), (2, 5)]
+    """
+    edges = [n * i // threads for i in range(threads + 1)]
+    return list(pairwise(edges))
 
 
 def _drain(work: Callable[[T], None], left: list[T]) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.compare.comparison import compare, short
@@ -50,7 +51,7 @@ def test_a_contest_with_several_rates_is_a_contest_for_each():
     suite = load_suite("robustness")
     names = [(contest.name, contest.series) for contest in suite.contests]
     assert names[:2] == [("2048-4x4-rate-0", "2048-4x4"), ("2048-4x4-rate-0.1", "2048-4x4")]
-    assert [contest.adversary["rate"] for contest in suite.contests] == [0, 0.1, 0.3, 1] * 3
+    assert [contest.adversary["rate"] for contest in suite.contests] == [0, 0.1, 0.3, 1] * 4
     assert all(contest.players == suite.contests[0].players for contest in suite.contests[:4])
 
 
@@ -62,10 +63,11 @@ def test_one_table_shows_every_player_at_every_rate(tmp_path):
     for text in ("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"):
         assert text in printed
     assert printed.split("player", 1)[1].split("\n")[0].split()[1:] == ["rate", "0", "rate", "0.5", "rate", "1"]
-    for rows in series.rows:
-        assert len({row.contestant.label for row in rows}) == 1
-        for row in rows:
-            assert short(row.summary.mean.value) in printed
+    assert [(line.label, line.episodes) for line in series.lines] == [("greedy", 6), ("chance [b]", 10)]
+    for line in series.lines:
+        for result, mean in zip(results, line.means, strict=False):
+            assert mean == {row.contestant.label: row.summary.mean for row in result.rows}[line.label]
+            assert short(mean.value) in printed
     assert "adversary tetris/bcts at rate 1.0" in printed
     assert "ms/piece include the adversary's time" in printed
 
@@ -118,6 +120,21 @@ def test_an_agent_is_trained_once_for_all_rates(tmp_path):
         "small/runs/agent/config.json"
     ]
     assert all({row.contestant.label for row in result.rows} == {"chance [b]", "agent"} for result in results[:3])
+
+
+def test_agents_of_several_training_seeds_share_a_line(tmp_path):
+    greedy = "      - {player: 2048/greedy, episodes: 6}\n"
+    path = write_suite(tmp_path, greedy, TRAINED.replace("timesteps", "seeds: 2\n          timesteps").removeprefix("\n"))
+    results, printed = run(path, tmp_path / "out")
+    lines = {line.label: line for line in series_of(results)[0].lines}
+    assert set(lines) == {"chance [b]", "agent"}
+    assert lines["agent"].runs == 2
+    for result, mean in zip(results, lines["agent"].means, strict=False):
+        scores = [row.evaluation.results.mean() for row in result.rows if row.group]
+        assert mean.value == pytest.approx(np.mean(scores))
+        assert mean.low < min(scores) < max(scores) < mean.high
+    assert "2×10" in printed
+    assert "Student's over training seeds" in printed
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,9 @@ def slow_inputs(board):
 def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
     envs, observations = played(TETRIS, kwargs, steps)
     table = tetris_afterstates(observations, envs.rules)
+    for threads in (2, 9):  # more than there are games, too
+        for ours, same in zip(tetris_afterstates(observations, envs.rules, threads), table, strict=True):
+            np.testing.assert_array_equal(ours, same)
     single = gym.make(TETRIS, **kwargs).unwrapped
     for i, state in enumerate(envs.clone_state()):
         single.restore_state(state)

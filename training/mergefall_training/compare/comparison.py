@@ -224,19 +224,24 @@ def run_columns(result: ContestResult, show: Show) -> dict[str, list[str]]:
 
 
 def print_series(series: Series, screen: Console) -> None:
-    """Print the table of a series: one line per player, one column per rate, each mean above its interval."""
+    """Print the table of a series: one column per rate, each mean above its interval.
+
+    Agents that differ in their training seed only share a line.
+    """
     screen.print(Text.assemble((series.name, "bold"), ": ", series.conditions), soft_wrap=True)
     view = Table(padding=(0, 1, 0, 0), box=None)
     view.add_column("player", overflow="fold", min_width=16)
     for name in ("N", *(f"rate {rate:g}" for rate in series.rates)):
         view.add_column(name, justify="right", no_wrap=True)
-    for rows in series.rows:
-        means = [cell(row.summary.mean, short) for row in rows]
-        view.add_row(Text(rows[0].contestant.label), str(rows[0].summary.episodes), *means)
+    for line in series.lines:
+        n = str(line.episodes) if line.runs == 1 else f"{line.runs}×{line.episodes}"
+        view.add_row(Text(line.label), n, *(cell(mean, short) for mean in line.means))
     screen.print(view)
     headline = series.headline
     note = f"Mean {headline} at each rate of the adversary, below it its 95% interval: bootstrap"
-    note += _censoring((row for rows in series.rows for row in rows), headline)
+    if any(line.runs > 1 for line in series.lines):
+        note += ", Student's over training seeds where there are several"
+    note += _censoring((row for result in series.results for row in result.rows), headline)
     screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
 
 

@@ -73,7 +73,7 @@ def _figures(result: ContestResult) -> dict[str, Figure]:
 
 
 def draw_series(series: Series) -> dict[str, bytes]:
-    """The plots of a series, PNG files by name: ``rates``, the mean of each player against the adversary's rate."""
+    """The plots of a series, PNG files by name: ``rates``, the mean of each line against the adversary's rate."""
     return {"rates": _png(_rates(series))}
 
 
@@ -290,15 +290,15 @@ def _speed(result: ContestResult) -> Figure:
 def _rates(series: Series) -> Figure:
     """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
     headline, rates = series.headline, series.rates
-    figure, axes = _figure(series, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.rows)))
+    figure, axes = _figure(series, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.lines)))
     lowest = min((rate for rate in rates if rate > 0), default=1.0)
     axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
     lines, ends = [], []
-    for number, rows in enumerate(series.rows):
+    for number, line in enumerate(series.lines):
         colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        means, low, high = np.array([_seen(row.summary.mean) for row in rows]).T
+        means, low, high = np.array([_seen(mean) for mean in line.means]).T
         axes.vlines(rates, low, high, colors=colour, linewidth=1.5, alpha=0.5)
         lines += axes.plot(rates, means, style, color=colour, markersize=5)
         ends.append(means[-1])
@@ -309,7 +309,7 @@ def _rates(series: Series) -> Figure:
     axes.set_xlabel("share of draws that the adversary picks")
     axes.set_ylabel(f"mean {headline}, with 95 % intervals")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, [rows[0].contestant.label for rows in series.rows], [rates[-1]] * len(ends), ends, lines)
+    _name_points(axes, [line.label for line in series.lines], [rates[-1]] * len(ends), ends, lines)
     return figure
 
 

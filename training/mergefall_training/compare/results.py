@@ -184,6 +184,21 @@ class ContestResult:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One line of a series: a player, or agents that differ in their training seed only.
+
+    - `episodes`: the number of games of each at each rate.
+    - `runs`: the number of agents; 1 for a player.
+    - `means`: the mean at each rate. Its interval is that over the games, or over several training seeds.
+    """
+
+    label: str
+    episodes: int
+    runs: int
+    means: list[Interval]
+
+
+@dataclass(frozen=True)
 class Series:
     """The results of contests that differ in the adversary's rate only, in the suite's order."""
 
@@ -210,10 +225,19 @@ class Series:
         return [result.contest.adversary["rate"] for result in self.results if result.contest.adversary]
 
     @property
-    def rows(self) -> list[list[Row]]:
-        """The rows of each player, one for each rate; the player with the highest mean at the first rate is first."""
-        found = [{row.contestant.label: row for row in result.rows} for result in self.results]
-        return [[rows[label] for rows in found] for label in found[0]]
+    def lines(self) -> list[Line]:
+        """The lines of its table and its plot, the highest mean at the first rate first."""
+        groups = [{group.label: group for group in result.groups} for result in self.results]
+        rows = [{row.contestant.label: row for row in result.rows} for result in self.results]
+        lines = []
+        for label, row in rows[0].items():
+            alike = len(groups[0][row.group].rows) if row.group else 1
+            if alike == 1:
+                lines.append(Line(label, row.summary.episodes, 1, [found[label].summary.mean for found in rows]))
+            elif row.training_seed == 0:
+                means = [found[row.group].mean for found in groups]
+                lines.append(Line(row.group, row.summary.episodes, alike, means))
+        return sorted(lines, key=lambda line: -line.means[0].value)
 
     @property
     def conditions(self) -> str:

@@ -24,8 +24,9 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Bcts
-from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, list_placements, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules as TetrisRules
+from mergefall.threads import ranges, share
 from mergefall.typing import Arrays
 from mergefall.words import popcount
 from numpy.typing import NDArray
@@ -97,21 +98,35 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _tetris(boards, pieces, rows, first, slides, clear_first, payments, begins, actions, rewards, over, inputs):
-    boards, begins, actions, rewards, over, inputs = unowned((boards, begins, actions, rewards, over, inputs))
+def _count(boards, pieces, rows, first, slides, begin, end, counts):
+    """Write the number of legal actions of some boards."""
+    boards, pieces, counts = unowned((boards, pieces, counts))
+    cols = boards.shape[1] // rows
+    columns, placements = np.empty(cols, U), np.empty(SLIDES * ROTATIONS * cols, np.int64)
+    for i in range(begin, end):
+        read_board(boards[i], rows, columns)
+        counts[i] = list_placements(columns, first + pieces[i], slides, placements)
+
+
+@kernel
+def _tetris(boards, pieces, rows, first, slides, clear_first, payments, begin, end, table):
+    """Fill the rows of some boards."""
+    begins, actions, rewards, over, inputs = table
+    boards, pieces, begins, actions, rewards, over, inputs = unowned(
+        (boards, pieces, begins, actions, rewards, over, inputs)
+    )
     cols = boards.shape[1] // rows
     columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
-    row = 0
-    for i in range(len(boards)):
-        begins[i] = row
+    for i in range(begin, end):
+        row, action = begins[i], 0
         read_board(boards[i], rows, columns)
-        for action in range(len(actions) // len(boards)):
+        while row < begins[i + 1]:
             placement, lines, ends = outcome(columns, first + pieces[i], action, slides, rows, clear_first, after)
             if placement >= 0:
                 actions[row], rewards[row], over[row] = action, payments[lines], ends
                 write_tetris(after, rows, terms, inputs[row])
                 row += 1
-    begins[len(boards)] = row
+            action += 1
 
 
 @kernel
@@ -260,8 +275,8 @@ def tetris_inputs(cols: int) -> int:
     return _TERMS + 2 * cols + _STEPS * (cols - 1)
 
 
-def tetris_afterstates(observations: Arrays, rules: TetrisRules) -> Afterstates:
-    """The table of a batch of Tetris observations, which are not checked.
+def tetris_afterstates(observations: Arrays, rules: TetrisRules, threads: int = 1) -> Afterstates:
+    """The table of a batch of Tetris observations, which are not checked; the same from any number of threads.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, cols=6, rows=10)
@@ -271,11 +286,15 @@ def tetris_afterstates(observations: Arrays, rules: TetrisRules) -> Afterstates:
     (array([ 0,  5, 10]), (10, 54))
     """
     boards, pieces = observations["board"], observations["piece"]
-    table = _empty(len(boards), rules.n_actions, tetris_inputs(rules.cols))
     slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
-    cells, first = _flat(boards), rules.piece_set.first
-    _tetris(cells, pieces, rules.rows, first, slides, clear_first, rules.payments(), *table)
-    return _filled(table)
+    games = _flat(boards), pieces, rules.rows, rules.piece_set.first, slides
+    parts = ranges(len(boards), threads)
+    begins = np.zeros(len(boards) + 1, np.int64)
+    share(lambda part: _count(*games, *part, begins[1:]), parts, threads)
+    np.cumsum(begins, out=begins)
+    table = _empty(begins, begins[-1], tetris_inputs(rules.cols))
+    share(lambda part: _tetris(*games, clear_first, rules.payments(), *part, table), parts, threads)
+    return table
 
 
 def inputs_2048(rows: int, cols: int) -> int:
@@ -285,9 +304,10 @@ def inputs_2048(rows: int, cols: int) -> int:
 
 def afterstates_2048(boards: NDArray[np.uint8], rules: Rules2048) -> Afterstates:
     """The table of a batch of 2048 boards, which are not checked."""
-    table = _empty(len(boards), 4, inputs_2048(rules.rows, rules.cols))
+    begins, most = np.empty(len(boards) + 1, np.int64), 4 * len(boards)
+    table = _empty(begins, most, inputs_2048(rules.rows, rules.cols))
     _2048(_flat(boards), rules.rows, rules.cols, rules.reward == "log2", *table)
-    return _filled(table)
+    return Afterstates(begins, *(column[: begins[-1]] for column in table[1:]))
 
 
 class Inputs(NamedTuple):
@@ -307,19 +327,8 @@ def _flat(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(boards).reshape(len(boards), -1)
 
 
-def _empty(n: int, n_actions: int, n_inputs: int) -> Afterstates:
-    """A table for the kernels to fill, with room for every action of n games."""
-    most = n * n_actions
+def _empty(begins: NDArray[np.int64], rows: int, n_inputs: int) -> Afterstates:
+    """A table for the kernels to fill."""
     return Afterstates(
-        np.empty(n + 1, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, F),
-        np.empty(most, np.bool_),
-        np.empty((most, n_inputs), F),
+        begins, np.empty(rows, np.int64), np.empty(rows, F), np.empty(rows, np.bool_), np.empty((rows, n_inputs), F)
     )
-
-
-def _filled(table: Afterstates) -> Afterstates:
-    """The table's rows that the kernels filled."""
-    m = table.begins[-1]
-    return Afterstates(table.begins, table.actions[:m], table.rewards[:m], table.over[:m], table.inputs[:m])

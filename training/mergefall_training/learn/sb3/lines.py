@@ -6,13 +6,12 @@ few rows of the matrix. Adding these takes a twentieth of the operations of the 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from mergefall.kernels import kernel, unowned
-from mergefall.threads import share
+from mergefall.threads import ranges, share
 from mergefall.typing import Array
 from numpy.typing import NDArray
 
@@ -155,7 +154,8 @@ class LineFeatures(torch.autograd.Function):
         flat, shape = boards.reshape(n, -1), (rows, cols, kinds)
         found = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
         kept = _numbers(found)
-        share(lambda part: _features(flat, *shape, across, down, *part, half, kept), _parts(n), _threads())
+        threads = torch.get_num_threads()
+        share(lambda part: _features(flat, *shape, across, down, *part, half, kept), ranges(n, threads), threads)
         ctx.known = flat, shape, half, (across.shape, down.shape), kept
         return found.flatten(1)
 
@@ -163,10 +163,11 @@ class LineFeatures(torch.autograd.Function):
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
         flat, shape, half, tables, kept = ctx.known
         gradient = _numbers(above[0].contiguous()).reshape(kept.shape)
-        parts = _parts(len(flat))
+        threads = torch.get_num_threads()
+        parts = ranges(len(flat), threads)  # gradients are summed in their order
         sums: list[list[Array]] = [[np.zeros(table, F) for table in tables] for _ in parts]
         work = list(zip(parts, sums, strict=True))
-        share(lambda one: _gradients(flat, *shape, half, kept, gradient, *one[0], *one[1]), work, _threads())
+        share(lambda one: _gradients(flat, *shape, half, kept, gradient, *one[0], *one[1]), work, threads)
         found: list[torch.Tensor] = []
         for column in zip(*sums, strict=True):
             total = torch.from_numpy(np.sum(column, axis=0)).transpose(0, 1).flatten(1)
@@ -177,13 +178,3 @@ class LineFeatures(torch.autograd.Function):
 def _numbers(tensor: torch.Tensor) -> Array:
     """A tensor's memory as an array; bfloat16 as uint16."""
     return (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def _threads() -> int:
-    return torch.get_num_threads()
-
-
-def _parts(n: int) -> list[tuple[int, int]]:
-    """Ranges of boards, one for each thread; gradients are summed in their order."""
-    edges = np.linspace(0, n, _threads() + 1).astype(int).tolist()
-    return list(pairwise(edges))
