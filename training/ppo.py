@@ -239,7 +239,7 @@ class Agent(nn.Module):
     def __init__(self, envs: Any, channels: int, mixed_precision: bool) -> None:
         super().__init__()
         processor = torch.cpu.get_capabilities()
-        self.bfloat16 = any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
+        self.fast_bfloat16 = any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
         self.mixed_precision = mixed_precision
         space = envs.single_observation_space
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
@@ -250,7 +250,7 @@ class Agent(nn.Module):
         layer_init(self.critic, 1.0)
 
     def get_hidden(self, obs: Tensor) -> Tensor:
-        fast = self.mixed_precision and (obs.is_cuda or self.bfloat16)
+        fast = self.mixed_precision and (obs.is_cuda or self.fast_bfloat16)
         with torch.autocast(obs.device.type, torch.bfloat16, enabled=fast):
             return self.network(obs).float()
 

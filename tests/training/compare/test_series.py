@@ -123,8 +123,8 @@ def test_an_agent_is_trained_once_for_all_rates(tmp_path):
 
 
 def test_agents_of_several_training_seeds_share_a_line(tmp_path):
-    greedy = "      - {player: 2048/greedy, episodes: 6}\n"
-    path = write_suite(tmp_path, greedy, TRAINED.replace("timesteps", "seeds: 2\n          timesteps").removeprefix("\n"))
+    two = TRAINED.replace("timesteps", "seeds: 2\n          timesteps").removeprefix("\n")
+    path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", two)
     results, printed = run(path, tmp_path / "out")
     lines = {line.label: line for line in series_of(results)[0].lines}
     assert set(lines) == {"chance [b]", "agent"}

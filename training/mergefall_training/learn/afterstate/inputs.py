@@ -304,10 +304,11 @@ def inputs_2048(rows: int, cols: int) -> int:
 
 def afterstates_2048(boards: NDArray[np.uint8], rules: Rules2048) -> Afterstates:
     """The table of a batch of 2048 boards, which are not checked."""
-    begins, most = np.empty(len(boards) + 1, np.int64), 4 * len(boards)
-    table = _empty(begins, most, inputs_2048(rules.rows, rules.cols))
+    most = 4 * len(boards)
+    table = _empty(np.empty(len(boards) + 1, np.int64), most, inputs_2048(rules.rows, rules.cols))
     _2048(_flat(boards), rules.rows, rules.cols, rules.reward == "log2", *table)
-    return Afterstates(begins, *(column[: begins[-1]] for column in table[1:]))
+    m = table.begins[-1]
+    return Afterstates(table.begins, table.actions[:m], table.rewards[:m], table.over[:m], table.inputs[:m])
 
 
 class Inputs(NamedTuple):

@@ -167,8 +167,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
       `afterstate/inputs.py` (heights, holes, wells, …), the reward, whether the placement is fatal, and the queue.
     - the maximum of each feature over all actions.
 
-    `placements` and `overflow` are the environment's rules, which observations do not show. With `mixed_precision`,
-    which learners may set, the layers compute in bfloat16.
+    `placements` and `overflow` are the environment's rules, which observations do not show.
     """
 
     def __init__(
@@ -191,7 +190,6 @@ class BoardAfterstates(BaseFeaturesExtractor):
             nn.Linear(channels, features_dim - 1),
             nn.ReLU(),
         )
-        self.mixed_precision = False
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
         board, actions = observations["board"], self.actions
@@ -199,14 +197,11 @@ class BoardAfterstates(BaseFeaturesExtractor):
         seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
         table = tetris_afterstates(seen, self.rules, torch.get_num_threads())
         games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
-        columns = [torch.from_numpy(part).to(board.device) for part in (table.inputs, table.rewards, table.over)]
-        columns[1:] = [column[:, None] for column in columns[1:]]
+        parts = table.inputs, table.rewards[:, None], table.over[:, None]
+        columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
         if self.following:
             columns.append(observations["queue"].reshape(n, -1)[games])
-        dtype = torch.bfloat16 if self.mixed_precision else torch.float32
-        rows = torch.cat([column.to(dtype) for column in columns], dim=1)
-        with torch.autocast(board.device.type, torch.bfloat16, enabled=self.mixed_precision):
-            found = nn.functional.pad(self.layers(rows), (0, 1), value=1.0).float()
+        found = nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
         places = games * actions + torch.from_numpy(table.actions).to(board.device)
         each = found.new_zeros(n * actions, found.shape[1]).index_copy(0, places, found).view(n, actions, -1)
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
