@@ -126,8 +126,8 @@ class Compare:
     the players of all others are then compared with that of the first, seed by seed."""
     out: Path | None = None
     """Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run."""
-    game: tuple[str, ...] = ()
-    """Names of the suite's games to play; default: all of them."""
+    game: Pairs = field(default_factory=list)
+    """Name of one of the suite's games to play; may be repeated; default: all of them."""
     workers: int | None = None
     """Processes that train and play side by side; default: one per core."""
     executor: Literal["processes", "ray"] = "processes"

@@ -137,6 +137,14 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     assert "Student's over training seeds" in printed
 
 
+def test_the_command_plays_the_games_that_are_named(tmp_path, capsys):
+    path, out = write_suite(tmp_path), tmp_path / "out"
+    main(["compare", str(path), "--game", "tetris", "--game", "small", "--workers", "1", "--out", str(out)])
+    assert {path.parent.name for path in out.rglob("*.jsonl")} == {"tetris", *(f"small-rate-{r}" for r in (0, 0.5, 1))}
+    main(["compare", str(path), "--game", "tetris", "--workers", "1", "--out", str(tmp_path / "part")])
+    assert {path.parent.name for path in (tmp_path / "part").rglob("*.jsonl")} == {"tetris"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
