@@ -3,7 +3,7 @@
     F = γΦ(s′) − Φ(s)
 
 A step from s to s′ pays F in addition to its reward. Over an episode the discounted sum of F is −Φ(s₀), whatever the
-actions, so the optimal policy stays the same. This holds if γ is the learner's own discount and Φ is 0 in terminal
+actions, so the optimal policy stays the same. What changes is how soon a learner finds it. This holds if γ is the learner's own discount and Φ is 0 in terminal
 states. If an episode is truncated, Φ(s′) keeps its value, because learners bootstrap from there. An illegal action
 leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environment begins a new episode pays 0.
 
@@ -21,7 +21,7 @@ leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environ
 
                                                  F, random play        F, better play
     potential        squash    scale   drop     rms  median  last     rms  median  last    Φ, empty board
-    tile-order       asinh     1       30       1.4   0.5   −13.9     1.3   0.6   −13.4      0
+    tile-order       asinh     1       30       1.4   0.5   −13.9     1.3   0.6   −13.4      7
     monotone-smooth  identity  0.5     2.25     2.1   1.0     3.1     1.7   0.7    −3.9     18
     prairie-fire     identity  0.02    50       2.6   0.6     2.0     0.8   0.3    −0.7     16
     nneonneo         identity  0.0001  17500    2.4   0.5     0.4     1.4   0.3    −0.7     28
@@ -38,9 +38,14 @@ loses no game here. Measured on 4×4 and on 10×20 with uniform pieces, γ = 0.9
 `python tests/benchmarks/shaping.py`. Rewards of 2048 are of order ten (`reward="score"`): raise `scale` to give shaping
 more weight there.
 
-Where rewards are rare, choose a lower `offset`. Φ is then large wherever the game goes on, and a game that ends pays
-−Φ(s): an agent that has seen no reward yet learns to live, on boards of high Φ. With the default offset the last step
-of a random game pays about as much as others, or more (column `last`), and some agents learn to end it.
+Where rewards are rare, choose a lower `offset`, in 2048 about −4 · drop · cells. Φ is then large wherever the game goes
+on, and the last step pays −Φ(s). In sum that costs nothing. But a learner whose value network does not yet know Φ sees
+the last step alone, so at first it learns to live, on boards of high Φ. With the default offset the last step of a
+random game pays about as much as others, or more (column `last`; that of tile-order costs 14), and some agents learn to
+end it.
+
+A learner that looks one step ahead, such as DQN, gains where its network sees the board and not the afterstates.
+`training/RESULTS.md` has the figures.
 
 A player that values boards is a potential, too: `{"player": "2048/ntuple"}`, or `{"player": {"name": …, …options}}`.
 Then h is the value of its best action. Defaults: squash "identity", scale 1, offset 0. An n-tuple network predicts the

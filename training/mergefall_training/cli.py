@@ -188,8 +188,8 @@ class TuneHyperparameters(InEnvironment):
     """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
 
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`,
-    `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
+    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
     space: Pairs = field(default_factory=list)
     """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
     `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
@@ -255,8 +255,8 @@ class Train(InEnvironment):
     """
 
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`,
-    `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
+    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
+    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
     preset: str | None = None
     """Preset other than the usual one, such as `5min`; `mergefall train ALGORITHM --help` lists them."""
     set: Pairs = field(default_factory=list)

@@ -89,8 +89,12 @@ def suites_page() -> str:
     rows = []
     for name in suite_names():
         content = load_yaml((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-        games = f"games: {', '.join(game['name'] for game in content['games'])}"
-        rows.append((name, " ".join(content.get("description", "").split()), games))
+        games = [
+            game["name"] + ending
+            for game in content["games"]
+            for ending in [f"-{preset}" for preset in game.get("presets", [])] or [""]
+        ]
+        rows.append((name, " ".join(content.get("description", "").split()), f"games: {', '.join(games)}"))
     return _listing(rows, "mergefall compare NAME")
 
 

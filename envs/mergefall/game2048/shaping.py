@@ -59,7 +59,7 @@ class Shaping2048(Shaping):
 
     @staticmethod
     def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
-        terms = potential.terms(np.zeros((rows, cols), np.uint8))  # no move is left, so tile-order's value is GAME_OVER
+        terms = potential.terms(np.zeros((rows, cols), np.uint8))  # the sum, because tile-order's value is GAME_OVER
         return sum(getattr(potential, name) * term for name, term in terms.items())
 
     @staticmethod

@@ -265,7 +265,7 @@ def note_of(result: ContestResult) -> str:
         note += "; stuck: games that ended because the player chose illegal actions, `illegal_limit` in a row"
     if result.rows[0].evaluation.header.adversary is not None:
         note += f"; ms/{result.game.turn} include the adversary's time"
-    if batched := [row.contestant.label for row in result.rows if row.batched]:
+    if batched := list(dict.fromkeys(row.group or row.contestant.label for row in result.rows if row.batched)):
         note += f"; ms/{result.game.turn} of many games side by side: {', '.join(batched)}"
     return f"{note}."
 

@@ -1,7 +1,7 @@
 """Policy distillation: MaskablePPO's network learns how a teacher values actions, on boards that it reaches itself.
 
-- The student plays `n_envs` games and draws each action from its own policy (DAgger: S. Ross, G. Gordon & D. Bagnell,
-  AISTATS 2011). So it learns what to do after its own mistakes.
+- The student plays `n_envs` games by its most probable moves; a share `exploration_rate` of them is drawn from its
+  policy (DAgger: S. Ross, G. Gordon & D. Bagnell, AISTATS 2011). So it learns what to do after its own mistakes.
 - The teacher, any player with `values`, values all actions of each of these boards. A step is one such board.
 - The loss is cross-entropy(softmax(values / τ), policy) + `vf_coef` · (V − target)². Soft targets say which other moves
   are nearly as good (policy distillation: A. Rusu et al., ICLR 2016).
