@@ -3,9 +3,10 @@
     F = γΦ(s′) − Φ(s)
 
 A step from s to s′ pays F in addition to its reward. Over an episode the discounted sum of F is −Φ(s₀), whatever the
-actions, so the optimal policy stays the same. What changes is how soon a learner finds it. This holds if γ is the learner's own discount and Φ is 0 in terminal
-states. If an episode is truncated, Φ(s′) keeps its value, because learners bootstrap from there. An illegal action
-leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environment begins a new episode pays 0.
+actions, so the optimal policy stays the same; what changes is how soon a learner finds it. This holds if γ is the
+learner's own discount and Φ is 0 in terminal states. If an episode is truncated, Φ(s′) keeps its value, because
+learners bootstrap from there. An illegal action leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched
+environment begins a new episode pays 0.
 
     Φ(s) = scale · squash(h(s) − offset)
 
