@@ -238,7 +238,7 @@ class Agent(nn.Module):
 
     def __init__(self, envs: Any, channels: int, mixed_precision: bool) -> None:
         super().__init__()
-        processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer than 2.5
+        processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
         self.fast_bfloat16 = any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
         self.mixed_precision = mixed_precision
         space = envs.single_observation_space

@@ -398,6 +398,6 @@ def test_mixed_precision_is_for_processors_that_multiply_bfloat16_fast(monkeypat
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: processor)
     use_mixed_precision(model.policy)
     assert model.policy.features_extractor.mixed_precision is fast
-    monkeypatch.delattr(torch.cpu, "get_capabilities")  # as in PyTorch 2.5
+    monkeypatch.delattr(torch.cpu, "get_capabilities")  # as in older PyTorch
     use_mixed_precision(model.policy)
     assert model.policy.features_extractor.mixed_precision is False

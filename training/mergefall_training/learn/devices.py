@@ -33,7 +33,7 @@ def use_mixed_precision(policy: torch.nn.Module) -> None:
     It is on GPUs, and on CPUs with AMX or AVX-512 BF16.
     """
     device = next(policy.parameters()).device
-    processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer than 2.5
+    processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
     fast = device.type == "cuda" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
     module: Any
     for module in policy.modules():
