@@ -81,11 +81,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def ranges(n: int, threads: int) -> list[tuple[int, int]]:
-    """Pieces of work for `share`: the range of n items in one part for each thread.
+    """Split `range(n)` into consecutive parts (begin, end) for `share`: one for each thread, none of them empty.
 
-    >>> ranges(5, threads=2)
-    [(0, 2), (2, 5)]
+    >>> ranges(5, threads=2), ranges(1, threads=4)
+    ([(0, 2), (2, 5)], [(0, 1)])
     """
+    threads = max(1, min(threads, n))
     edges = [n * i // threads for i in range(threads + 1)]
     return list(pairwise(edges))
 

@@ -3,15 +3,18 @@
 import csv
 import io
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.compare.comparison import compare, short
-from mergefall_training.compare.results import series_of
+from mergefall_training.compare.results import Line, series_of
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
+from mergefall_training.play.statistics import Interval
 from rich.console import Console
 
 SUITE = """
@@ -135,6 +138,19 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
         assert mean.low < min(scores) < max(scores) < mean.high
     assert "2×10" in printed
     assert "Student's over training seeds" in printed
+
+
+def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
+    """The mean of several runs is infinite where a cap ended all games of one of them."""
+    image = pytest.importorskip("matplotlib.image")
+    from mergefall_training.compare.plots import draw_series
+
+    known, unknown = Interval(5.0, 4.0, 6.0), Interval(math.inf, math.nan, math.nan)
+    lines = [Line("a", 3, 2, [unknown, known]), Line("b", 3, 2, [known, unknown]), Line("c", 3, 2, [unknown, unknown])]
+    about = {"name": "capped", "conditions": "", "headline": "lines", "rates": [0, 1]}
+    for shown in (lines, lines[2:]):
+        png = draw_series(SimpleNamespace(**about, lines=shown))["rates"]
+        assert image.imread(io.BytesIO(png)).std() > 0.02
 
 
 def test_the_command_plays_the_games_that_are_named(tmp_path, capsys):

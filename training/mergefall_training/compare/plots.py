@@ -295,21 +295,26 @@ def _rates(series: Series) -> Figure:
     axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
-    lines, ends = [], []
+    lines, ends, labels = [], [], []
     for number, line in enumerate(series.lines):
         colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        means, low, high = np.array([_seen(mean) for mean in line.means]).T
-        axes.vlines(rates, low, high, colors=colour, linewidth=1.5, alpha=0.5)
-        lines += axes.plot(rates, means, style, color=colour, markersize=5)
-        ends.append(means[-1])
+        points = [(rate, *_seen(mean)) for rate, mean in zip(rates, line.means, strict=True)]
+        points = [point for point in points if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
+        if not points:
+            continue
+        where, means, low, high = np.array(points).T
+        axes.vlines(where, low, high, colors=colour, linewidth=1.5, alpha=0.5)
+        lines += axes.plot(where, means, style, color=colour, markersize=5)
+        ends.append((where[-1], means[-1]))
+        labels.append(line.label)
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylim(bottom=0 if min(ends) < 1 else None)
+    axes.set_ylim(bottom=0 if min((mean for _, mean in ends), default=1) < 1 else None)
     axes.set_xlabel("share of draws that the adversary picks")
     axes.set_ylabel(f"mean {headline}, with 95 % intervals")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, [line.label for line in series.lines], [rates[-1]] * len(ends), ends, lines)
+    _name_points(axes, labels, [where for where, _ in ends], [mean for _, mean in ends], lines)
     return figure
 
 

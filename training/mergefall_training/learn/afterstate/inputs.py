@@ -24,7 +24,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Bcts
-from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, list_placements, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules as TetrisRules
 from mergefall.threads import ranges, share
 from mergefall.typing import Arrays
@@ -98,14 +98,16 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _count(boards, pieces, rows, first, slides, begin, end, counts):
+def _count(boards, pieces, rows, first, slides, n_actions, begin, end, counts):
     """Write the number of legal actions of some boards."""
     boards, pieces, counts = unowned((boards, pieces, counts))
-    cols = boards.shape[1] // rows
-    columns, placements = np.empty(cols, U), np.empty(SLIDES * ROTATIONS * cols, np.int64)
+    columns = np.empty(boards.shape[1] // rows, U)
     for i in range(begin, end):
         read_board(boards[i], rows, columns)
-        counts[i] = list_placements(columns, first + pieces[i], slides, placements)
+        counts[i] = 0
+        for action in range(n_actions):
+            if rest_of(columns, first + pieces[i], action, slides) >= 0:
+                counts[i] += 1
 
 
 @kernel
@@ -290,7 +292,7 @@ def tetris_afterstates(observations: Arrays, rules: TetrisRules, threads: int = 
     games = _flat(boards), pieces, rules.rows, rules.piece_set.first, slides
     parts = ranges(len(boards), threads)
     begins = np.zeros(len(boards) + 1, np.int64)
-    share(lambda part: _count(*games, *part, begins[1:]), parts, threads)
+    share(lambda part: _count(*games, rules.n_actions, *part, begins[1:]), parts, threads)
     np.cumsum(begins, out=begins)
     table = _empty(begins, begins[-1], tetris_inputs(rules.cols))
     share(lambda part: _tetris(*games, clear_first, rules.payments(), *part, table), parts, threads)
