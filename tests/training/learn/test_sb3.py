@@ -19,12 +19,15 @@ from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve, with_gamma
 from mergefall_training.learn.sb3 import train as sb3
+from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.workers import play_all, process_pool, task
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3 import DQN
+from stable_baselines3.common.logger import configure as configure_logger
 from stable_baselines3.common.vec_env import VecMonitor
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -401,3 +404,27 @@ def test_mixed_precision_is_for_processors_that_multiply_bfloat16_fast(monkeypat
     monkeypatch.delattr(torch.cpu, "get_capabilities")  # as in older PyTorch
     use_mixed_precision(model.policy)
     assert model.policy.features_extractor.mixed_precision is False
+
+
+@pytest.mark.parametrize("env_id", [GAME, TETRIS])
+def test_dqn_over_afterstates_learns_as_that_of_stable_baselines3(env_id):
+    """From legal and illegal actions; the parameters differ by no more than rounding."""
+    network = AHEAD if env_id == GAME else PLACED
+    what = config(
+        "dqn", env_id, policy="AfterstatesPolicy", policy_kwargs=network, learning_starts=160, buffer_size=160
+    )
+    learners = [sb3.build(what, "cpu")[0] for _ in range(2)]
+    before = parameters_of(learners[0].policy)
+    for learner, train in zip(learners, (type(learners[0]).train, DQN.train), strict=True):
+        learner.set_logger(configure_logger(None, []))
+        learner.learn(160)  # random moves, from which nothing is learnt yet
+        np.random.seed(0)  # noqa: NPY002 (draws the batches)
+        train(learner, gradient_steps=8, batch_size=32)
+    ours, theirs = (parameters_of(learner.policy) for learner in learners)
+    for name, expected in theirs.items():
+        assert ours[name] == pytest.approx(expected, abs=1e-6)
+        assert np.abs(expected - before[name]).max() > 1e-4
+    batch, q_net = learners[0].replay_buffer.sample(160), learners[0].q_net
+    each = q_net.features_extractor.each(q_net.extract_features(batch.observations, q_net.features_extractor))
+    legal = each[torch.arange(160), batch.actions[:, 0], -1] > 0
+    assert 0 < legal.float().mean() < 1

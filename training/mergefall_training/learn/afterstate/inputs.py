@@ -98,29 +98,29 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _count(boards, pieces, rows, first, slides, n_actions, begin, end, counts):
-    """Write the number of legal actions of some boards."""
-    boards, pieces, counts = unowned((boards, pieces, counts))
+def _count(boards, pieces, lowest, rows, first, slides, many, begin, end, counts):
+    """Write the number of legal actions of some boards, among the `many` from `lowest` on."""
+    boards, pieces, lowest, counts = unowned((boards, pieces, lowest, counts))
     columns = np.empty(boards.shape[1] // rows, U)
     for i in range(begin, end):
         read_board(boards[i], rows, columns)
         counts[i] = 0
-        for action in range(n_actions):
+        for action in range(lowest[i], lowest[i] + many):
             if rest_of(columns, first + pieces[i], action, slides) >= 0:
                 counts[i] += 1
 
 
 @kernel
-def _tetris(boards, pieces, rows, first, slides, clear_first, payments, begin, end, table):
-    """Fill the rows of some boards."""
+def _tetris(boards, pieces, lowest, rows, first, slides, clear_first, payments, begin, end, table):
+    """Fill the rows of some boards, from the action `lowest` on."""
     begins, actions, rewards, over, inputs = table
-    boards, pieces, begins, actions, rewards, over, inputs = unowned(
-        (boards, pieces, begins, actions, rewards, over, inputs)
+    boards, pieces, lowest, begins, actions, rewards, over, inputs = unowned(
+        (boards, pieces, lowest, begins, actions, rewards, over, inputs)
     )
     cols = boards.shape[1] // rows
     columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
     for i in range(begin, end):
-        row, action = begins[i], 0
+        row, action = begins[i], lowest[i]
         read_board(boards[i], rows, columns)
         while row < begins[i + 1]:
             placement, lines, ends = outcome(columns, first + pieces[i], action, slides, rows, clear_first, after)
@@ -277,8 +277,12 @@ def tetris_inputs(cols: int) -> int:
     return _TERMS + 2 * cols + _STEPS * (cols - 1)
 
 
-def tetris_afterstates(observations: Arrays, rules: TetrisRules, threads: int = 1) -> Afterstates:
+def tetris_afterstates(
+    observations: Arrays, rules: TetrisRules, threads: int = 1, actions: NDArray[np.int64] | None = None
+) -> Afterstates:
     """The table of a batch of Tetris observations, which are not checked; the same from any number of threads.
+
+    With `actions` int64[n], of these actions alone, one of each game.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, cols=6, rows=10)
@@ -289,10 +293,11 @@ def tetris_afterstates(observations: Arrays, rules: TetrisRules, threads: int = 
     """
     boards, pieces = observations["board"], observations["piece"]
     slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
-    games = _flat(boards), pieces, rules.rows, rules.piece_set.first, slides
+    lowest, many = (np.zeros(len(boards), np.int64), rules.n_actions) if actions is None else (actions, 1)
+    games = _flat(boards), pieces, lowest, rules.rows, rules.piece_set.first, slides
     parts = ranges(len(boards), threads)
     begins = np.zeros(len(boards) + 1, np.int64)
-    share(lambda part: _count(*games, rules.n_actions, *part, begins[1:]), parts, threads)
+    share(lambda part: _count(*games, many, *part, begins[1:]), parts, threads)
     np.cumsum(begins, out=begins)
     table = _empty(begins, begins[-1], tetris_inputs(rules.cols))
     share(lambda part: _tetris(*games, clear_first, rules.payments(), *part, table), parts, threads)

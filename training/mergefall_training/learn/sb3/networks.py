@@ -24,7 +24,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
-from mergefall_training.learn.afterstate.inputs import canonical, moved, tetris_afterstates, tetris_inputs
+from mergefall_training.learn.afterstate.inputs import Afterstates, canonical, moved, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, neighbours
 
 ILLEGAL = -1e8  # the logit of an illegal action
@@ -82,13 +82,23 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        boards, gains = moved(observations.cpu().numpy().astype(np.uint8))
-        device, most = observations.device, np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
+        boards, gains = moved(_ranks(observations))
+        found = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
+        return torch.cat([found.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
+
+    def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """The features of one action of each board, float[n, width]: those of `each`, from these afterstates alone."""
+        boards, gains = moved(_ranks(observations))
+        chosen = np.arange(len(boards)), actions.cpu().numpy()
+        found = self._features(boards[chosen], observations.device)
+        return torch.cat([found, _scores(gains[chosen][:, None], observations.device)], dim=1)
+
+    def _features(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
+        """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
+        most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            lines = self._lines(np.minimum(canonical(boards.reshape(-1, *boards.shape[2:])), most), device)
-            found = self.last(self.middle(lines).relu()).relu()
-        scores = torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
-        return torch.cat([found.float().view(len(gains), -1), scores], dim=1)
+            lines = self._lines(np.minimum(canonical(boards), most), device)
+            return self.last(self.middle(lines).relu()).relu().float()
 
     def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
@@ -114,6 +124,15 @@ class RanksAfterstates(BaseFeaturesExtractor):
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
+
+
+def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:
+    return observations.cpu().numpy().astype(np.uint8)
+
+
+def _scores(gains: NDArray[np.float32], device: torch.device) -> torch.Tensor:
+    """Scores of moves as features: 0 for an illegal move, whose gain is -1; else positive."""
+    return torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
 
 
 def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
@@ -192,19 +211,31 @@ class BoardAfterstates(BaseFeaturesExtractor):
         )
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        board, actions = observations["board"], self.actions
+        n, actions = len(observations["board"]), self.actions
+        table, games, found = self._features(observations)
+        places = games * actions + torch.from_numpy(table.actions).to(found.device)
+        each = found.new_zeros(n * actions, self.width).index_copy(0, places, found).view(n, actions, -1)
+        return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
+
+    def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
+        """The features of one action of each board, float[n, width]: those of `each`, from these afterstates alone."""
+        _, games, found = self._features(observations, actions.cpu().numpy())
+        return found.new_zeros(len(actions), self.width).index_copy(0, games, found)
+
+    def _features(
+        self, observations: dict[str, torch.Tensor], actions: NDArray[np.int64] | None = None
+    ) -> tuple[Afterstates, torch.Tensor, torch.Tensor]:
+        """(table of afterstates, the board of each row int64[rows], its features float[rows, width])."""
+        board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
-        table = tetris_afterstates(seen, self.rules, torch.get_num_threads())
+        table = tetris_afterstates(seen, self.rules, torch.get_num_threads(), actions)
         games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
         if self.following:
             columns.append(observations["queue"].reshape(n, -1)[games])
-        found = nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
-        places = games * actions + torch.from_numpy(table.actions).to(board.device)
-        each = found.new_zeros(n * actions, found.shape[1]).index_copy(0, places, found).view(n, actions, -1)
-        return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
+        return table, games, nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, actions, width]; the last feature is 1 if the action is legal, else 0."""

@@ -35,6 +35,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run, model_file
+from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import as_values, parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
@@ -101,6 +102,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
     mixed = boolean("mixed_precision", given.pop("mixed_precision", False))
     kind = CLASSES[config.algorithm]
+    learner = AfterstatesDQN if config.algorithm == "dqn" else kind
     _check(config.algorithm, policy, n_envs, normalize, given)
     envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
@@ -108,7 +110,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
         arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"], config.env_kwargs)
     torch_device = device_of(device)
     with made_of(config):
-        model = kind(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
+        model = learner(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
     if mixed:
         use_mixed_precision(model.policy)
     fuse(model.policy.optimizer)
