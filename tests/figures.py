@@ -114,6 +114,7 @@ WHO = {"player": label, "N": games, "seeds": seeds}
 SCORE, LINES = WHO | {"mean score": value}, WHO | {"mean lines": value}
 TILES = {tile: rate(tile) for tile in ("1024", "2048", "4096", "8192", "16384", "32768")}
 LEARNT, PUBLISHED, MS = {"training": field("training")}, {"published": field("published")}, {"ms a move": milliseconds}
+GOAL = {"tile": lambda record: str(record["env_kwargs"]["goal"])}
 RUNS = {"training seeds": field("training_seed")}
 ADVERSARY = WHO | {"rate 0": value} | {f"rate {rate}": against(rate) for rate in ("0.1", "0.3", "1")}
 SPEED = {"what": label, "ours": field("ours"), "beside it": field("beside"), "ratio": field("ratio")}
@@ -148,7 +149,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "tetris-learners": ({"size": size} | LINES | LEARNT, None),
     "sz": (LINES | RUNS | MS | LEARNT | PUBLISHED, None),
     "quintris": (LINES, None),
-    "shaping-goal": (WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
+    "shaping-goal": (GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
     "shaping-dqn": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
     "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
