@@ -81,7 +81,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def ranges(n: int, threads: int) -> list[tuple[int, int]]:
-    """Split `range(n)` into consecutive parts (begin, end) for `share`: one for each thread, none of them empty.
+    """Split `range(n)` into at most `threads` consecutive parts (begin, end) for `share`; none is empty unless n is 0.
 
     >>> ranges(5, threads=2), ranges(1, threads=4)
     ([(0, 2), (2, 5)], [(0, 1)])

@@ -101,6 +101,19 @@ def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
         np.testing.assert_allclose(table.inputs[rows], slow, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kwargs", RULES, ids=str)
+def test_table_of_one_action_of_each_game_has_the_rows_of_the_whole_table(kwargs):
+    envs, observations = played(TETRIS, kwargs, 7)
+    table = tetris_afterstates(observations, envs.rules)
+    games = np.repeat(np.arange(envs.num_envs), np.diff(table.begins))
+    for action in range(envs.rules.n_actions):
+        rows, actions = table.actions == action, np.full(envs.num_envs, action)
+        found = tetris_afterstates(observations, envs.rules, 2, actions)
+        np.testing.assert_array_equal(np.diff(found.begins), np.bincount(games[rows], minlength=envs.num_envs))
+        for ours, expected in zip(found[1:], table[1:], strict=True):
+            np.testing.assert_array_equal(ours, expected[rows])
+
+
 @pytest.mark.parametrize("kwargs", [{}, {"rows": 2, "cols": 3, "reward": "log2"}], ids=str)
 def test_table_of_2048_is_what_single_environments_say(kwargs):
     envs, boards = played(GAME2048, kwargs, 9)

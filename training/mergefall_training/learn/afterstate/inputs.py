@@ -98,14 +98,14 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _count(boards, pieces, lowest, rows, first, slides, many, begin, end, counts):
-    """Write the number of legal actions of some boards, among the `many` from `lowest` on."""
+def _count(boards, pieces, lowest, rows, first, slides, count, begin, end, counts):
+    """Write the number of legal actions of some boards, among the `count` from `lowest` on."""
     boards, pieces, lowest, counts = unowned((boards, pieces, lowest, counts))
     columns = np.empty(boards.shape[1] // rows, U)
     for i in range(begin, end):
         read_board(boards[i], rows, columns)
         counts[i] = 0
-        for action in range(lowest[i], lowest[i] + many):
+        for action in range(lowest[i], lowest[i] + count):
             if rest_of(columns, first + pieces[i], action, slides) >= 0:
                 counts[i] += 1
 
@@ -282,7 +282,7 @@ def tetris_afterstates(
 ) -> Afterstates:
     """The table of a batch of Tetris observations, which are not checked; the same from any number of threads.
 
-    With `actions` int64[n], of these actions alone, one of each game.
+    `actions`: int64[n], one action of each game. The table then has these alone, and no row where they are illegal.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, cols=6, rows=10)
@@ -293,11 +293,11 @@ def tetris_afterstates(
     """
     boards, pieces = observations["board"], observations["piece"]
     slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
-    lowest, many = (np.zeros(len(boards), np.int64), rules.n_actions) if actions is None else (actions, 1)
+    lowest, count = (np.zeros(len(boards), np.int64), rules.n_actions) if actions is None else (actions, 1)
     games = _flat(boards), pieces, lowest, rules.rows, rules.piece_set.first, slides
     parts = ranges(len(boards), threads)
     begins = np.zeros(len(boards) + 1, np.int64)
-    share(lambda part: _count(*games, many, *part, begins[1:]), parts, threads)
+    share(lambda part: _count(*games, count, *part, begins[1:]), parts, threads)
     np.cumsum(begins, out=begins)
     table = _empty(begins, begins[-1], tetris_inputs(rules.cols))
     share(lambda part: _tetris(*games, clear_first, rules.payments(), *part, table), parts, threads)

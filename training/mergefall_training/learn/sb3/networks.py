@@ -87,7 +87,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         return torch.cat([found.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
 
     def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-        """The features of one action of each board, float[n, width]: those of `each`, from these afterstates alone."""
+        """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
         boards, gains = moved(_ranks(observations))
         chosen = np.arange(len(boards)), actions.cpu().numpy()
         found = self._features(boards[chosen], observations.device)
@@ -218,7 +218,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
     def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
-        """The features of one action of each board, float[n, width]: those of `each`, from these afterstates alone."""
+        """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
         _, games, found = self._features(observations, actions.cpu().numpy())
         return found.new_zeros(len(actions), self.width).index_copy(0, games, found)
 
