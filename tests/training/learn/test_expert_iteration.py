@@ -68,7 +68,9 @@ def test_tetris_learns_too(tmp_path):
 
 
 def test_a_search_with_the_trained_agent_is_the_search_that_it_learned_from(tmp_path):
-    config = small("expert-iteration", {"mixed_precision": False, "gumbel_scale": 0.5, "simulations": 12})
+    config = small(
+        "expert-iteration", {"mixed_precision": False, "gumbel_scale": 0.5, "value_scale": 0.1, "simulations": 12}
+    )
     trained(tmp_path / "run", config)
     with open_run(tmp_path / "run", config, resume=True, progress=False) as run:
         learner, checkpoint = Learner(config, "cpu"), run.load_checkpoint()

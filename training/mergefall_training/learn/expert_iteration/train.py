@@ -46,15 +46,16 @@ class Hyperparameters(BufferHyperparameters):
 
     n_envs: int = 256
     batch_size: int = 512
-    learning_rate: float | str = "lin_0.002"
+    learning_rate: float | str = "lin_0.004"
     buffer_size: int = 4096  # the targets of an older network are worse
-    simulations: int = 16
+    gradient_steps: int = 4
+    simulations: int = 4
     """Simulations of the search for each move."""
     considered: int = 8
     """Actions that the search considers at its root."""
     gumbel_scale: float = 1.0
     """Scale of the noise at the root; 0 always plays the best move."""
-    value_scale: float = 0.1
+    value_scale: float = 0.03
     """Weight of values against the policy in the search (c_scale)."""
 
     def __post_init__(self) -> None:
