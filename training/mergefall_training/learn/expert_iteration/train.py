@@ -55,7 +55,7 @@ class Hyperparameters(BufferHyperparameters):
     """Actions that the search considers at its root."""
     gumbel_scale: float = 1.0
     """Scale of the noise at the root; 0 always plays the best move."""
-    value_scale: float = 0.03
+    value_scale: float = 0.01
     """Weight of values against the policy in the search (c_scale)."""
 
     def __post_init__(self) -> None:
