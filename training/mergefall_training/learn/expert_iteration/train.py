@@ -4,8 +4,8 @@
   the policy gives priors, the value head values. Gumbel noise at the root explores.
 - The policy learns the improved policy of the search, and the value head λ-returns over the values of the search
   (T. Anthony, Z. Tian & D. Barber 2017; D. Silver et al. 2018; I. Danihelka et al. 2022).
-- Values are noisy, and the search scales them up to their range, so they weigh little (`value_scale`). Many small
-  searches teach more than few large ones.
+- Values are noisy, and the search scales them to the range of its tree, so they weigh little (`value_scale`). Many
+  small searches teach more than few large ones.
 - It needs no teacher.
 
     >>> import tempfile
