@@ -80,6 +80,8 @@ class Game(NamedTuple):
     n_actions: int
     leaf: Player
     observations: Callable[[NDArray[np.uint64]], Observation]  # of states uint64[n, words]
+    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], None] | None = None
+    """Sets the values float64[n, A] of actions to -inf that are fatal in the states; None: no action is."""
 
 
 def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player]) -> Player:
@@ -92,11 +94,18 @@ def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player]) -> Player:
 def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool | str]) -> bool | str:
     """The option `rewards` of a search: as given, else as in the leaf player's own values.
 
-    Raises ValueError for a value that is not among the `known`.
+    Raises ValueError for a value that is not among the `known`, and for none if a search cannot count what the leaf
+    player's values do.
     """
     if not isinstance(given, bool | str | None) or given not in (None, *known):
         raise ValueError(f"rewards is {given!r}; expected {', '.join(map(repr, known))} or None")
-    return getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None) if given is None else given
+    found = getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None) if given is None else given
+    if found is None:
+        raise ValueError(
+            f"no search counts the rewards that the values of {leaf.name} stand for; give rewards, one of "
+            f"{', '.join(map(repr, known))}"
+        )
+    return found
 
 
 def is_compiled(player: Player) -> bool:
@@ -272,9 +281,11 @@ class TreeSearch(KernelPlayer):
         rows[t, i] = np.arange(len(t))
         values, value = np.empty((len(t), game.n_actions)), np.full(len(t), np.nan)
         if len(t):
-            observations = game.observations(trees.states[t, leaves[t, i]])
-            values[:], of_boards = game.leaf.search_values(observations)
+            states = trees.states[t, leaves[t, i]]
+            values[:], of_boards = game.leaf.search_values(game.observations(states))
             check_values(game.leaf.name, values)
+            if game.exclude is not None:
+                game.exclude(states, values)
             if of_boards is not None:
                 value[:] = of_boards
         tree_kernels(game.kernels).update(trees, leaves, rows, values, value, self.plan)

@@ -9,7 +9,7 @@ import numpy as np
 from mergefall.typing import Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import player_of, without_memory
 
 
 class PlayerValues:
@@ -18,7 +18,7 @@ class PlayerValues:
     `spec` is a player's name, or a mapping of `name` and options; `rules` are the environment's. A board on which every
     action loses at once has the value 0, as the end of the game has.
 
-    Raises ValueError if there is no such player, or if it plays by other rules.
+    Raises ValueError if there is no such player, if it plays by other rules, or if it remembers.
 
     >>> import gymnasium as gym, mergefall
     >>> env = gym.make("mergefall/Game2048-v0", shaping={"potential": {"player": "2048/ntuple"}, "gamma": 1.0})
@@ -32,7 +32,7 @@ class PlayerValues:
 
     def __init__(self, spec: Any, rules: Any) -> None:
         self._spec, self._rules = spec, rules
-        self._player = player_of(spec).with_rules(asdict(rules))
+        self._player = without_memory(player_of(spec).with_rules(asdict(rules)), "potential")
 
     def __reduce__(self) -> Any:
         """Copies and pickles name the player, which is made again."""

@@ -117,6 +117,16 @@ def player_of(spec: Any, what: str = "player") -> Player:
     return make(**options)
 
 
+def without_memory(player: Player, what: str = "player") -> Player:
+    """The player itself; raises ValueError if it remembers, because its values are then no function of the observation.
+
+    `what` is what the message calls it.
+    """
+    if player.start(0) is not None:
+        raise ValueError(f"{what} is {player.name!r}, which remembers; expected one that needs the observation alone")
+    return player
+
+
 def factory_of(name: str) -> Factory:
     """The factory of a player: its signature holds the options, its docstring describes the player.
 

@@ -91,6 +91,23 @@ def is_legal(state, action, game):
     return placement_of(state, action, game) >= 0
 
 
+@kernel
+def exclude_fatal(states, values, game):
+    """Set the values float64[n, A] of actions to -inf that are illegal or fatal in the states uint64[n, words]."""
+    board = np.empty(states.shape[1] - COLUMNS, U)
+    for i in range(len(states)):
+        columns, piece = states[i, COLUMNS:], game.first + (np.int64(states[i, QUEUE]) & 15)
+        for action in range(values.shape[1]):
+            if values[i, action] > -np.inf:
+                placement, fatal = rest_of(columns, piece, action, game.slides), True
+                if placement >= 0:
+                    copy(columns, board)
+                    rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+                    _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
+                if fatal:
+                    values[i, action] = -np.inf
+
+
 @cache
 def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None) -> GameKernels:
     """The kernels of a search.
@@ -267,8 +284,11 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
             found = {"board": boards_of(states[:, COLUMNS:], rules.rows), "piece": ids[:, 0]}
             return found | {"queue": ids[:, 1:]} if rules.preview else found
 
+        def exclude(states: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
+            exclude_fatal(states, values, settings)
+
         kernels = game_kernels(decide, type(heuristic) if heuristic else None)
-        return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations)
+        return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations, exclude)
 
     def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
         decide, settings = self.decider(position.rules, exact=True)

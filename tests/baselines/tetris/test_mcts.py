@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall.tetris import from_text
-from mergefall_baselines import make
+from mergefall_baselines import Player, make
 from mergefall_baselines.tetris import mcts
 
 ENV = "mergefall/Tetris-v0"
@@ -123,6 +123,26 @@ def test_fatal_placements_are_legal_but_worth_less_than_the_others():
     fatal = np.isfinite(values) & ~np.isfinite(greedy)
     assert fatal.any()
     assert values[fatal].max() <= values[np.isfinite(greedy)].min()
+
+
+def test_a_policy_at_the_leaves_gets_no_simulation_of_a_fatal_placement():
+    class Policy(Player):
+        """Equal preferences for all placements, and a value of 5 for every board."""
+
+        def values(self, observation, state=None):
+            return np.zeros((len(observation["board"]), 20))
+
+        def board_values(self, observation):
+            return np.full(len(observation["board"]), 5.0)
+
+    shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
+    safe = np.isfinite(make("tetris/greedy").values(shown))
+    player = make("tetris/mcts", heuristic={"player": Policy()}, simulations=60, considered=20, temperature=1.0)
+    found = player.with_rules({"cols": 5, "rows": 5, "preview": 1}).statistics(shown)
+    assert (np.isfinite(found.values) & ~safe).any()
+    assert found.visits[safe].sum() == 60
+    assert found.policy[safe].sum() == pytest.approx(1)
+    assert found.values[~safe].max() <= found.values[safe].min()
 
 
 def test_the_rules_of_the_leaf_are_checked():

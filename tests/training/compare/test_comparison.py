@@ -163,6 +163,18 @@ def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
 
 # -- agents that are trained for a comparison --------------------------------------------------------------------------
 
+CAPPED = """
+description: Two agents, and no game that ends before its cap.
+games:
+  - name: small
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 6, rows: 8}
+    max_episode_steps: 3
+    episodes: 4
+    players:
+      - player: tetris/bcts
+      - train: {algorithm: cross-entropy, timesteps: 200, seeds: 2, max_episode_steps: 3, episodes: 2}
+"""
 TRAINED = """
 description: Two agents, trained from two seeds each.
 games:
@@ -307,6 +319,15 @@ def test_agents_are_trained_in_a_folder_only(tmp_path):
         run(path, None)
 
 
+def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path):
+    """Their mean is infinite; the plots show what is known of their games."""
+    pytest.importorskip("matplotlib")
+    (path := tmp_path / "capped.yaml").write_text(CAPPED)
+    (result,), _ = run(path, tmp_path / "out")
+    assert math.isinf(result.groups[0].mean.value)
+    assert (tmp_path / "out" / "small" / "speed.png").exists()
+
+
 # -- suites -----------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +340,11 @@ def test_defaults_of_a_suite(tmp_path):
         ("greedy (reward)", "greedy_reward", 8),
     ]
     assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
+
+
+def test_a_share_may_be_whole(tmp_path):
+    suite = load_suite(write_suite(tmp_path, "player: 2048/random", "train: {algorithm: distill, share: 1}"))
+    assert suite.contests[0].players[0].training.share == 1
 
 
 @pytest.mark.parametrize("cutoff", ["1e-4", "1.0e-4", "1E-4", ".0001", "+.1e-3"])
@@ -353,6 +379,18 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("player: 2048/random", "train: {algorithm: cloning}", "cloning"),
         ("player: 2048/random", "train: {algorithm: clone, seeds: 0}", "seeds is 0"),
         ("player: 2048/random", "train: {algorithm: clone, env_kwargs: {rows: 9}}", "rows"),
+        ("seed: 5", "seed: -5", "game 1: seed is -5"),
+        ("seed: 5", "max_episode_steps: 0", "game 1: max_episode_steps is 0"),
+        (
+            "player: 2048/random",
+            "train: {algorithm: distill, after: {algorithm: distill, seeds: 2}}",
+            "after has seeds",
+        ),
+        (
+            "player: 2048/random",
+            "train: {algorithm: distill, after: {algorithm: distill}, hyperparameters: {warm_start: run}}",
+            "both after and warm_start",
+        ),
         ("games:", "games: [", "while parsing"),
         ("games:", "games: none\nmore:", "unknown key 'more'"),
     ],

@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn import player_maker, trainer
@@ -96,17 +95,17 @@ def test_returns_are_those_from_each_time_on():
 def test_values_are_of_the_teachers_returns(tmp_path, normalize):
     config = clone({"normalize": normalize, "learning_rate": 0.003}, timesteps=8000, interval=8000)
     h = cloning.Hyperparameters.read(config.hyperparameters)
-    learnt, _, (factor, shift) = cloning.moves_of(config, h)
+    learnt, _, (factor, shift), unit = cloning.moves_of(config, h)
     games = list(cloning._teacher_games(config, h, False))[3:]
     returns = np.concatenate([cloning.discounted(game.rewards, 0.99) for game in games])
-    unit = returns.std() if normalize else 1.0
-    np.testing.assert_allclose(learnt.returns * factor + shift, returns / unit, rtol=0.05)  # of all games, and of these
+    assert unit == pytest.approx(returns.std(), rel=0.05) if normalize else unit == 1  # of all games, and of these
+    np.testing.assert_allclose((learnt.returns * factor + shift) * unit, returns, rtol=0.05)
     model = trained(tmp_path / "run", config)
     player = player_maker("clone")(model.spec, model.arrays)
-    with torch.no_grad():
-        values = player.policy.predict_values(player.policy.obs_to_tensor(learnt.observations)[0]).numpy().ravel()
+    values = player.board_values(learnt.observations)  # in units of the reward
     assert np.corrcoef(values, returns)[0, 1] > 0.8
-    assert abs(values.mean() / (returns / unit).mean() - 1) < 0.1
+    assert abs(values.mean() / returns.mean() - 1) < 0.1
+    assert player.gamma == 0.99
 
 
 def test_every_pass_has_every_move_once_wherever_it_is_taken_up():

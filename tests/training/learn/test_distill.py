@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn import player_maker
@@ -82,6 +83,16 @@ def test_values_of_the_teacher_are_in_its_unit(tmp_path):
     ours, theirs = player.board_values(boards[going]), teacher.board_values(boards[going])
     assert np.corrcoef(ours, theirs)[0, 1] > 0.5
     assert abs(ours.mean() / theirs.mean() - 1) < 0.2
+
+
+def test_a_value_head_that_says_the_teachers_values_is_not_taken_over(tmp_path):
+    trained(tmp_path / "run", small("distill", {"value_target": "teacher"}))
+    assert make(str(tmp_path / "run")).rewards is None  # so that no search takes its values for returns
+    learner = Learner(small("distill", {"warm_start": str(tmp_path / "run" / "model.npz")}), "cpu")
+    fresh = {name: array.clone() for name, array in learner.policy.state_dict().items()}
+    learner.begin()
+    for name, array in learner.policy.state_dict().items():
+        assert torch.equal(array, fresh[name]) == name.startswith("value_net.")
 
 
 def test_maskable_ppo_goes_on_from_it(tmp_path):

@@ -49,6 +49,35 @@ def test_a_search_values_one_move_before_the_end_as_its_rewards(tmp_path):
     assert np.isneginf(values[[0, 2]]).all()
 
 
+@pytest.mark.parametrize(
+    ("env", "reward"),
+    [
+        ({"env_kwargs": SMALL | {"goal": 64, "reward": "goal"}}, "goal"),
+        ({"env_kwargs": SMALL | {"shaping": {"potential": "nneonneo"}}, "changed": {"gamma": 0.9}}, "log2"),
+        ({"env_id": TETRIS, "env_kwargs": FIELD | {"reward": "score"}, "changed": OF_TETRIS}, "score"),
+    ],
+)
+def test_rewards_that_no_search_counts_are_refused(env, reward):
+    with pytest.raises(ValueError, match=f"no search counts the rewards of {{'reward': '{reward}'.*expected"):
+        Learner(small("expert-iteration", **env), "cpu")
+
+
+def test_searches_with_an_agent_of_other_rewards_ask_what_to_count(tmp_path):
+    kwargs = SMALL | {"shaping": {"potential": "nneonneo"}}
+    trained(tmp_path / "run", small("distill", {"gamma": 0.9}, env_kwargs=kwargs))
+    leaf = {"player": str(tmp_path / "run")}
+    with pytest.raises(ValueError, match=r"no search counts the rewards that the values of .* stand for; give rewards"):
+        make("2048/mcts", heuristic=leaf)
+    assert make("2048/mcts", heuristic=leaf, rewards=False).rewards is False
+
+
+def test_without_memory_the_hidden_pieces_are_equally_likely():
+    config = small(
+        "expert-iteration", OF_TETRIS, env_id=TETRIS, env_kwargs=FIELD | {"pieces": "five", "randomizer": "hidden"}
+    )
+    assert not Learner(config, "cpu").search.remembers
+
+
 def test_it_learns_without_a_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play an eighth of it."""
     changed = {"n_envs": 128, "gradient_steps": 8, "batch_size": 256, "buffer_size": 4096, "learning_rate": "lin_0.01"}

@@ -73,6 +73,12 @@ def test_the_teacher_fades_and_is_then_not_asked():
     assert len(asked) == 2
 
 
+def test_each_teacher_has_an_equal_share_of_the_steps_that_have_one():
+    changed = {"teacher": ["2048/optimal", "2048/greedy"], "kickstart_share": 0.5}
+    learner = Learner(small("kickstart", changed, timesteps=128), "cpu")
+    assert [learner.teachers.number_at(step) for step in (0, 31, 32, 63)] == [0, 0, 1, 1]
+
+
 def test_it_learns_to_play_nearly_as_its_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play less than half of it."""
     changed = {"n_envs": 32, "n_steps": 8, "n_epochs": 4, "batch_size": 64, "learning_rate": "lin_0.01"}

@@ -12,7 +12,7 @@ from mergefall_baselines.registry import player_of
 from mergefall_training.learn import trainer
 from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, values_of
 
-from tests.training.learn.small_runs import G2048, SMALL, small
+from tests.training.learn.small_runs import G2048, OF_TETRIS, SMALL, TETRIS, small
 
 
 def teachers_of(teacher, timesteps=300, **changed):
@@ -110,6 +110,14 @@ def test_the_temperature_starts_anew_with_each_teacher():
 def test_what_cannot_teach_is_refused(changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         trainer("distill").check(small("distill", changed))
+
+
+def test_a_player_that_remembers_cannot_teach():
+    env_kwargs = {"cols": 5, "rows": 6, "randomizer": "bag7"}
+    with pytest.raises(ValueError, match="teacher is 'tetris/expectimax', which remembers"):
+        trainer("distill").check(
+            small("distill", OF_TETRIS | {"teacher": "tetris/expectimax"}, env_id=TETRIS, env_kwargs=env_kwargs)
+        )
 
 
 def test_a_player_without_values_cannot_teach():

@@ -134,6 +134,10 @@ def test_improvement_covers_the_truth_about_as_often_as_it_says(shift, n):
     assert 0.92 <= held / 600 <= 0.985
 
 
+def test_improvement_takes_infinite_results():
+    assert improvement([np.inf, 5], [np.inf, 3]).value == (0.5 + 1 + 0 + 1) / 4
+
+
 def test_improvement_refuses_no_results():
     with pytest.raises(ValueError, match="non-empty"):
         improvement([], [1, 2])

@@ -195,7 +195,8 @@ def _entries(result: ContestResult) -> list[_Entry]:
         games = [row.evaluation for row in group.rows]
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
         label = f"{group.label}, {len(games)} runs, N={len(together.episodes)}"
-        found.append(_Entry(label, together, group.mean))
+        mean = group.mean if math.isfinite(group.mean.value) else together.summary().mean  # a run without an ended game
+        found.append(_Entry(label, together, mean))
     return sorted(found, key=lambda entry: -entry.mean.value)
 
 

@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from mergefall.checks import choice, id_of_file, number
+from mergefall.checks import choice, id_of_file, integer, number
 
 from mergefall_training.yaml_numbers import load_yaml
 
@@ -219,6 +219,11 @@ def _contests(content: Any, where: str) -> list[Contest]:
         raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
     with _named(where):
         id_of_file(given["env"])
+    with _named(where):
+        integer("seed", given["seed"], 0)
+        integer("episodes", given["episodes"], 1)
+        if given["max_episode_steps"] is not None:
+            integer("max_episode_steps", given["max_episode_steps"], 1)
     if given["adversary"] is not None:
         with _named(f"{where}: adversary"):
             given["adversary"] = _adversary(given["adversary"])
@@ -347,6 +352,10 @@ def _training(content: Any, where: str) -> Training:
     with _named(where):
         number("share", given["share"], 0, 1)
     if given["after"] is not None:
+        if "seeds" in given["after"]:
+            raise ValueError(f"{where}: after has seeds; each run begins from one of its own training seed")
+        if "warm_start" in given["hyperparameters"]:
+            raise ValueError(f"{where} has both after and warm_start; expected one of them")
         given["after"] = _training(given["after"], f"{where}: after")
     return Training(**given)
 
@@ -375,7 +384,8 @@ def _fields(content: Any, where: str, **fields: tuple[type, Any]) -> dict[str, A
         value = content.get(name, default)
         if value is _REQUIRED:
             raise ValueError(f"{where} lacks {name!r}")
-        if value is not default and (not isinstance(value, kind) or isinstance(value, bool)):
+        kinds = (int, float) if kind is float else kind
+        if value is not default and (not isinstance(value, kinds) or isinstance(value, bool)):
             raise ValueError(f"{where}: {name} is {value!r}; expected {kind.__name__}")
         values[name] = value
     return values

@@ -95,6 +95,22 @@ def _model_file(path: str, model: str) -> Path:
     return model_file(path, model)
 
 
+# The option `rewards` of searches by the environment's `reward`, its default first.
+COUNTED: dict[str, dict[str, bool | str]] = {"2048": {"score": True, "log2": "log2"}, "tetris": {"lines": True}}
+
+
+def counted(env_id: str, env_kwargs: Options) -> bool | str | None:
+    """What a search counts if it counts the rewards of an environment, its option `rewards`; None if none can.
+
+    >>> counted("mergefall/Game2048-v0", {"reward": "log2"}), counted("mergefall/Tetris-v0", {"reward": "score"})
+    ('log2', None)
+    """
+    if env_kwargs.get("shaping") is not None:
+        return None
+    known = COUNTED[game_of(env_id).name]
+    return known.get(env_kwargs.get("reward", next(iter(known))))
+
+
 class Agent(PreferringPlayer):
     """A trained policy; `spec` is the model's (`models.Model`)."""
 

@@ -12,7 +12,7 @@ from mergefall.checks import integer, number
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
 from mergefall_baselines import Player
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
@@ -45,17 +45,18 @@ class TaughtHyperparameters(StudentHyperparameters):
 
 
 class Teachers(AbstractContextManager["Teachers"]):
-    """The teachers of a run, one after the other, each for an equal share of the steps.
+    """The teachers of a run, one after the other, each for an equal share of their steps.
 
-    Their targets are softmax(values / τ). Without a given `temperature`, τ follows the running median of the gaps
-    between the teacher's two best values, which starts anew with each teacher.
+    They teach in the first `share` of the run's steps. Their targets are softmax(values / τ). Without a given
+    `temperature`, τ follows the running median of the gaps between the teacher's two best values, which starts anew
+    with each teacher.
     """
 
-    def __init__(self, config: Config, h: TaughtHyperparameters) -> None:
+    def __init__(self, config: Config, h: TaughtHyperparameters, share: float = 1.0) -> None:
         given = h.teacher if isinstance(h.teacher, list) and h.teacher else [h.teacher]
         players = [player_of(one, "teacher") for one in given]
         self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
-        self._h, self._timesteps = h, config.timesteps
+        self._h, self._timesteps = h, max(share * config.timesteps, 1)
         self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._pool: ProcessPoolExecutor | None = None
         self._context = process_pool(h.workers) if h.workers > 1 else None
@@ -76,7 +77,7 @@ class Teachers(AbstractContextManager["Teachers"]):
 
     def number_at(self, step: int) -> int:
         """The index of the teacher at a step."""
-        return min(len(self.jobs) * step // self._timesteps, len(self.jobs) - 1)
+        return min(int(len(self.jobs) * step / self._timesteps), len(self.jobs) - 1)
 
     def targets(
         self, observations: Observation, masks: NDArray[np.bool_], step: int
@@ -101,10 +102,15 @@ class Teachers(AbstractContextManager["Teachers"]):
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
 
     def check(self, student: Student) -> None:
-        """Raise ValueError if a new run cannot begin, or if a teacher does not play this game or values no actions."""
+        """Raise ValueError if a new run cannot begin, or if a teacher cannot teach it.
+
+        A teacher plays this game, values actions, and does not remember: it is asked about single boards.
+        """
         student.begin()
         student.outputs(student.observations, student.masks)
         for job in self.jobs:
+            if isinstance(job.player, Player):
+                without_memory(job.player, "teacher")
             job.trajectory(0, 1)
             values_of(job.player, take(student.observations, slice(1)))
 

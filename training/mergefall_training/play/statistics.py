@@ -152,7 +152,8 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1 or not len(first) or not len(second):
         raise ValueError(f"expected two 1-D, non-empty arrays of results; got shapes {first.shape} and {second.shape}")
-    value = float(((np.sign(first[:, None] - second) + 1) / 2).mean())
+    higher, equal = first[:, None] > second, first[:, None] == second  # results may be infinite
+    value = float((higher + equal / 2).mean())
     z = NormalDist().inv_cdf(1 - _tail(confidence))
 
     def beyond(p: float) -> bool:

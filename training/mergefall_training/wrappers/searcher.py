@@ -8,7 +8,7 @@ from typing import Any
 from mergefall.library import recorded
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import player_of, without_memory
 
 Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
 
@@ -23,10 +23,7 @@ def searcher(env: Environment, spec: Spec) -> Player:
     rules = getattr(single.unwrapped, "rules", None)
     if rules is None:
         raise ValueError(f"env is {env}; expected one of mergefall's")
-    player = player_of(spec).with_rules(asdict(rules))
-    if player.start(0) is not None:
-        raise ValueError(f"player is {player.name!r}, which remembers; expected one that needs the observation alone")
-    return player
+    return without_memory(player_of(spec).with_rules(asdict(rules)))
 
 
 def recorded_player(spec: Spec) -> Any:

@@ -130,7 +130,7 @@ def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
     h = Hyperparameters.read(run.config.hyperparameters)
     policy, step = make_policy(run.config, h.policy, h.policy_kwargs, run.device), 0
-    learned, held_out, scale = moves_of(run.config, h, run.progress)
+    learned, held_out, scale, unit = moves_of(run.config, h, run.progress)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         step = checkpoint[0]
@@ -138,7 +138,8 @@ def train(run: Run) -> None:
             policy.load_state_dict(checkpoint[1]["policy"])
             policy.optimizer.load_state_dict(checkpoint[1]["optimizer"])
     rate = schedule("learning_rate", h.learning_rate)
-    network = {"policy": h.policy, "policy_kwargs": dict(h.policy_kwargs or {})}
+    about = {"gamma": h.gamma, "reward_unit": unit}
+    network = {"policy": h.policy, "policy_kwargs": dict(h.policy_kwargs or {})} | about
 
     def keep() -> None:
         run.evaluate(step, model_of(policy, scale), network, {"matched": matched(policy, held_out)})
@@ -172,18 +173,22 @@ def make_policy(config: Config, policy: str, kwargs: Options | None, device: str
     return made
 
 
-def moves_of(config: Config, h: Hyperparameters, progress: bool = False) -> tuple[Moves, Moves, tuple[float, float]]:
-    """(moves to learn from, moves held out, (factor, shift)) from the teacher's games, at least one game each.
+def moves_of(
+    config: Config, h: Hyperparameters, progress: bool = False
+) -> tuple[Moves, Moves, tuple[float, float], float]:
+    """(moves to learn from, moves held out, (factor, shift), unit) from the teacher's games, at least one game each.
 
-    The value of a state is factor · x + shift, where x is the output of a network that learned `Moves.returns`.
+    The value of a state is factor · x + shift in units of `unit`, where x is the output of a network that learned
+    `Moves.returns`.
     """
     played = list(_games(config, h, progress))
     aside = _held_out(h.holdout, len(played))
     returns = [discounted(game.rewards, h.gamma) for game in played]
     mean, deviation = float(np.concatenate(returns).mean()), float(np.concatenate(returns).std()) or 1.0
     units = [((one - mean) / deviation).astype(np.float32) for one in returns]
-    scale = (1.0, mean / deviation) if h.normalize else (deviation, mean)
-    return _joined(played[aside:], units[aside:]), _joined(played[:aside], units[:aside]), scale
+    unit = deviation if h.normalize else 1.0
+    scale = deviation / unit, mean / unit
+    return _joined(played[aside:], units[aside:]), _joined(played[:aside], units[:aside]), scale, unit
 
 
 def _games(config: Config, h: Hyperparameters, progress: bool = False) -> Iterator[Replay]:
@@ -222,9 +227,10 @@ def _dataset_games(config: Config, dataset: str, vf_coef: float) -> tuple[int, I
     for name in theirs:
         if theirs[name] != ours[name]:
             raise ValueError(f"{name} is {theirs[name]!r} in {dataset}; expected {ours[name]!r}")
-    reward = about["env_kwargs"].get("reward")
-    if vf_coef and reward != config.env_kwargs.get("reward"):
-        raise ValueError(f"reward is {reward!r} in {dataset}; expected the run's, or vf_coef=0")
+    for name in ("reward", "shaping"):
+        recorded_as = about["env_kwargs"].get(name)
+        if vf_coef and recorded_as != config.env_kwargs.get(name):
+            raise ValueError(f"{name} is {recorded_as!r} in {dataset}; expected the run's, or vf_coef=0")
     return len(range(about["seeds"][0], about["seeds"][1] + 1)), found
 
 

@@ -110,8 +110,9 @@ class Learner(BufferStudent):
 
     def network(self) -> dict[str, Any]:
         """The rest of the network's description for `player`; values of a teacher are no returns."""
-        found = super().network()
-        return found if self.h.value_target == "returns" else found | {"reward_unit": 1.0}
+        if self.h.value_target == "returns":
+            return super().network()
+        return self._layers() | {"rewards": None}
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""

@@ -33,7 +33,7 @@ from mergefall_baselines.game2048.mcts import Mcts as Mcts2048
 from mergefall_baselines.tetris.mcts import Mcts as MctsTetris
 from numpy.typing import NDArray
 
-from mergefall_training.learn.agents import Agent
+from mergefall_training.learn.agents import COUNTED, Agent, counted
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.student import BufferHyperparameters, BufferStudent, Choices, Labelled
 from mergefall_training.learn.training import train_in_rounds
@@ -93,7 +93,13 @@ class Learner(BufferStudent):
     def __init__(self, config: Config, device: str) -> None:
         h = Hyperparameters.of(config)
         super().__init__(config, h, device)
-        game = game_of(config.env_id)
+        game, rewards = game_of(config.env_id), counted(config.env_id, config.env_kwargs)
+        if rewards is None:
+            about = {name: config.env_kwargs.get(name) for name in ("reward", "shaping")}
+            known = " or ".join(COUNTED[game.name])
+            raise ValueError(f"no search counts the rewards of {about}; expected {known}, unshaped")
+        # The search sees single observations, so it cannot count the pieces that came before.
+        draws = {"distribution": "uniform"} if game.name == "tetris" else {}
         self.search = SEARCHES[game.name](
             {"player": Network(self)},
             simulations=h.simulations,
@@ -101,9 +107,10 @@ class Learner(BufferStudent):
             temperature=1.0,
             gumbel_scale=h.gumbel_scale,
             value_scale=h.value_scale,
-            rewards="log2" if config.env_kwargs["reward"] == "log2" else True,
+            rewards=rewards,
             gamma=h.gamma,
             seed=config.seed,
+            **draws,
         ).with_rules(asdict(self.envs.games.rules))
 
     def choose(self) -> Choices:

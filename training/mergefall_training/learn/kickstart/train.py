@@ -62,6 +62,7 @@ class Hyperparameters(TaughtHyperparameters):
         number("ent_coef", self.ent_coef, 0)
         number("kickstart_coef", self.kickstart_coef, 0)
         number("kickstart_share", self.kickstart_share, 0, 1)
+        integer("batch_size", self.batch_size, 2)  # advantages are divided by their deviation in the batch
         if self.n_envs * self.n_steps % self.batch_size:
             size = self.n_envs * self.n_steps
             raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, {self.batch_size}")
@@ -74,7 +75,7 @@ class Learner(Student):
 
     def __init__(self, config: Config, device: str) -> None:
         super().__init__(config, Hyperparameters.of(config), device)
-        self.teachers = Teachers(config, self.h)
+        self.teachers = Teachers(config, self.h, self.h.kickstart_share)
 
     @property
     def kickstart_coef(self) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 
-from mergefall_training.learn.agents import Agent
+from mergefall_training.learn.agents import Agent, counted
 from mergefall_training.learn.sb3.networks import (
     ACTIVATIONS,
     EXTRACTORS,
@@ -35,13 +35,15 @@ class PolicyAgent(Agent):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
 
     - `log_probabilities`: whether its preferences are log-probabilities.
-    - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves.
+    - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves. `rewards` is
+      None if no search counts that.
     """
 
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         super().__init__(spec)
         network = spec["network"]
-        self.rewards: bool | str = "log2" if spec["env_kwargs"].get("reward") == "log2" else True
+        of_env = None if spec.get("shaped") else counted(spec["env_id"], spec["env_kwargs"])
+        self.rewards: bool | str | None = network.get("rewards", of_env)
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         env = environment(spec["env_id"], spec["env_kwargs"])
         kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]

@@ -129,18 +129,21 @@ def made_of(config: Config) -> Iterator[None]:
 def warm_start(policy: Any, config: Config, network: Options) -> None:
     """Load into a policy the parameters of the model at `warm_start`.
 
-    `network` is the policy's description, as in model files. Raises ValueError if the model's environment or network
-    differs.
+    `network` is the policy's description, as in model files. The value head of a policy begins anew if the model's says
+    a teacher's values. Raises ValueError if the model's environment or network differs.
     """
     path = config.hyperparameters["warm_start"]
     found = load_model(model_file(path))
+    arrays = dict(found.arrays)
+    if found.spec["network"].get("rewards", True) is None:
+        arrays |= {name: array for name, array in parameters_of(policy).items() if name.startswith("value_net.")}
     asked = {"env_id": config.env_id, **network}
     theirs = {"env_id": found.spec["env_id"], **network_of(found.spec["network"])}
     for name in asked:
         if theirs[name] != asked[name]:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
     try:
-        set_parameters(policy, as_values(found.arrays) if config.algorithm == "dqn" else found.arrays)
+        set_parameters(policy, as_values(arrays) if config.algorithm == "dqn" else arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
 
