@@ -103,7 +103,7 @@ def difference(name: str) -> Callable[[Record], str]:
 
 
 def listed(name: str) -> Callable[[Record], str]:
-    return lambda record: ", ".join(record[name])
+    return lambda record: ", ".join(record.get(name, ()))
 
 
 def label(record: Record) -> str:
