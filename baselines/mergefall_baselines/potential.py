@@ -18,7 +18,7 @@ class PlayerValues:
     `spec` is a player's name, or a mapping of `name` and options; `rules` are the environment's. A board on which every
     action loses at once has the value 0, as the end of the game has.
 
-    Raises ValueError if there is no such player, if it plays by other rules, or if it remembers.
+    Raises ValueError if there is no such player, if it plays another game or by other rules, or if it remembers.
 
     >>> import gymnasium as gym, mergefall
     >>> env = gym.make("mergefall/Game2048-v0", shaping={"potential": {"player": "2048/ntuple"}, "gamma": 1.0})
@@ -32,7 +32,10 @@ class PlayerValues:
 
     def __init__(self, spec: Any, rules: Any) -> None:
         self._spec, self._rules = spec, rules
-        self._player = without_memory(player_of(spec).with_rules(asdict(rules)), "potential")
+        player = player_of(spec)
+        if not isinstance(rules, getattr(player, "rules_type", object)):
+            raise ValueError(f"potential is {player.name!r}, a player of another game")
+        self._player = without_memory(player.with_rules(asdict(rules)), "potential")
 
     def __reduce__(self) -> Any:
         """Copies and pickles name the player, which is made again."""

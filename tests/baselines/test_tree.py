@@ -12,7 +12,8 @@ from mergefall_baselines.tree import halving
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 SHOWN = {"2048": BOARD, "tetris": FIELD}
-OUTSIDE = {"2048": "2048/random", "tetris": {"name": "tetris/expectimax", "depth": 1}}  # valued outside of the kernel
+COUNTING = {"name": "tetris/expectimax", "depth": 1, "distribution": "counted"}
+OUTSIDE = {"2048": "2048/random", "tetris": COUNTING}  # valued outside of the kernel
 
 
 @pytest.fixture(params=SHOWN)

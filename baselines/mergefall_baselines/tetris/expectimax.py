@@ -54,7 +54,10 @@ class Expectimax(TetrisSearch):
         1
     """
 
-    remembers = True
+    @property
+    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the chances of the unknown pieces depend on the pieces seen."""
+        return self._counts_pieces(self.distribution)
 
     def __init__(
         self,

@@ -20,7 +20,6 @@ from mergefall_baselines.player import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
     IDS,
-    OF_RANDOMIZER,
     bag_after,
     bits_of,
     chances_of,
@@ -250,8 +249,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the chances of the next piece depend on the pieces seen."""
-        rules = {"randomizer": Rules().randomizer} | dict(self.defaults) | self._rules
-        return (self.distribution or OF_RANDOMIZER[rules["randomizer"]]) != "uniform"
+        return self._counts_pieces(self.distribution)
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, tuple[Trees, Plan, Settings]]:
         return decision_kernel(self._game(rules).kernels), self._compiled_settings(rules)

@@ -42,7 +42,7 @@ from mergefall_baselines.kernel_player import (
     loop_result,
 )
 from mergefall_baselines.player import Player
-from mergefall_baselines.tetris.memory import MEMORY, observe
+from mergefall_baselines.tetris.memory import MEMORY, OF_RANDOMIZER, observe
 
 RULES = GAMES["tetris"].rules
 
@@ -125,6 +125,11 @@ class TetrisPlayer(KernelPlayer):
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         raise NotImplementedError
+
+    def _counts_pieces(self, distribution: str | None) -> bool:
+        """Whether a search with this option `distribution` needs to know the pieces seen, under the player's rules."""
+        rules = {"randomizer": Rules().randomizer} | dict(self.defaults) | self._rules
+        return (distribution or OF_RANDOMIZER[rules["randomizer"]]) != "uniform"
 
     def decider(self, rules: Rules, exact: bool) -> tuple[Any, Any]:
         return super().decider(replace(rules, reward="lines", illegal_limit=1), exact)  # neither changes a decision

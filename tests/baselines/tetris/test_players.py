@@ -173,7 +173,7 @@ def test_what_is_counted_travels_in_the_state():
 
 
 def test_previewed_pieces_are_counted_once():
-    player = make("tetris/expectimax", depth=1, preview=2)
+    player = make("tetris/expectimax", depth=1, preview=2, distribution="counted")
     (batch, _), memory = observations(12, preview=2, rows=40), player.start(0)
     for i in range(12):
         _, memory = player.predict(one(batch, i), memory)

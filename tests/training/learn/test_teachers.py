@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from mergefall_baselines import Player, make
 from mergefall_baselines.registry import player_of
 from mergefall_training.learn import trainer
+from mergefall_training.learn.presets import configure, presets_of
 from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, values_of
 
-from tests.training.learn.small_runs import G2048, OF_TETRIS, SMALL, TETRIS, small
+from tests.training.learn.small_runs import G2048, OF_TETRIS, SMALL, TAUGHT, TETRIS, small
 
 
 def teachers_of(teacher, timesteps=300, **changed):
@@ -118,6 +119,15 @@ def test_a_player_that_remembers_cannot_teach():
         trainer("distill").check(
             small("distill", OF_TETRIS | {"teacher": "tetris/expectimax"}, env_id=TETRIS, env_kwargs=env_kwargs)
         )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env_id", "name"), [(one, *found[:2]) for one in TAUGHT for found in presets_of(one)]
+)
+def test_the_teachers_of_the_presets_do_not_remember(algorithm, env_id, name):
+    config = configure(algorithm, env_id, preset=name or None)
+    teacher = TaughtHyperparameters(teacher=config.hyperparameters["teacher"])
+    assert [job.player.start(0) for job in Teachers(config, teacher).jobs] == [None]
 
 
 def test_a_player_without_values_cannot_teach():
