@@ -22,7 +22,7 @@ class Model:
     """A trained model.
 
     - `spec`: description in JSON types: at least `algorithm`, `env_id`, `env_kwargs` (with defaults), and `network`,
-      which only the algorithm interprets. Of a model that was read, `shaped` says whether it learned shaped rewards.
+      which only the algorithm interprets. In a model that was read, `shaped` is true if it learned shaped rewards.
     - `arrays`: parameters.
     - `checksum`: of spec and arrays.
     """
@@ -51,9 +51,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         _check_spec(spec)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    spec["shaped"] = spec["env_kwargs"].get("shaping") is not None
-    if spec["shaped"]:  # no player needs it, and it may name a module to import
-        spec["env_kwargs"]["shaping"] = None
+    if spec["env_kwargs"].get("shaping") is not None:  # no player needs it, and it may name a module to import
+        spec["env_kwargs"]["shaping"], spec["shaped"] = None, True
     return Model(spec, arrays, checksum)
 
 
