@@ -80,9 +80,10 @@ def test_a_dataset_teaches_what_its_player_does(tmp_path, monkeypatch):
     for kwargs, message in (
         (SMALL | {"rows": 3}, "rows is 2 in .*; expected 3"),
         (SMALL | {"reward": "score"}, "reward is 'log2' in .*; expected the run's, or vf_coef=0"),
+        (SMALL | {"shaping": {"potential": "nneonneo", "gamma": 0.99}}, "shaping is None in .*; expected the run's"),
     ):
         with pytest.raises(ValueError, match=message):
-            trained(tmp_path / message[:5], clone(changed, env_kwargs=kwargs))
+            trained(tmp_path / message[:5], clone(changed | {"gamma": 0.99}, env_kwargs=kwargs))
 
 
 def test_returns_are_those_from_each_time_on():

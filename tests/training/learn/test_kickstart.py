@@ -79,6 +79,11 @@ def test_each_teacher_has_an_equal_share_of_the_steps_that_have_one():
     assert [learner.teachers.number_at(step) for step in (0, 31, 32, 63)] == [0, 0, 1, 1]
 
 
+def test_batches_of_one_board_are_refused():
+    with pytest.raises(ValueError, match="batch_size is 1; expected an integer"):
+        Learner(small("kickstart", {"batch_size": 1}), "cpu")
+
+
 def test_it_learns_to_play_nearly_as_its_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play less than half of it."""
     changed = {"n_envs": 32, "n_steps": 8, "n_epochs": 4, "batch_size": 64, "learning_rate": "lin_0.01"}
