@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from mergefall.typing import Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.registry import player_of, without_memory
+from mergefall_baselines.registry import player_under
 
 
 class PlayerValues:
@@ -32,10 +31,7 @@ class PlayerValues:
 
     def __init__(self, spec: Any, rules: Any) -> None:
         self._spec, self._rules = spec, rules
-        player = player_of(spec)
-        if not isinstance(rules, getattr(player, "rules_type", object)):
-            raise ValueError(f"potential is {player.name!r}, a player of another game")
-        self._player = without_memory(player.with_rules(asdict(rules)), "potential")
+        self._player = player_under(rules, spec, "potential")
 
     def __reduce__(self) -> Any:
         """Copies and pickles name the player, which is made again."""

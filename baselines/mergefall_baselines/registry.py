@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -125,6 +126,17 @@ def without_memory(player: Player, what: str = "player") -> Player:
     if player.start(0) is not None:
         raise ValueError(f"{what} is {player.name!r}, which remembers; expected one that needs the observation alone")
     return player
+
+
+def player_under(rules: Any, spec: Any, what: str = "player") -> Player:
+    """The player of a spec under an environment's `rules`; its values need the observation alone.
+
+    Raises ValueError as `player_of` and `without_memory` do, and for a player of another game or of other rules.
+    """
+    player = player_of(spec)
+    if not isinstance(rules, getattr(player, "rules_type", object)):
+        raise ValueError(f"{what} is {player.name!r}, which plays another game")
+    return without_memory(player.with_rules(asdict(rules)), what)
 
 
 def factory_of(name: str) -> Factory:

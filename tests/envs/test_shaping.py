@@ -530,7 +530,7 @@ def test_copies_of_an_environment_have_the_same_player():
         ("2048/nobody", "there is no player '2048/nobody'"),
         (3, "player is 3; expected a player's name, or a mapping of name and options"),
         ({"depth": 2}, "player is {'depth': 2}; expected a player's name"),
-        ("tetris/bcts", "potential is 'tetris/bcts', a player of another game"),
+        ("tetris/bcts", "potential is 'tetris/bcts', which plays another game"),
         ("2048/rollout", "potential is '2048/rollout', which remembers"),
         ({"name": "2048/expectimax", "rows": 3}, "was made for rows=3, but the environment has rows=4"),
     ],

@@ -219,9 +219,7 @@ def _contests(content: Any, where: str) -> list[Contest]:
         raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
     with _named(where):
         id_of_file(given["env"])
-    with _named(where):
         integer("seed", given["seed"], 0)
-        integer("episodes", given["episodes"], 1)
         if given["max_episode_steps"] is not None:
             integer("max_episode_steps", given["max_episode_steps"], 1)
     if given["adversary"] is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from mergefall.library import recorded
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player
-from mergefall_baselines.registry import player_of, without_memory
+from mergefall_baselines.registry import player_under
 
 Spec = str | Options | Player  # a name, a mapping of `name` and options, or a player
 
@@ -23,7 +22,7 @@ def searcher(env: Environment, spec: Spec) -> Player:
     rules = getattr(single.unwrapped, "rules", None)
     if rules is None:
         raise ValueError(f"env is {env}; expected one of mergefall's")
-    return without_memory(player_of(spec).with_rules(asdict(rules)))
+    return player_under(rules, spec)
 
 
 def recorded_player(spec: Spec) -> Any:

@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.student import BufferHyperparameters, BufferStudent, Choices, Labelled
 from mergefall_training.learn.training import train_in_rounds
 
-SEARCHES: dict[str, Any] = {"2048": Mcts2048, "tetris": MctsTetris}  # by `Game.name`
+# By `Game.name`. They search from single observations, so they cannot count the pieces that came before.
+SEARCHES: dict[str, Any] = {"2048": Mcts2048, "tetris": partial(MctsTetris, distribution="uniform")}
 assert SEARCHES.keys() == {game.name for game in GAMES.values()}
 
 
@@ -98,8 +100,6 @@ class Learner(BufferStudent):
             about = {name: config.env_kwargs.get(name) for name in ("reward", "shaping")}
             known = " or ".join(COUNTED[game.name])
             raise ValueError(f"no search counts the rewards of {about}; expected {known}, unshaped")
-        # The search sees single observations, so it cannot count the pieces that came before.
-        draws = {"distribution": "uniform"} if game.name == "tetris" else {}
         self.search = SEARCHES[game.name](
             {"player": Network(self)},
             simulations=h.simulations,
@@ -110,7 +110,6 @@ class Learner(BufferStudent):
             rewards=rewards,
             gamma=h.gamma,
             seed=config.seed,
-            **draws,
         ).with_rules(asdict(self.envs.games.rules))
 
     def choose(self) -> Choices:
