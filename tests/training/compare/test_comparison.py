@@ -287,6 +287,17 @@ def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
     assert stamps == {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path, before):
+    wrong = "algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: {batch: 7}"
+    wrong = f"after: {{{wrong}}}" if before else wrong
+    text = TRAINED.replace("{<<: *run, env_kwargs: {reward: log2}}", "{<<: *run, " + wrong + "}")
+    (path := tmp_path / "wrong.yaml").write_text(text)
+    with pytest.raises(ValueError, match="small: log: afterstate has no 'batch'"):
+        run(path, tmp_path / "out")
+    assert not list(tmp_path.rglob("config.json"))
+
+
 def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
     """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
     first = "{algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: *small}"

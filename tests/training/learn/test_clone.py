@@ -109,6 +109,32 @@ def test_values_are_of_the_teachers_returns(tmp_path, normalize):
     assert player.gamma == 0.99
 
 
+def test_illegal_actions_are_not_learnt(monkeypatch):
+    config = clone()
+    h = cloning.Hyperparameters.read(config.hyperparameters)
+    games = list(cloning._teacher_games(config, h, False))
+    whole, _, _, _ = cloning.moves_of(config, h)
+    illegal = []
+    for game in games:
+        found = np.argwhere(game.masks[:-1] == 0)[::2]
+        game.actions[found[:, 0]] = found[:, 1]
+        legal = game.masks[np.arange(len(game)), game.actions] == 1
+        illegal.append(~legal)
+    monkeypatch.setattr(cloning, "_games", lambda *_: games)
+    kept, held_out, _, _ = cloning.moves_of(config, h)
+    left = ~np.concatenate(illegal[3:])
+    assert 0 < left.sum() < len(whole)
+    np.testing.assert_array_equal(kept.observations, whole.observations[left])
+    np.testing.assert_array_equal(kept.actions, whole.actions[left])
+    np.testing.assert_array_equal(kept.returns, whole.returns[left])
+    assert held_out.masks[np.arange(len(held_out)), held_out.actions].all()
+    for game in games:
+        game.actions[:] = game.masks[:-1].argmin(1)
+        game.masks[np.arange(len(game)), game.actions] = 0
+    with pytest.raises(ValueError, match=r"the teacher chose \d+ illegal actions and no legal one"):
+        cloning.moves_of(config, h)
+
+
 def test_every_pass_has_every_move_once_wherever_it_is_taken_up():
     def all_from(step):
         return np.concatenate(list(cloning.batches(50, 8, 3, step, 150)))

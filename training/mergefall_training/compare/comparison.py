@@ -27,6 +27,7 @@ from rich.text import Text
 from mergefall_training.compare.results import ContestResult, Row, Series, series_of
 from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
 from mergefall_training.files import write_whole
+from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Run, read_config, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import Interval, plain
@@ -61,8 +62,8 @@ def compare(
         workers, executor, progress: as in `evaluate`. Agents are trained one in each worker process.
         screen: where tables are printed; default: standard output.
 
-    Raises ValueError for a suite that makes no sense or lacks one of `games`, and for one that trains agents without
-    `out`.
+    Raises ValueError for a suite that makes no sense or lacks one of `games`, for one that trains agents without `out`,
+    and, before anything is trained, for a run that its learner refuses.
     """
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
@@ -73,6 +74,10 @@ def compare(
     trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
     if trained and folder is None:
         raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
+    if folder is not None:
+        for contest in suite.contests:
+            for contestant in contest.players:
+                _check_training(contest, contestant, folder)
     results: list[ContestResult] = []
     workers = cores() if workers is None else integer("workers", workers, 1)
     parallel = executor == "processes" and workers > 1
@@ -124,6 +129,24 @@ def _runs(contest: Contest, contestant: Contestant, folder: Path) -> list[tuple[
     return found
 
 
+def _check_training(contest: Contest, contestant: Contestant, folder: Path) -> None:
+    """Raise ValueError if a learner refuses a contestant's first run, or the run before it, and it has not begun."""
+    training = contestant.training
+    for seed, _, path in _runs(contest, contestant, folder)[:1]:
+        while training is not None:
+            if not (path / "config.json").exists():
+                try:
+                    trainer(training.algorithm).check(training.config(contest, seed))
+                except ValueError as error:
+                    raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
+            training, path = training.after, _before(path)
+
+
+def _before(path: Path) -> Path:
+    """The folder of the run that the run in a folder begins from."""
+    return path.with_name(f"{path.name}-first")
+
+
 def _train_side_by_side(contest: Contest, folder: Path, pool: ProcessPoolExecutor, progress: bool) -> None:
     """Train a contest's agents, one in each process; a single one is left to `_train`, with all cores."""
     jobs = [
@@ -148,7 +171,7 @@ def _train(path: Path, training: Training, contest: Contest, seed: int, progress
     """Train in a folder, after the runs that this one begins from, or go on where that stopped."""
     warm_start = None
     if training.after is not None:
-        first = path.with_name(f"{path.name}-first")
+        first = _before(path)
         _train(first, training.after, contest, seed, progress)
         warm_start = first.as_posix()
         if (path / "checkpoint.npz").exists():  # the folder may have been moved since

@@ -2,6 +2,7 @@
 
 - Data: games that the `teacher` plays for it (`games` of them), or a `dataset`. Record the games of a slow teacher once
   with `mergefall demonstrate`, which uses all cores.
+- Illegal actions of the teacher are left out.
 - Some games are held out. `matched`, in the curve's figures, is the share of their moves that the policy would play.
 - The value network learns the discounted returns of the teacher's games. So MaskablePPO can continue from policy and
   values: `warm_start: RUN`.
@@ -235,10 +236,17 @@ def _dataset_games(config: Config, dataset: str, vf_coef: float) -> tuple[int, I
 
 
 def _joined(played: list[Replay], returns: list[NDArray[np.float32]]) -> Moves:
+    """The legal moves of games: to an illegal one the policy gives no chance, so it cannot be learned."""
     # Observations and masks include those after the last move.
     observations = concatenate([take(game.observations, slice(-1)) for game in played])
     masks = np.concatenate([game.masks[:-1] for game in played]) == 1
-    return Moves(observations, masks, np.concatenate([game.actions for game in played]), np.concatenate(returns))
+    actions = np.concatenate([game.actions for game in played])
+    legal = np.flatnonzero(masks[np.arange(len(actions)), actions])
+    if not len(legal):
+        raise ValueError(
+            f"the teacher chose {len(actions)} illegal actions and no legal one; expected some to learn from"
+        )
+    return Moves(observations, masks, actions, np.concatenate(returns)).take(legal)
 
 
 def discounted(rewards: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
