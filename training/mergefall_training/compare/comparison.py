@@ -74,12 +74,12 @@ def compare(
     trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
     if trained and folder is None:
         raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
+    workers = cores() if workers is None else integer("workers", workers, 1)
     if folder is not None:
         for contest in suite.contests:
             for contestant in contest.players:
                 _check_training(contest, contestant, folder)
     results: list[ContestResult] = []
-    workers = cores() if workers is None else integer("workers", workers, 1)
     parallel = executor == "processes" and workers > 1
     with process_pool(workers) if parallel else nullcontext(executor) as shared:
         for _, alike in groupby(suite.contests, lambda contest: contest.series or contest.name):
