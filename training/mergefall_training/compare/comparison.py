@@ -131,15 +131,16 @@ def _runs(contest: Contest, contestant: Contestant, folder: Path) -> list[tuple[
 
 def _check_training(contest: Contest, contestant: Contestant, folder: Path) -> None:
     """Raise ValueError if a learner refuses a contestant's first run, or the run before it, and it has not begun."""
-    training = contestant.training
-    for seed, _, path in _runs(contest, contestant, folder)[:1]:
-        while training is not None:
-            if not (path / "config.json").exists():
-                try:
-                    trainer(training.algorithm).check(training.config(contest, seed))
-                except ValueError as error:
-                    raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
-            training, path = training.after, _before(path)
+    if (training := contestant.training) is None:
+        return
+    seed, _, path = _runs(contest, contestant, folder)[0]
+    while training is not None:
+        if not (path / "config.json").exists():
+            try:
+                trainer(training.algorithm).check(training.config(contest, seed))
+            except ValueError as error:
+                raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
+        training, path = training.after, _before(path)
 
 
 def _before(path: Path) -> Path:
