@@ -298,6 +298,15 @@ def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path,
     assert not list(tmp_path.rglob("config.json"))
 
 
+def test_a_run_that_had_none_before_it_is_refused_before_any_is_trained(tmp_path):
+    (path := tmp_path / "chain.yaml").write_text(TRAINED)
+    run(path, tmp_path / "out")
+    path.write_text(TRAINED.replace("reward: log2}}", "reward: log2}, after: {algorithm: afterstate, timesteps: 200}}"))
+    with pytest.raises(ValueError, match="log_seed_0 holds a run that began from nothing; expected one that went on"):
+        run(path, tmp_path / "out")
+    assert not list(tmp_path.rglob("*-first"))
+
+
 def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
     """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
     first = "{algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: *small}"

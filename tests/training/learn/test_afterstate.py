@@ -342,6 +342,29 @@ def test_a_run_folder_is_a_player(tmp_path, env_id, kwargs):
     assert found.episodes[1].score == trained.play(env_id, 1, kwargs, 50).figures["score"]
 
 
+def test_a_search_counts_the_rewards_and_the_discount_of_an_agent_at_its_leaves():
+    """Two own moves by Bellman's equation, with the environment's own afterstates and outcomes."""
+    kwargs = {"rows": 2, "cols": 3, "reward": "log2"}
+    leaf, _ = agent(GAME2048, kwargs, gamma=0.5)
+    env = gym.make(GAME2048, **kwargs).unwrapped
+    observation, _ = env.reset(seed=1)
+    _, rewards, legal = env.afterstates()
+    expected = np.full(4, -np.inf)
+    for action in np.flatnonzero(legal):
+        boards, chances = env.chance_outcomes(int(action))
+        best = leaf.values(boards).max(axis=1)
+        expected[action] = rewards[action] + 0.5 * chances @ np.where(np.isfinite(best), best, 0.0)
+    found = make("2048/lookahead", player=leaf, depth=2).values(observation)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    trees = make("2048/mcts", heuristic={"player": leaf})
+    assert (trees.rewards, trees.plan.gamma) == ("log2", 0.5)
+    pieces = agent(TETRIS, SMALL, gamma=0.75)[0]
+    assert make("tetris/mcts", heuristic={"player": pieces}).plan.gamma == 0.75
+    paid = agent(TETRIS, SMALL | {"reward": "score"})[0]
+    with pytest.raises(ValueError, match="no search counts the rewards that the values of"):
+        make("tetris/mcts", heuristic={"player": paid})
+
+
 def test_tetris_player_takes_other_heights_but_no_other_width():
     mine, _ = agent(TETRIS, SMALL)
     assert mine.with_rules({"cols": 6, "rows": 20, "preview": 1}).values(played(TETRIS, {"cols": 6}, 0)[1]).shape == (

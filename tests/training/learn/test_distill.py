@@ -85,6 +85,21 @@ def test_values_of_the_teacher_are_in_its_unit(tmp_path):
     assert abs(ours.mean() / theirs.mean() - 1) < 0.2
 
 
+def test_the_unit_of_values_starts_anew_with_each_teacher():
+    teachers = ["2048/optimal", {"name": "2048/minimax", "heuristic": "prairie-fire", "depth": 1}]
+    learner = Learner(small("distill", {"value_target": "teacher", "teacher": teachers}, timesteps=128), "cpu")
+    for _ in range(2):
+        learner.learn()
+    kept = list(learner.value_scale)
+    learner.learn()
+    best = learner.teachers.values(learner.rounds[-1].observations, 127).max(axis=1)
+    alive = best[np.isfinite(best)]
+    assert learner.value_scale == pytest.approx([alive.mean(), alive.std()])
+    assert abs(learner.value_scale[0] - kept[0]) > kept[1]
+    learner.learn()
+    assert learner.value_scale != pytest.approx([alive.mean(), alive.std()], rel=1e-9)
+
+
 def test_a_value_head_that_says_the_teachers_values_is_not_taken_over(tmp_path):
     trained(tmp_path / "run", small("distill", {"value_target": "teacher"}))
     assert make(str(tmp_path / "run")).rewards is None  # so that no search takes its values for returns

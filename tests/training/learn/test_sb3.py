@@ -214,6 +214,22 @@ def test_a_player_chooses_the_legal_action_that_the_policy_prefers(folder):
     assert len(chosen) > 1
 
 
+@pytest.mark.parametrize("algorithm", ["dqn", "qr-dqn"])
+def test_searches_take_q_values_in_units_of_the_reward(tmp_path, algorithm):
+    folder = train(tmp_path / "run", config(algorithm, normalize=True))
+    player, model = make(str(folder), model="last"), load_model(folder / "model.npz")
+    boards = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
+    values, of_boards = player.search_values(boards)
+    assert of_boards is None
+    np.testing.assert_array_equal(player.board_values(boards), values.max(axis=1))
+    unit = model.spec["network"]["reward_unit"]
+    assert abs(unit - 1) > 0.1
+    raw = model.spec | {"network": model.spec["network"] | {"reward_unit": 1.0}}
+    save_model(tmp_path / "raw.npz", raw, model.arrays)
+    legal = np.isfinite(values)
+    np.testing.assert_allclose(values[legal], unit * make(str(tmp_path / "raw.npz")).values(boards)[legal], rtol=1e-5)
+
+
 def test_a_policy_beyond_all_numbers_is_no_player(folder):
     player = make(str(folder))
     observation = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()

@@ -36,6 +36,16 @@ def test_any_number_of_workers_gives_the_same_labels():
             np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 
+def test_an_agent_teaches_in_other_processes_by_the_rules_of_the_run():
+    """Its own rules, those that it was trained by, have 40 actions in place of 120 here."""
+    config = small("distill", OF_TETRIS, env_id=TETRIS, env_kwargs={"cols": 10, "rows": 5, "placements": "slide"})
+    seen, _ = gym.make_vec(TETRIS, num_envs=6, **config.env_kwargs).reset(seed=0)
+    expected = make("tetris/cross-entropy").with_rules(config.env_kwargs).values(seen)
+    assert expected.shape == (6, 120)
+    with Teachers(config, TaughtHyperparameters(teacher="tetris/cross-entropy", workers=2)) as teachers:
+        np.testing.assert_array_equal(teachers.values(seen, 0), expected)
+
+
 def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():
     seen, names = boards(), ["2048/optimal", "2048/greedy", {"name": "2048/expectimax", "depth": 2}]
     players = [player_of(name).with_rules(SMALL) for name in names]

@@ -140,6 +140,8 @@ def _check_training(contest: Contest, contestant: Contestant, folder: Path) -> N
                 trainer(training.algorithm).check(training.config(contest, seed))
             except ValueError as error:
                 raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
+        elif training.after is not None and not read_config(path).hyperparameters.get("warm_start"):
+            raise ValueError(f"{path} holds a run that began from nothing; expected one that went on from another run")
         training, path = training.after, _before(path)
 
 
@@ -176,7 +178,7 @@ def _train(path: Path, training: Training, contest: Contest, seed: int, progress
         _train(first, training.after, contest, seed, progress)
         warm_start = first.as_posix()
         if (path / "checkpoint.npz").exists():  # the folder may have been moved since
-            warm_start = read_config(path).hyperparameters["warm_start"]
+            warm_start = read_config(path).hyperparameters.get("warm_start", warm_start)
     return train(path, training.config(contest, seed, warm_start), resume="auto", progress=progress)
 
 

@@ -111,6 +111,11 @@ def counted(env_id: str, env_kwargs: Options) -> bool | str | None:
     return known.get(env_kwargs.get("reward", next(iter(known))))
 
 
+def counted_by(spec: Options) -> bool | str | None:
+    """`counted` for the environment in which a model learned; None, too, if its rewards were shaped."""
+    return None if spec.get("shaped") else counted(spec["env_id"], spec["env_kwargs"])
+
+
 class Agent(PreferringPlayer):
     """A trained policy; `spec` is the model's (`models.Model`)."""
 

@@ -123,7 +123,7 @@ def unpack_task(packed: bytes) -> Task:
         GAMES[name].library.adopt(those)
     if isinstance(player, tuple):
         name, options = player
-        player = player_of_model(make(name, **options), environment(env_id, kwargs), kwargs)
+        player = _in_rules(make(name, **options), environment(env_id, kwargs), kwargs)
     return Task(player, env_id, kwargs, *others)
 
 
@@ -166,14 +166,18 @@ def task(
     # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = all_kwargs(env, kwargs)
-    player = player_of_model(player, env, kwargs)
-    if isinstance(player, Player):
-        player = player.with_rules(kwargs)
+    player = _in_rules(player, env, kwargs)
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
     if against is None and isinstance(player, KernelPlayer):
         player.rules_of(known, kwargs)  # raises for an environment of another game
     return Task(player, known, kwargs, spec.max_episode_steps, against)
+
+
+def _in_rules(player: Predictor, env: gym.Env[Any, Any], kwargs: Options) -> Predictor:
+    """A player that knows the rules of an environment, which `kwargs` says in full."""
+    player = player_of_model(player, env, kwargs)
+    return player.with_rules(kwargs) if isinstance(player, Player) else player
 
 
 def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:

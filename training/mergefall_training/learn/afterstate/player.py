@@ -30,7 +30,7 @@ from mergefall_training.learn.afterstate.inputs import (
     write_2048,
     write_tetris,
 )
-from mergefall_training.learn.agents import FromFile
+from mergefall_training.learn.agents import FromFile, counted_by
 
 U = np.uint64
 F = np.float32
@@ -141,7 +141,7 @@ def decide_tetris(columns, queue, memory, values, settings):
 class AgentTetris(FromFile, TetrisPlayer):
     """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −inf.
 
-    It plays on as many columns as it was trained on, by any other rules.
+    It plays on as many columns as it was trained on, by any other rules. `rewards` and `gamma` are for searches.
     """
 
     sees_next = False
@@ -151,7 +151,7 @@ class AgentTetris(FromFile, TetrisPlayer):
         super().__init__(spec, cols=trained["cols"])
         self._network = ValueNetwork(arrays, tetris_inputs(trained["cols"]))
         self._payments = Rules(reward=trained["reward"]).payments()
-        self._gamma = F(spec["network"]["gamma"])
+        self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
         return decide_tetris, TetrisSettings(
@@ -160,7 +160,7 @@ class AgentTetris(FromFile, TetrisPlayer):
             slides=rules.placements == "slide",
             clear_first=rules.overflow == "clear_first",
             payments=self._payments,
-            gamma=self._gamma,
+            gamma=F(self.gamma),
             layers=self._network.layers(),
             after=np.empty(rules.cols, U),
             terms=np.zeros(SCRATCH),
@@ -194,17 +194,21 @@ def decide_2048(cells, memory, values, settings):
 
 
 class Agent2048(Player2048):
-    """Plays the move of the highest r + γV(afterstate), on boards of the size it was trained on."""
+    """Plays the move of the highest r + γV(afterstate), on boards of the size it was trained on.
+
+    `rewards` and `gamma` are for searches.
+    """
 
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         trained: Options = spec["env_kwargs"]
         super().__init__(trained["rows"], trained["cols"])
         self._network = ValueNetwork(arrays, inputs_2048(trained["rows"], trained["cols"]))
-        self._log2, self._gamma = trained["reward"] == "log2", F(spec["network"]["gamma"])
+        self._log2 = trained["reward"] == "log2"
+        self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
 
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         after = np.empty(rules.rows * rules.cols, np.uint8)
-        settings = Settings2048(rules.rows, rules.cols, self._log2, self._gamma, self._network.layers(), after)
+        settings = Settings2048(rules.rows, rules.cols, self._log2, F(self.gamma), self._network.layers(), after)
         return decide_2048, settings
 
 

@@ -73,20 +73,23 @@ class Learner(BufferStudent):
         at = self.step
         played = self.play()
         targets, values = self.teachers.targets(played.observations, played.masks, at)
-        aims = played.returns if self.h.value_target == "returns" else self._teacher_values(values)
+        aims = played.returns if self.h.value_target == "returns" else self._teacher_values(values, at)
         figures = self.fit(Labelled(played.observations, played.masks, targets, aims))
         return figures | {"temperature": self.teachers.temperature}
 
-    def _teacher_values(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """The value of the teacher's best action.
+    def _teacher_values(self, values: NDArray[np.float64], at: int) -> NDArray[np.float32]:
+        """The value of the best action, as the teacher of the step `at` says it.
 
-        The value head learns it in units of its running mean and deviation. As these move, the head is rescaled, so
-        that what it says of a board stays the same (Pop-Art: H. van Hasselt et al. 2016).
+        The value head learns it in units of its running mean and deviation, which start anew with each teacher. As
+        these move, the head is rescaled, so that what it says of a board stays the same (Pop-Art: H. van Hasselt et
+        al. 2016).
         """
         best = values.max(axis=1)
         alive = np.isfinite(best)
         if alive.any():
-            kept, before = SCALE_MEMORY if self.rounds else 0.0, self.value_scale
+            before, number_at = self.value_scale, self.teachers.number_at
+            known = self.rounds and number_at(at) == number_at(at - self.h.n_envs * self.h.n_steps)
+            kept = SCALE_MEMORY if known else 0.0
             here = float(best[alive].mean()), float(best[alive].std()) or 1.0
             mean, deviation = (kept * old + (1 - kept) * new for old, new in zip(before, here, strict=True))
             if self.rounds:

@@ -113,7 +113,9 @@ class Learner(BufferStudent):
         ).with_rules(asdict(self.envs.games.rules))
 
     def choose(self) -> Choices:
-        """The moves that the search chooses, its improved policy, and its values."""
+        """The moves that the search chooses, its improved policy, and its values; each time with fresh noise."""
+        seed = torch.randint(1 << 62, (), generator=self.random).item()
+        self.search.plan = self.search.plan._replace(seed=np.uint64(seed))
         found = self.search.statistics(self.observations)
         log_probs = np.log(np.maximum(found.policy, np.finfo(np.float32).tiny)).astype(np.float32)
         return Choices(found.actions, log_probs, (found.value / self.reward_unit).astype(np.float32))

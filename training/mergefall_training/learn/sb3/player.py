@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 
-from mergefall_training.learn.agents import Agent, counted
+from mergefall_training.learn.agents import Agent, counted_by
 from mergefall_training.learn.sb3.networks import (
     ACTIVATIONS,
     EXTRACTORS,
@@ -42,8 +42,7 @@ class PolicyAgent(Agent):
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         super().__init__(spec)
         network = spec["network"]
-        of_env = None if spec.get("shaped") else counted(spec["env_id"], spec["env_kwargs"])
-        self.rewards: bool | str | None = network.get("rewards", of_env)
+        self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         env = environment(spec["env_id"], spec["env_kwargs"])
         kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
@@ -59,12 +58,19 @@ class PolicyAgent(Agent):
         self.policy.set_training_mode(False)
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
-        return preferences_of(self.policy, observation)
+        """Log-probabilities, or Q-values in units of the reward."""
+        found = preferences_of(self.policy, observation)
+        return found if self.log_probabilities else found * self._unit
+
+    def search_values(self, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        if self.log_probabilities:
+            return super().search_values(observation)
+        return self.values(observation), None
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
         """The best Q-value, or what the value network predicts, in units of the reward.
 
-        Agents of earlier versions of the package divide it by a standard deviation, if trained with `normalize`.
+        Agents of earlier versions of the package divide both by a standard deviation, if trained with `normalize`.
         """
         if not self.log_probabilities:
             return super().board_values(observation)
