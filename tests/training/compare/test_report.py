@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import zlib
 from base64 import b64decode
 
@@ -40,6 +41,17 @@ def test_the_page_needs_no_network(tmp_path):
     text = (tmp_path / "page.html").read_text()
     outside = set(re.findall(r'(?:src|href)="(?!#)([^"]*)"', text)) | set(re.findall(r"url\((?!#)([^)]*)\)", text))
     assert outside == set()
+
+
+def test_without_matplotlib_the_command_names_the_extra(tmp_path, monkeypatch, capsys):
+    record(tmp_path / "a.jsonl", rows=2, cols=2)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
+    monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
+    with pytest.raises(SystemExit):
+        main(["report", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "page.html")])
+    assert "mergefall[render]" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_games_are_those_of_the_shared_seeds_the_best_and_the_worst(tmp_path):

@@ -15,6 +15,7 @@ from string import Template
 from typing import Any
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 
 from mergefall_training.compare.comparison import RUNS_NOTE, note_of, percent, player_columns, run_columns
@@ -150,8 +151,10 @@ def _versus_html(row: Row, first: Row, confidence: float) -> str:
 
 
 def _plots_html(result: ContestResult, number: int) -> str:
-    from mergefall_training.compare import plots  # matplotlib is an extra
-
+    try:
+        from mergefall_training.compare import plots
+    except ModuleNotFoundError as error:
+        raise DependencyNotInstalled("the page's plots need matplotlib: pip install 'mergefall[render]'") from error
     drawn = plots.draw_svg(result, f"{number}")
     figures = (f'<figure id="plot-{number}-{name}">{svg}</figure>' for name, svg in drawn.items())
     return f'<div class="plots">{"".join(figures)}</div>'

@@ -50,14 +50,21 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     return player
 
 
-def _shipped(file: str, about: str) -> Callable[..., Player]:
-    """A factory of an agent that comes with the package; `about` is its docstring, which `mergefall players` shows."""
+def _shipped(file: str, about: str, **defaults: Any) -> Callable[..., Player]:
+    """A factory of an agent that comes with the package.
+
+    `mergefall players` shows `about`, its docstring, and `defaults`, the agent's options with their defaults.
+    """
 
     def factory(checksum: str | None = None, **options: Any) -> Player:
         return player_at(str(SHIPPED / file), checksum=checksum, **options)
 
     factory.__doc__ = about
     made: Any = factory
+    shown = (defaults | {"checksum": None}).items()
+    made.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in shown]
+    )
     made.plays = lambda **options: trained_in(str(SHIPPED / file))
     return made
 
@@ -68,12 +75,12 @@ PLAYERS = {
     "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
     "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
     "tetris/distill": _shipped("tetris-distill.npz", "A policy network distilled from expectimax, 10×10, one piece."),
-    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),
+    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10.", depth=1),
     "tetris/sz-afterstate": _shipped(
         "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
     ),
     "tetris/sz-cross-entropy": _shipped(
-        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone."
+        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone.", depth=2
     ),
 }
 
