@@ -457,12 +457,12 @@ class Player:
     """A checkpoint as a player: `mergefall evaluate ppo:Player --option checkpoint=runs/2048/checkpoint.pt`."""
 
     def __init__(self, checkpoint: str) -> None:
-        self.agent, self.args = load_agent(checkpoint)
+        self.agent, self.args = load_agent(checkpoint, device="cpu")
 
     @staticmethod
     def plays(checkpoint: str) -> dict[str, Any]:
         """The environment that it was trained in, with its arguments; `mergefall` plays there by default."""
-        args = load_agent(checkpoint)[1]
+        args = load_agent(checkpoint, device="cpu")[1]
         return {"env_id": args.env_id, **args.env_kwargs}
 
     @torch.no_grad()

@@ -153,6 +153,19 @@ def test_minibatches_that_do_not_divide_the_rollout_are_an_error():
         ppo.Args(num_minibatches=3)
 
 
+def test_a_checkpoint_of_a_gpu_plays_without_one(tmp_path):
+    args = ppo.Args(**GAME2048, total_timesteps=64, out=str(tmp_path))
+    ppo.main(args)
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    state["args"]["device"] = "cuda"
+    torch.save(state, tmp_path / "checkpoint.pt")
+    player = ppo.Player(str(tmp_path / "checkpoint.pt"))
+    observation, info = gym.make("mergefall/Game2048-v0", **GAME2048["env_kwargs"]).reset(seed=0)
+    action, _ = player.predict(observation, action_masks=info["action_mask"])
+    assert info["action_mask"][action]
+    assert ppo.Player.plays(str(tmp_path / "checkpoint.pt"))["rows"] == 2
+
+
 def test_a_checkpoint_of_another_version_is_an_error(tmp_path):
     torch.save({"config": {}, "update": 3}, tmp_path / "checkpoint.pt")
     args = ppo.Args(**GAME2048, out=str(tmp_path), resume=True)

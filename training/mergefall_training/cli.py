@@ -451,14 +451,14 @@ class BenchText:
     def run(self) -> None:
         from mergefall_training.play.text_bench import Bench, print_rows
         from mergefall_training.progress import console
-        from mergefall_training.yaml_numbers import load_yaml
 
-        judge = None if self.judge is None else load_yaml(self.judge)
+        judge = None if self.judge is None else parsed("judge", self.judge)
         kwargs = parse_options(self.env_option)
         bench = Bench(self.env, kwargs, self.puzzles, judge, self.gap, self.afterstates, self.seed)
+        # First, because a wrong name must not be found after a costly model has answered.
+        references = bench.references([parsed("reference", player) for player in self.reference] or None)
         row = bench.ask(self.program, stream=self.stream, seconds=self.timeout, out=self.out)
-        references = [load_yaml(player) for player in self.reference] or None
-        print_rows(bench, [row, *bench.references(references)], console())
+        print_rows(bench, [row, *references], console())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -820,10 +820,6 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1e-4", "weights={empty: 270}", "table=false"])
     {'heuristic': 'nneonneo', 'depth': 3, 'cutoff': 0.0001, 'weights': {'empty': 270}, 'table': False}
     """
-    import yaml
-
-    from mergefall_training.yaml_numbers import load_yaml
-
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -831,12 +827,21 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"option {pair!r}: expected NAME=VALUE")
         if name in options:
             raise ValueError(f"option {name!r} is given twice")
-        try:
-            options[name] = load_yaml(value)
-        except yaml.YAMLError as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"option {pair!r}: the value is no YAML: {reason}") from error
+        options[name] = parsed(f"option {pair!r}", value)
     return options
+
+
+def parsed(about: str, text: str) -> Any:
+    """The value of a text in YAML; raises ValueError, with what it is `about`, for a text that is none."""
+    import yaml
+
+    from mergefall_training.yaml_numbers import load_yaml
+
+    try:
+        return load_yaml(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{about}: the value is no YAML: {reason}") from error
 
 
 if __name__ == "__main__":

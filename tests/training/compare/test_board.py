@@ -97,8 +97,23 @@ def test_a_record_that_was_changed_later_and_all_behind_it_do_not_count(tmp_path
 
 def test_seeds_cannot_be_chosen(tmp_path):
     record(tmp_path / "mine" / "a.jsonl", seed=7, rows=2, cols=2)
-    with pytest.raises(ValueError, match="no record that counts"):
+    with pytest.raises(ValueError, match=r"no record that counts; 2048 2×2: 2048/greedy: 4 games lie behind a gap"):
         board(entered(tmp_path), progress=False)
+    record(tmp_path / "yours" / "a.jsonl", rows=2, cols=3)
+    board(entered(tmp_path, "yours"), progress=False)
+    assert "2048 2×2: 2048/greedy: 4 games lie behind a gap" in (tmp_path / "board" / "index.html").read_text()
+
+
+def test_players_of_other_caps_are_not_called_strangers_to_the_seeds(tmp_path):
+    """Under two ids of one game, too."""
+    record(tmp_path / "mine" / "a.jsonl", "tetris/bcts", SZ, rows=6)
+    record(tmp_path / "mine" / "b.jsonl", "tetris/random", TETRIS, rows=6, pieces="sz")
+    record(tmp_path / "mine" / "c.jsonl", "tetris/greedy", TETRIS, rows=6, pieces="sz", cap=1000)
+    board(entered(tmp_path), progress=False)
+    page = (tmp_path / "board" / "index.html").read_text()
+    assert "no seed in common" not in page
+    assert page.count("not compared: max_episode_steps is ") == 1
+    assert page.count(" of 4 seeds") == 1
 
 
 def test_games_against_an_adversary_do_not_count(tmp_path):

@@ -167,6 +167,23 @@ def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path
     assert any("c.jsonl" in problem for problem in section.problems)
 
 
+def test_no_values_and_no_games_are_numbers_too(tmp_path):
+    record(tmp_path / "a.jsonl", rows=2, cols=2)
+    _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=1, replays=0)
+    assert all("values" not in game for game in section["players"][0]["replays"])
+    for name in ("values", "replays"):
+        with pytest.raises(ValueError, match=f"{name} is -1"):
+            report([tmp_path / "a.jsonl"], tmp_path / "page.html", **{name: -1})
+
+
+@pytest.mark.parametrize("other", ["[1, 2]", '{"games": [{"score": 3}]}'])
+def test_results_of_another_program_are_not_read(tmp_path, other):
+    (tmp_path / "results.json").write_text(other)
+    record(tmp_path / "games" / "a.jsonl", rows=2, cols=2)
+    (section,), _ = page_of([tmp_path / "games"], tmp_path / "page.html")
+    assert held(section) == {"2048/greedy": (4, 4)}
+
+
 def test_paths_without_games_are_errors(tmp_path):
     with pytest.raises(ValueError, match="there is no"):
         report([tmp_path / "nothing"], tmp_path / "page.html")

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergefall.tetris.pieces import NAMES
 from mergefall_training.cli import main
-from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.compare.report import report
+from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.playing import Session, play
 from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
@@ -129,9 +130,22 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
     assert f"score {games.episodes[1].score}," in script.shown[-1][0]
     with pytest.raises(ValueError, match="holds the game from seed 3 already"):
         play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    assert "render_mode" not in games.header.env_kwargs
+    main(["watch", str(out), "--seed", "4"])
+    assert str(games.episodes[1].score) in capsys.readouterr().out
+    evaluate("2048/greedy", ENV, 5, 0, {"rows": 2, "cols": 2}, 1, other := tmp_path / "greedy.jsonl", progress=False)
+    assert games.versus(Evaluation.read(other)).games == 2
     pytest.importorskip("matplotlib")
-    main(["report", str(out), "--out", str(tmp_path / "page.html")])
-    assert "by hand" in (tmp_path / "page.html").read_text()
+    (section,) = report([out, other], tmp_path / "page.html", progress=False)
+    assert {row.contestant.label for row in section.result.rows} == {"by hand", "2048/greedy"}
+    assert section.problems == []
+    assert "mergefall evaluate 'by hand'" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_piece_too_wide_for_the_field_begins_upright(seed):
+    session = Session("mergefall/Quintris-v0", {"cols": 4}, seed, "ansi")
+    assert session.env.action_masks()[session._controls.action]
 
 
 def test_a_game_that_was_left_is_not_recorded(tmp_path, monkeypatch, capsys):

@@ -153,6 +153,11 @@ def test_puzzles_of_tetris():
         assert puzzle.position.split()[0].count("/") == 7
 
 
+def test_where_all_moves_lose_there_is_no_puzzle():
+    found = puzzles(TETRIS, {"cols": 6, "rows": 6}, judge={"name": "tetris/bcts"}, gap=(0.9, 1.0))
+    assert all(max(puzzle.rewards) == 1 for puzzle in islice(found, 15))
+
+
 def test_a_gap_that_no_position_has_is_said(monkeypatch):
     monkeypatch.setattr("mergefall_training.play.puzzles.PATIENCE", 20)
     with pytest.raises(ValueError, match=r"none of 20 positions has a gap from 0\.9999 to 0\.99999"):

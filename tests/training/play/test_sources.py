@@ -21,16 +21,21 @@ from own_parts import scaled
 import own_whole
 
 WEIGHT = 3.0
+PLACES = [0.0]
+PLACES[0] = 1.0
+PLACES.append(1.0)
 
 def corner(board):
     # the lowest row
-    return WEIGHT * scaled(board[3][0]) + own_whole.VALUE
+    return WEIGHT * scaled(board[3][0]) + own_whole.VALUE + PLACES[1] + Boards.far
 
 def other(board):
     return 0.0
 
 class Boards:
     weight = WEIGHT
+
+Boards.far = 1.0
 
 if __name__ == "__main__":
     print(100)
@@ -63,6 +68,9 @@ def own(tmp_path, monkeypatch):
     [
         {"change": lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0")},
         {"change": lambda text: text.replace("board[3][0]", "board[3][1]")},
+        {"change": lambda text: text.replace("PLACES[0] = 1.0", "PLACES[0] = 2.0")},
+        {"change": lambda text: text.replace("PLACES.append(1.0)", "PLACES.append(2.0)")},
+        {"change": lambda text: text.replace("Boards.far = 1.0", "Boards.far = 2.0")},
         {"parts": PARTS.replace("2.0", "3.0")},
         {"whole": "VALUE = 2.0\n"},
     ],

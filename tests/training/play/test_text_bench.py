@@ -183,6 +183,9 @@ def test_the_command_prints_a_table(capsys, tmp_path):
         (["--puzzles", "0"], "the number of puzzles is 0"),
         (["--timeout", "0"], "the time limit is 0"),
         (["--judge", "2048/nobody"], "2048/nobody"),
+        (["--judge", "{name: 2048/greedy"], "judge: the value is no YAML"),
+        (["--reference", "{name: 2048/greedy"], "reference: the value is no YAML"),
+        (["--reference", "2048/nobody"], "2048/nobody"),
         (["--gap", "0.5", "0.4"], "smaller end first"),
         (["--env", "Nope-v0"], "Nope-v0"),
     ],
@@ -195,6 +198,7 @@ def test_bad_arguments_of_the_command(capsys, arguments, complaint):
     printed = capsys.readouterr().err
     assert complaint in printed
     assert "Traceback" not in printed
+    assert "asking" not in printed
 
 
 def test_the_command_says_what_is_kept(capsys, tmp_path, program):

@@ -172,6 +172,7 @@ def board(
                 except ValueError as error:
                     problems.append(str(error))
                 show(done, file.stem)
+    problems += [f"{table.name}: {one}" for table in tables.values() if not table.rows for one in table.problems]
     played = sorted((table for table in tables.values() if table.rows), key=lambda table: -len(table.rows))
     sections = [table.section() for table in played]
     if not sections:
@@ -231,7 +232,7 @@ def _add(tables: dict[str, _Table], place: Path, entry: Entry, file: Path) -> No
         table.problems.append(f"{label}: {part} games are proven up to action {RECORDED:,}, where their records end")
     if rules.get("goal") is not None:
         rules["reward"] = "goal"  # then players are compared by the share of games that they won
-    shown = Evaluation(replace(header, env_kwargs=rules), episodes)
+    shown = Evaluation(replace(header, env_id=game.env_ids[0], env_kwargs=rules), episodes)
     if (cut := len(episodes) - shown.deaths) and not game.memoryless:
         table.problems.append(f"{label}: a cap ended {cut} games, so its mean is a lower bound")
     table.verdicts[label] = verdicts

@@ -25,6 +25,7 @@ from mergefall_training.compare.sections import Section
 from mergefall_training.files import write_whole
 from mergefall_training.play.actions import RECORDED
 from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.playing import BY_HAND
 from mergefall_training.play.statistics import CONFIDENCE, Interval
 from mergefall_training.play.verify import Verdict
 
@@ -141,8 +142,8 @@ def _versus_html(row: Row, first: Row, confidence: float) -> str:
     """A player beside the first of the table."""
     try:
         versus = row.evaluation.versus(first.evaluation, confidence=confidence)
-    except ValueError:
-        return "no seed in common"
+    except ValueError as error:
+        return f"not compared: {html.escape(str(error))}"
     apart = versus.ratio.high < 1
     word = "lower" if apart else "cannot be told apart"
     chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
@@ -165,7 +166,8 @@ def _commands_html(section: Section) -> str:
     items = []
     for row in section.result.rows:
         header = row.evaluation.header
-        told = section.sources.get(row.contestant.label) or {"command": command(row.evaluation)}
+        made = {} if header.player == BY_HAND else {"command": command(row.evaluation)}
+        told = section.sources.get(row.contestant.label) or made
         settings = json.dumps({"player": header.player, **header.options, "version": header.package})
         lines = [_told_html(name, text) for name, text in told.items()] + [f"<small>{html.escape(settings)}</small>"]
         items.append(f"<dt>{html.escape(row.contestant.label)}</dt><dd>{'<br>'.join(lines)}</dd>")

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section
 from mergefall_training.play.actions import actions_of
+from mergefall_training.play.playing import BY_HAND
 from mergefall_training.play.records import Episode, Header
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar
@@ -101,7 +102,7 @@ def _player_replays(section: Section, row: Row, first: list[int], values: int) -
     if evaluation.header.adversary is not None:
         recorded = []
         section.problems.append(f"{row.contestant.label}: games against an adversary cannot be watched in the page")
-    elif recorded and values:
+    elif recorded and values and evaluation.header.player != BY_HAND:
         header = evaluation.header
         try:
             header.check_no_import()
@@ -139,9 +140,9 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
         "score": episode.score,
         "terminated": episode.terminated,
     }
-    if player is None:
-        return found
     half, n = values // 2, len(actions)
+    if player is None or not half:
+        return found
     wanted = [*range(min(half, n)), *range(max(half, n - half), n)]
     observations, terms = _positions(header, episode.seed, actions, wanted, player)
     valued = np.asarray(player.values(stack(observations)), dtype=np.float64)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from mergefall.checks import integer
 from mergefall.games import game_of
 
 from mergefall_training.compare.document import write_page
@@ -34,8 +35,9 @@ def report(
         progress: whether to show progress bars.
 
     Every record is verified. Files that cannot be read, records that do not hold and players that cannot be made are
-    named in the page, and the rest is shown. Raises ValueError if no path holds a game.
+    named in the page, and the rest is shown. Raises ValueError if no path holds a game, or for a negative number.
     """
+    replays, values = integer("replays", replays, 0), integer("values", values, 0)
     found = _collected([Path(path) for path in paths])
     if not found:
         raise ValueError(f"{', '.join(map(str, paths))}: there is no recorded game in it")

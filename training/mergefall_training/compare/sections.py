@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mergefall_training.compare.comparison import FORMAT
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point, read_curve
@@ -56,8 +57,10 @@ def suite_entry(folder: Path) -> dict[str, Any]:
     results = folder.parent / "results.json"
     if not results.is_file():
         return {}
-    games = json.loads(results.read_text()).get("games", [])
-    return next((game for game in games if game["name"] == folder.name), {})
+    found = json.loads(results.read_text())
+    if not isinstance(found, dict) or found.get("format") != FORMAT:  # of another program
+        return {}
+    return next((game for game in found["games"] if game["name"] == folder.name), {})
 
 
 def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:

@@ -84,7 +84,8 @@ class Cursor:
             return
         shape = self._slides, ROTATIONS, self._env.rules.cols
         self._legal: NDArray[np.bool_] = self._env.action_masks().reshape(shape)
-        self._aim(0, 0, (int(self._legal[0, 0].sum()) - 1) // 2)
+        rotation = int(self._legal[0].any(axis=1).argmax())  # a narrow field may be too narrow for the first
+        self._aim(0, rotation, (int(self._legal[0, rotation].sum()) - 1) // 2)
 
     def press(self, key: str) -> int | None:
         """The action that a key chooses; None if it only moves the piece, or is none of these keys."""

@@ -170,7 +170,7 @@ def _drawn(
         rewards = move_rewards(judge.values(observation))
         second = np.sort(rewards[mask == 1])[::-1][1:2]
         lost = float(1 - second[0]) if len(second) else 0.0
-        if len(second) and gap[0] <= lost <= gap[1]:
+        if rewards.any() and len(second) and gap[0] <= lost <= gap[1]:  # where all moves lose, none is best
             refused = 0
             question = prompt(observation, rules, mask, env.unwrapped.afterstates()[0] if afterstates else None)
             name, where = f"{env_id} {split} {seed}.{attempt}", position(observation, rules)

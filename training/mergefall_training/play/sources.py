@@ -85,14 +85,25 @@ def _statements(module: ModuleType | None) -> list[ast.stmt]:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a module gives a value to."""
+    """The names that a statement at the top of a module gives a value to, or whose objects it may change."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
     nodes = list(ast.walk(statement))
     defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    return defined | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    parts = [node for node in nodes if isinstance(node, ast.Attribute | ast.Subscript)]
+    changed = {_root(node) for node in parts if not isinstance(node.ctx, ast.Load)}
+    called = {node.id for node in nodes if isinstance(node, ast.Name)} if isinstance(statement, ast.Expr) else set()
+    return defined | stored | changed | called
+
+
+def _root(node: ast.expr) -> str:
+    """The name that `name.attribute[item]…` begins with; empty if it begins otherwise."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _references(statement: ast.stmt, module: str) -> Iterator[tuple[str, str]]:

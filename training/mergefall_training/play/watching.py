@@ -89,7 +89,9 @@ class Show:
         """The environment of the game, with its adversary."""
         header = self.header
         cap, against = header.max_episode_steps, header.adversary
-        env = gym.make(header.env_id, max_episode_steps=cap, render_mode=render_mode, **header.env_kwargs)
+        # Earlier versions recorded the render mode of games played by hand.
+        shown: Any = header.env_kwargs | {"render_mode": render_mode}
+        env = gym.make(header.env_id, max_episode_steps=cap, **shown)
         return env if against is None else with_adversary(env, against["player"], against["rate"])
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:

@@ -203,11 +203,12 @@ def _unknown(env_id: str, kwargs: Options) -> str:
 
 
 def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
-    """All arguments of an environment that was made with `kwargs`: with the id's own and the defaults."""
+    """All arguments of an environment that was made with `kwargs`, but for how it is shown: with the defaults."""
     parameters = inspect.signature(type(env.unwrapped)).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "render_mode"}
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     assert env.spec is not None
-    return defaults | env.spec.kwargs | dict(kwargs)
+    found = defaults | env.spec.kwargs | dict(kwargs)
+    return {name: value for name, value in found.items() if name != "render_mode"}
 
 
 def check_executor(executor: object) -> None:

@@ -146,16 +146,16 @@ class Pane {
 
   async chooseGame() {
     const replay = this.choices.find(({ seed }) => seed === Number(this.which.value));
-    const game = new this.kind(this.section.rules, replay.stream);
-    Object.assign(this, { replay, aim: null, values: null, terms: null });
-    this.actions = [];
+    Object.assign(this, { replay, aim: null, actions: [], values: null, terms: null });
+    this.frames = [new this.kind(this.section.rules, replay.stream)];
     if (!this.byHand) {
-      const bytes = await unpacked(replay.actions);
+      const packed = [replay.actions, replay.values?.data, replay.terms?.data];
+      const [bytes, values, terms] = await Promise.all(packed.map((data) => data && unpacked(data)));
+      if (this.replay !== replay) return; // another game was chosen meanwhile
       this.actions = replay.wide ? new Uint16Array(bytes) : new Uint8Array(bytes);
-      if (replay.values) this.values = new Float32Array(await unpacked(replay.values.data));
-      if (replay.terms) this.terms = new Float32Array(await unpacked(replay.terms.data));
+      if (values) this.values = new Float32Array(values);
+      if (terms) this.terms = new Float32Array(terms);
     }
-    this.frames = [game];
     this.hand.replaceChildren(...(this.byHand ? this.handButtons() : []));
   }
 
@@ -348,9 +348,13 @@ class Viewer {
       this.timer = null;
     } else {
       if (this.step >= this.last) this.go(0);
-      const began = performance.now(), from = this.step;
+      let before = performance.now(), due = 0; // steps that are still to be shown, a fraction included
       this.timer = setInterval(() => {
-        this.go(from + Math.floor(((performance.now() - began) / 1000) * Number(this.speed.value)));
+        const now = performance.now();
+        due += ((now - before) / 1000) * Number(this.speed.value);
+        before = now;
+        this.go(this.step + Math.floor(due));
+        due %= 1;
         if (this.step >= this.last) this.toggle();
       }, 50);
     }
