@@ -1,7 +1,8 @@
 """Functions of a board, which compiled searches call by their address.
 
 A kernel that calls a function by its address is compiled once for all functions, and stays in the cache. A Python
-function is called back through `ctypes`, which takes Python's lock; a Numba function becomes a C function.
+function is called back through `ctypes`, which takes Python's lock; a Numba function becomes a C function. Neither an
+exception nor a value that is no finite number may be lost in compiled code: `BoardFunction.check` raises them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mergefall.kernels import kernel
+from mergefall.kernels import borrow, kernel
+
+LARGEST = 1024  # cells of a board that is told of
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 SIGNATURE = types.float64(types.CPointer(types.uint8), types.int64, types.int64)
@@ -60,8 +63,9 @@ class BoardFunction:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name, self._function = name, function
         self._error: BaseException | None = None
+        self._failed = np.zeros(3 + LARGEST, np.int64)  # of a Numba function: whether it failed; rows, cols, cells
         if is_compiled(function):
-            self._called: Any = _compiled(function, name)
+            self._called: Any = _compiled(function, name, self._failed)
             address = self._called.address
         else:
             _say_slow(name)
@@ -90,10 +94,16 @@ class BoardFunction:
         return number
 
     def check(self) -> None:
-        """Raises what the function raised since the last check."""
+        """Raises what the function raised since the last check, and ValueError if it was no finite number."""
         error, self._error = self._error, None
         if error is not None:
             raise error
+        failed, rows, cols = self._failed[:3].tolist()
+        if failed:
+            self._failed[0] = 0
+            board = self._failed[3 : 3 + rows * cols].reshape(rows, cols).copy()
+            value = self._function(board)  # raises again what it raised
+            self._number(value, board)
 
 
 def is_compiled(function: Any) -> bool:
@@ -101,14 +111,29 @@ def is_compiled(function: Any) -> bool:
     return hasattr(function, "py_func")
 
 
-def _compiled(function: Any, name: str) -> Any:
+def _compiled(function: Any, name: str, failed: NDArray[np.int64]) -> Any:
+    """The C function of a Numba function; a board that it fails on is written into `failed`, if none is there."""
+    address, size = np.uint64(failed.ctypes.data), len(failed)
+
     def call(data, rows, cols):
-        cells = carray(data, (rows, cols))
+        cells, told = carray(data, (rows, cols)), borrow(address, np.int64, size)
+        if told[0]:  # the search is lost already: let it end soon
+            return np.nan
         board = np.empty((rows, cols), np.int64)
         for r in range(rows):
             for c in range(cols):
                 board[r, c] = cells[r, c]
-        return np.float64(function(board))
+        value = np.nan
+        try:
+            value = np.float64(function(board))
+        except Exception:
+            value = np.nan  # `check` raises it
+        if not np.isfinite(value):
+            for i in range(min(rows * cols, size - 3)):
+                told[3 + i] = cells[i // cols, i % cols]
+            told[0], told[1], told[2] = 1, rows, cols
+            return np.nan
+        return value
 
     try:
         return cast(Any, numba.cfunc)(SIGNATURE)(call)

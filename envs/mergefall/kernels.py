@@ -2,8 +2,8 @@
 
 Numba keys its cache on the file that defines a function, but our kernels inline rules from other files. So the cache
 key here includes a digest of all kernel files: of `mergefall`, of the package that defines the kernel, and of the
-packages of the kernels that it calls. Each compiled signature has its own file, which is written whole and then
-renamed, so several processes can compile at once.
+packages of the kernels that it calls. What their closures hold is a part of the kernel's name. Each compiled signature
+has its own file, which is written whole and then renamed, so several processes can compile at once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -31,7 +32,15 @@ _MARK = b"mergefall.kernels"  # a kernel file is one that imports from this modu
 def kernel_files(*packages: Path) -> list[Path]:
     """The kernel files of `mergefall` and of `packages` (folders), sorted."""
     sources = {path for root in (Path(__file__).parent, *packages) for path in root.rglob("*.py")}
-    return [path for path in sorted(sources) if _MARK in path.read_bytes()]
+    return [path for path in sorted(sources) if _MARK in _content(path)]
+
+
+def _content(path: Path) -> bytes:
+    """The content of a file; nothing of what cannot be read, which an editor or another program may leave there."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @cache
@@ -48,14 +57,40 @@ def _package_root(source: Path) -> Path:
     return root
 
 
-def _packages(function: Callable[..., Any]) -> frozenset[Path]:
-    """The packages of a function, and of the kernels in its closure and among its globals."""
-    code, found = function.__code__, {_package_root(Path(function.__code__.co_filename))}
-    named = [function.__globals__.get(name) for name in code.co_names]
-    for cell in function.__closure__ or ():
+def _closure(function: Callable[..., Any]) -> dict[str, Any]:
+    """The values in a function's closure by name."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # an empty cell: its kernel is defined further down, so in this file
-            named.append(cell.cell_contents)
-    return frozenset(found.union(*(getattr(value, "packages", ()) for value in named if hasattr(value, "py_func"))))
+            found[name] = cell.cell_contents
+    return found
+
+
+def _called(function: Callable[..., Any]) -> list[Any]:
+    """The kernels in a function's closure and among its globals."""
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    return [value for value in (*named, *_closure(function).values()) if hasattr(value, "py_func")]
+
+
+def _packages(function: Callable[..., Any]) -> frozenset[Path]:
+    """The packages of a function and of the kernels that it calls."""
+    own = _package_root(Path(function.__code__.co_filename))
+    return frozenset({own}.union(*(getattr(one, "packages", ()) for one in _called(function))))
+
+
+def _constants(function: Callable[..., Any]) -> tuple[str, ...]:
+    """What is compiled into a function from its closure, and into the kernels that it calls from theirs, as texts."""
+    own = [f"{name}={_text(value)}" for name, value in _closure(function).items() if not hasattr(value, "py_func")]
+    return (*own, *(text for one in _called(function) for text in getattr(one, "constants", ())))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))})"
+    known = isinstance(value, bool | int | float | complex | str | np.generic | np.dtype | type | None)
+    return repr(value) if known else type(value).__qualname__  # Numba compiles no other values into a function
 
 
 class _Notice:
@@ -148,14 +183,16 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
-    label = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)])
+    constants = _constants(function)
+    compiled_in = [hashlib.sha256(repr(constants).encode()).hexdigest()[:8]] * bool(constants)
+    label = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)] + compiled_in)
     # Numba names machine code by the function and a counter that starts again in each process. Two kernels of one
     # factory, compiled by two processes, could get the same name, and a third process that loads both would call the
     # wrong one.
     function.__qualname__ = f"{function.__qualname__}-{label}"
     # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out.
     dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher.variant = label
+    dispatcher.variant, dispatcher.constants = label, constants
     if Path(function.__code__.co_filename).exists():  # False in a doctest or at a prompt
         dispatcher.packages = _packages(function)
         dispatcher._cache = _KernelCache(function, dispatcher.packages)

@@ -267,7 +267,7 @@ _STATEMENTS = (_tagged, _boxed, _json, _announced, _whole)
 
 
 def _number(statement: str) -> int | None:
-    found = re.fullmatch(r"\W*(\d{1,6})\W*", statement)
+    found = re.fullmatch(r"\W*(?<![-−])(\d{1,6})\W*", statement)
     return int(found[1]) if found else None
 
 

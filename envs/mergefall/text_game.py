@@ -73,6 +73,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
         super().__init__(env)
         self.penalty, self.patience = number("penalty", penalty, 0, float("inf")), integer("patience", patience, 1)
         self._rules, self._inner, self._afterstates = inner.rules, inner, afterstates
+        self._info: dict[str, Any] = {}
         self._head = f"{rules_text(inner.rules)}\n\n" if rules else ""
         self.observation_space = Text(LONGEST_PROMPT, charset=CHARACTERS)
         self.action_space = Text(LONGEST_ANSWER, min_length=0, charset=CHARACTERS)
@@ -85,6 +86,8 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play the move that an answer names."""
+        if not self._info:
+            raise gym.error.ResetNeeded("call reset before the first step")
         verdict = read_answer(action, self._rules, self._info["action_mask"])
         if verdict.kind != "legal" or verdict.action is None:
             return self._fault(verdict)

@@ -257,7 +257,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             raise ValueError("reset_mask is False everywhere; expected at least one game to reset")
         if not self._started and not mask.all():
             raise gym.error.ResetNeeded("the first reset must be of all games; expected no reset_mask")
-        return mask
+        return np.ascontiguousarray(mask)  # kernels do not look at strides
 
     def _seeds(self, seed: Any) -> list[int | None]:
         if seed is None:

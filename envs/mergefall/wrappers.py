@@ -15,6 +15,8 @@ boards instead, `env.unwrapped.afterstates()` has the board after each action.
 
 from __future__ import annotations
 
+import operator
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
@@ -186,6 +188,8 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
         game: Any = self.unwrapped
         replaced = False
+        with suppress(TypeError):  # tensors are numbers, too
+            action = operator.index(action)
         if self.action_space.contains(action):  # else the environment raises, with the reason
             masks = game.action_masks()[None]
             if replaced := not masks[0, action]:

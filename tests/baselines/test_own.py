@@ -69,12 +69,25 @@ def test_greedy_tetris_takes_the_board_that_a_function_values_highest():
 def test_two_tetrad_with_a_function_is_an_exhaustive_search():
     board = from_text("...../...../...../...../##..#/###.#")
     player = make("tetris/two-tetrad", heuristic={"name": f"{__name__}:low", "lines": 7.0})
-    values = player.values({"board": board, "piece": 2, "next": [1]})
+    values = player.values({"board": board, "piece": 2, "queue": [1]})
     for action in np.flatnonzero(np.isfinite(values)):
         first = place(board, "T", *divmod(int(action), 5))
         second = [place(first.board, "O", 0, column) for column in range(4)]
         best = max(low(one.board) + 7 * one.lines for one in second if not one.over)
         assert values[action] == 7 * first.lines + best
+
+
+def test_what_a_compiled_function_raises_ends_the_search():
+    @numba.njit
+    def fails(board):
+        if board.max() > 2:
+            raise ValueError("too high")
+        return 1.0
+
+    player = make("2048/expectimax", heuristic=fails, depth=2)
+    with pytest.raises(ValueError, match="too high"):
+        player.act([[2, 2, 0], [0, 0, 1]])
+    assert player.act([[1, 0, 0], [0, 0, 0]]) in range(4)
 
 
 def test_what_a_function_raises_ends_the_search_and_the_game():

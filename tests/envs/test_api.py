@@ -245,6 +245,24 @@ def test_batched_is_single(name, mode, kwargs):
 
 
 @each_id
+def test_a_mask_of_games_to_reset_may_be_a_part_of_another_array(name):
+    masks = np.zeros((5, 2), np.bool_)
+    masks[[0, 2, 3], 0] = True
+    found = []
+    for mask in (masks[:, 0], masks[:, 0].copy()):
+        envs = gym.make_vec(name, num_envs=5)
+        _, infos = envs.reset(seed=0)
+        for _ in range(4):
+            *_, infos = envs.step(infos["action_mask"].argmax(axis=1))
+        found.append([envs.reset(seed=0, options={"reset_mask": mask}), envs.clone_state()])
+    assert equal(*found)
+    masks[:] = True
+    masks[:, 1] = False
+    whole = envs.reset(seed=0, options={"reset_mask": masks[:, 0]})
+    assert equal(whole, gym.make_vec(name, num_envs=5).reset(seed=0))
+
+
+@each_id
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
 def test_rendering(name, mode):
     env = gym.make(name, render_mode=mode)

@@ -97,9 +97,13 @@ def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
     assert [edited(10), edited(20), edited(10)] == [1100, 2100, 1100]
 
 
-def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
-    """Numba's names count functions process by process: both `steps` here would bear one name."""
-    (tmp_path / "toy.py").write_text(FACTORY)
+@pytest.mark.parametrize("factory", [FACTORY, FACTORY.replace("(variant=str(step))", "")])
+def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path, factory):
+    """Numba's names count functions process by process: both `steps` here would bear one name.
+
+    Without a variant it is the number in their closure that tells them apart.
+    """
+    (tmp_path / "toy.py").write_text(factory)
     paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
@@ -111,6 +115,13 @@ def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
     assert found(10) == [30]
     assert found(20) == [60]
     assert found(10, 20) == [30, 60]
+
+
+def test_files_that_cannot_be_read_do_not_count(tmp_path):
+    (tmp_path / "mine.py").write_text("from mergefall.kernels import kernel\n")
+    (tmp_path / ".#mine.py").symlink_to(tmp_path / "nowhere")  # what Emacs leaves beside a file that is being edited
+    (tmp_path / "folder.py").mkdir()
+    assert [path.name for path in kernel_files(tmp_path) if path.parent == tmp_path] == ["mine.py"]
 
 
 def test_every_file_with_a_kernel_counts():

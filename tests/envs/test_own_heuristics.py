@@ -103,6 +103,26 @@ def test_what_a_function_raises_and_bad_values_reach_the_caller():
             game2048.heuristic(lambda board, value=value: value)(BOARDS[0])
 
     @numba.njit
+    def sometimes(board):
+        if board[0, 0] == 9:
+            raise IndexError("nine")
+        return np.nan if board[0, 0] == 8 else 1.0
+
+    compiled = game2048.heuristic(sometimes)
+    bad = BOARDS[0].copy()
+    assert compiled(bad) == 1
+    for rank, error, message in (
+        (9, IndexError, "nine"),
+        (8, ValueError, r"sometimes values \[\[8, .* at nan; expected"),
+    ):
+        bad[0, 0] = rank
+        for _ in range(2):
+            with pytest.raises(error, match=message):
+                compiled(bad)
+    bad[0, 0] = 1
+    assert compiled(bad) == 1
+
+    @numba.njit
     def text(board):
         return "many"
 

@@ -74,7 +74,10 @@ def test_answers_for_tetris(answer, action):
     assert read_answer(answer, FIELD.rules, mask) == ("illegal", action)
 
 
-@pytest.mark.parametrize("answer", ["column 1 or 2", "rotation 0 column 1 or rotation 2 column 3", "not column 4"])
+@pytest.mark.parametrize(
+    "answer",
+    ["-1", "<answer>−2</answer>", "column 1 or 2", "rotation 0 column 1 or rotation 2 column 3", "not column 4"],
+)
 def test_hedges_in_tetris_are_unreadable(answer):
     assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == ("unreadable", None)
 

@@ -62,6 +62,11 @@ def test_wrong_arguments_are_said(wrong, message):
         TextGame(gym.make("mergefall/Game2048-v0"), **wrong)
 
 
+def test_a_step_before_the_first_reset_is_an_error():
+    with pytest.raises(gym.error.ResetNeeded):
+        TextGame(gym.make("mergefall/Game2048-v0")).step("up")
+
+
 def test_other_environments_are_refused():
     with pytest.raises(ValueError, match="expected an environment of mergefall"):
         TextGame(gym.make("CartPole-v1"))

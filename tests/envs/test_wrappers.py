@@ -188,6 +188,14 @@ def test_a_replaced_action_is_a_random_legal_one(env_id, kwargs):
     assert replaced > 5
 
 
+def test_an_illegal_tensor_is_replaced():
+    torch = pytest.importorskip("torch")
+    env = replace_illegal(gym.make(G2048, rows=2, cols=2))
+    env.reset(options={"board": [[1, 0], [2, 0]]})
+    *_, info = env.step(torch.tensor(3))
+    assert info["replaced"]
+
+
 def test_replacements_are_uniform():
     """Of 3 legal actions each is drawn a third of the time: five standard errors of 6000 draws are 0.03."""
     start = {"board": "2 4 8 16/. . . ./. . . ./. . . 32"}

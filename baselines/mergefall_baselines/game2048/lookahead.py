@@ -116,7 +116,7 @@ class Lookahead(Player2048):
         most = 8 * n * rows * cols
         gains, children = np.empty((n, 4), np.int64), np.empty((most, rows * cols), np.uint8)
         edges, chances, lost = np.empty(most, np.int64), np.empty(most), np.empty(most, np.bool_)
-        found = expand(boards.reshape(n, -1), rows, cols, gains, children, edges, chances, lost)
+        found = expand(boards.reshape(n, rows * cols), rows, cols, gains, children, edges, chances, lost)
         alive = ~lost[:found]
         worth = np.full(found, self.lost)
         worth[alive] = self._board_values(children[:found][alive].reshape(-1, rows, cols), depth - 1)

@@ -59,6 +59,7 @@ class Optimal(Player2048):
         if rows and cols:
             check_size(rows, cols)
         self.objective, self.path = objective, path
+        self.rewards = True if objective == "score" else None  # what its values count, for searches
 
     def solution(self, rows: int, cols: int) -> Solution:
         """The solution for boards of this size; raises ValueError for a size that cannot be solved."""

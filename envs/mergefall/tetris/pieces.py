@@ -98,7 +98,7 @@ def identify(cells: object) -> tuple[str, int]:
     ('S', 1)
     """
     array = np.asarray(cells)
-    if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu":
+    if array.size and array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu":
         shape = tuple(sorted(map(tuple, (array - array.min(axis=0)).tolist())))
         for name in NAMES:
             if shape in rotations(name):
