@@ -230,7 +230,7 @@ def test_placements_that_do_not_exist_raise(arguments, message):
 
 
 def test_cells_that_are_no_piece_raise():
-    for wrong in ([(0, 0)], [(0, 0), (0, 1), (0, 2), (1, 5)], "T", [(0.5, 1)]):
+    for wrong in ([(0, 0)], [(0, 0), (0, 1), (0, 2), (1, 5)], "T", [(0.5, 1)], np.zeros((0, 2), int)):
         with pytest.raises(ValueError, match="no known piece"):
             identify(wrong)
 
