@@ -61,6 +61,21 @@ BY_HAND = """async () => {
   return found;
 }"""
 
+WHILE_IT_PLAYS = """async () => {
+  const root = document.querySelector(".replay"), slider = root.querySelector("input[type=range]");
+  const speed = root.querySelector(".controls select"), steps = [];
+  const second = () => new Promise((resolve) => setTimeout(() => resolve(steps.push(Number(slider.value))), 1000));
+  root.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+  root.dispatchEvent(new KeyboardEvent("keydown", { key: " ", bubbles: true }));
+  await second();
+  slider.value = 100;
+  slider.dispatchEvent(new Event("input"));
+  await second();
+  speed.value = "20";
+  await second();
+  return steps;
+}"""
+
 WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 
@@ -105,6 +120,13 @@ def test_a_game_is_played_by_hand(page, asked):
         steps = int(played.split()[1])
         assert steps > 3
         assert taken_back.startswith(f"step {steps - 1} of {steps - 1}:")
+
+
+def test_one_can_jump_and_change_the_speed_while_a_game_plays(page, asked):
+    slow, jumped, fast = asked(page, WHILE_IT_PLAYS, "#section=0&a=2048/greedy&seed=0")
+    assert 3 <= slow <= 7
+    assert 102 <= jumped <= 108
+    assert 115 <= fast - jumped + 100 <= 125
 
 
 def test_an_address_names_a_position(page, asked):
