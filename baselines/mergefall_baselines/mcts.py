@@ -48,8 +48,7 @@ class RootStatistics(NamedTuple):
     - `policy`: float64[n, A], probabilities after it: the target of expert iteration. With root "gumbel" it is
       softmax(log prior + (50 + most visits) · value_scale · value in units of the tree's range), without noise; with
       root "puct" the shares of the visits.
-    - `value`: float64[n], the mean under `policy` of what the search found the actions to be worth. (In `values` none
-      is worth more than the chosen one.)
+    - `value`: float64[n], the mean of `values` under `policy`.
 
     Without a batch, the first axis is missing. For a lost position the first legal action, if any, is chosen, and the
     probabilities are 0.
@@ -70,11 +69,6 @@ class _Roots(NamedTuple):
     values: NDArray[np.float64]
     edges: NDArray[np.void]  # EDGE[n, A]
     trees: NDArray[np.void]  # TREE[n, 1]
-
-
-def _means(edges: NDArray[np.void]) -> NDArray[np.float64]:
-    """The mean value of each action, its value before any visit included; −∞ if it is illegal or fatal."""
-    return (edges["first"] + edges["total"]) / (1 + edges["visits"])
 
 
 class Game(NamedTuple):
@@ -196,7 +190,7 @@ class TreeSearch(KernelPlayer):
         self._check_heuristic()
         self._check_values(roots.values, positions)
         policy = self._policy(roots)
-        value = (policy * np.where(policy > 0, _means(roots.edges), 0.0)).sum(axis=1)
+        value = (policy * np.where(policy > 0, roots.values, 0.0)).sum(axis=1)
         visits, priors = roots.edges["visits"].astype(np.int64), roots.edges["prior"].copy()
         found = RootStatistics(roots.actions, visits, roots.values, priors, policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
@@ -213,8 +207,8 @@ class TreeSearch(KernelPlayer):
         searched = edges["prior"] > 0
         low, high = roots.trees["low"], roots.trees["high"]
         spread = np.where(high > low, high - low, np.inf)
-        worth = np.where(searched, _means(edges), 0.0)
-        scores = np.where(searched, (worth - np.where(high > low, low, 0.0)) / spread, 0.0)
+        found = (edges["first"] + edges["total"]) / (1 + visits)
+        scores = np.where(searched, (np.where(searched, found, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
         weight = (VISIT_SCALE + visits.max(axis=1, keepdims=True)) * self.plan.value_scale
         logits = np.where(searched, np.log(np.where(searched, edges["prior"], 1.0)) + weight * scores, -np.inf)
         best = logits.max(axis=1, keepdims=True)
