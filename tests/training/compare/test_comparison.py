@@ -403,6 +403,11 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("seed: 5", "max_episode_steps: 0", "game 1: max_episode_steps is 0"),
         (
             "player: 2048/random",
+            "train: {algorithm: clone, after: {algorithm: distill}}",
+            "clone cannot begin with another run's network; expected no after",
+        ),
+        (
+            "player: 2048/random",
             "train: {algorithm: distill, after: {algorithm: distill, seeds: 2}}",
             "after has seeds",
         ),

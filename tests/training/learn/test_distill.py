@@ -98,6 +98,7 @@ def test_the_unit_of_values_starts_anew_with_each_teacher():
     assert abs(learner.value_scale[0] - kept[0]) > kept[1]
     learner.learn()
     assert learner.value_scale != pytest.approx([alive.mean(), alive.std()], rel=1e-9)
+    assert len(learner.rounds) == 2  # of the second teacher
 
 
 def test_a_value_head_that_says_the_teachers_values_is_not_taken_over(tmp_path):

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -338,9 +339,33 @@ def test_an_evolved_network_is_a_player(tmp_path):
         make(str(tmp_path / "run"), model="last", depth=2)
 
 
+def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeypatch):
+    """Also if the run that it came from has gone on, or is gone."""
+    file, spec, arrays = network_file(tmp_path)
+    with open_run(tmp_path / "whole", config("cma-es", 4000, warm_start=file), progress=False) as run:
+        train(run)
+    learn, calls = Learner.learn, []
+
+    def dying(learner):
+        calls.append(learner)
+        if len(calls) == 2:
+            raise Killed
+        return learn(learner)
+
+    monkeypatch.setattr(Learner, "learn", dying)
+    again = config("cma-es", 4000, warm_start=file)
+    with pytest.raises(Killed), open_run(tmp_path / "part", again, progress=False) as run:
+        train(run)
+    save_model(Path(file), spec, {name: array + 1 for name, array in arrays.items()})
+    with open_run(tmp_path / "part", again, resume=True, progress=False) as run:
+        train(run)
+    models = [load_model(tmp_path / name / "model.npz").checksum for name in ("whole", "part")]
+    assert models[0] == models[1]
+
+
 def test_a_network_that_does_not_fit_is_refused(tmp_path):
     file, *_ = network_file(tmp_path)
-    with pytest.raises(ValueError, match=r"'cols': 6\}; expected one of afterstate with a hidden layer, .*'cols': 5"):
+    with pytest.raises(ValueError, match=r"'cols': 6,.* expected one of afterstate with a hidden layer, .*'cols': 5"):
         Learner(config("cma-es", env_kwargs={**SMALL, "cols": 5}, warm_start=file))
     one_layer, *_ = network_file(tmp_path, units=())
     with pytest.raises(ValueError, match="with a hidden layer"):
@@ -349,3 +374,9 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
         Learner(config("cross-entropy", warm_start=file))
     with pytest.raises(ValueError, match="spread is 0"):
         Learner(config("cma-es", warm_start=file, spread=0))
+    with pytest.raises(ValueError, match="depth is 3; a network plays without search"):
+        Learner(config("cma-es", warm_start=file, depth=3))
+    paid = load_model(Path(file))
+    save_model(Path(file), paid.spec | {"env_kwargs": paid.spec["env_kwargs"] | {"reward": "score"}}, paid.arrays)
+    with pytest.raises(ValueError, match=r"'reward': 'score'\}; expected one of afterstate .*'reward': 'lines'"):
+        Learner(config("cma-es", warm_start=file))

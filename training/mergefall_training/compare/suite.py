@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from mergefall.checks import choice, id_of_file, integer, number
 
+from mergefall_training.learn import FROM_NOTHING
 from mergefall_training.yaml_numbers import load_yaml
 
 if TYPE_CHECKING:
@@ -269,6 +270,8 @@ def _check_trainings(contest: Contest) -> None:
         while training is not None:
             with _named(f"game {contest.name}, {player.label}"):
                 training.config(contest, seed=0)
+                if training.after is not None and training.algorithm in FROM_NOTHING:
+                    raise ValueError(f"{training.algorithm} cannot begin with another run's network; expected no after")
             training = training.after
 
 

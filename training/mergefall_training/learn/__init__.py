@@ -35,6 +35,7 @@ ALGORITHMS = {
     "cross-entropy": "evolution",
     "cma-es": "evolution",
 }
+FROM_NOTHING = ("clone", "td", "cross-entropy")  # these have no hyper-parameter `warm_start`
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna", "cma")
 
 

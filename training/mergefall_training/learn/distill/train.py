@@ -82,7 +82,7 @@ class Learner(BufferStudent):
 
         The value head learns it in units of its running mean and deviation, which start anew with each teacher. As
         these move, the head is rescaled, so that what it says of a board stays the same (Pop-Art: H. van Hasselt et
-        al. 2016).
+        al. 2016). What the teacher before said is forgotten: its values have another unit.
         """
         best = values.max(axis=1)
         alive = np.isfinite(best)
@@ -92,7 +92,9 @@ class Learner(BufferStudent):
             kept = SCALE_MEMORY if known else 0.0
             here = float(best[alive].mean()), float(best[alive].std()) or 1.0
             mean, deviation = (kept * old + (1 - kept) * new for old, new in zip(before, here, strict=True))
-            if self.rounds:
+            if not known:
+                self.rounds.clear()
+            else:
                 head = self.policy.value_net
                 with torch.no_grad():
                     head.weight.mul_(before[1] / deviation)

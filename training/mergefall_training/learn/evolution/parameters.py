@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from mergefall.typing import Arrays
+from mergefall.typing import Arrays, Options
 from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.player import AgentTetris
 from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
-from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, model_file
+from mergefall_training.learn.run import Config
 
 Vectors = NDArray[np.float64]
 
@@ -41,6 +40,10 @@ class Parameters(Protocol):
 
     def network(self) -> dict[str, Any]:
         """What `player.player` needs besides the arrays."""
+        ...
+
+    def base(self) -> dict[str, Any] | None:
+        """The model that candidates differ from, as `Model`'s `spec` and `arrays`; None if there is none."""
         ...
 
 
@@ -76,6 +79,9 @@ class HeuristicWeights:
     def network(self) -> dict[str, Any]:
         return {"heuristic": self._spec, "names": names_of(self._known), "depth": self._depth}
 
+    def base(self) -> None:
+        return None
+
 
 class LastLayer:
     """The weights of a value network's last layer: how much each unit of the layer before counts.
@@ -83,31 +89,32 @@ class LastLayer:
     A candidate holds their differences to those of a trained network, in units of the root mean square of these.
     """
 
-    def __init__(self, folder: str, spread: float, config: Config) -> None:
-        model = load_model(model_file(folder, "last"))
-        network = model.spec["network"]
-        known = {"env_id": config.env_id, "cols": config.env_kwargs["cols"]}
-        found = {"env_id": model.spec["env_id"], "cols": model.spec["env_kwargs"].get("cols")}
-        layers = len(model.arrays) // 2
-        if "inputs" not in network or layers < 2 or found != known:
+    def __init__(self, spec: Options, arrays: Arrays, spread: float, config: Config) -> None:
+        known = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
+        found = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
+        layers = len(arrays) // 2
+        if "inputs" not in spec["network"] or layers < 2 or found != known:
             raise ValueError(
-                f"warm_start: the run in {folder} is one of {model.spec['algorithm']}, {found}; expected one of "
-                f"afterstate with a hidden layer, {known}"
+                f"warm_start: the run is one of {spec['algorithm']}, {found}; expected one of afterstate with a hidden "
+                f"layer, {known}"
             )
-        self.spread, self._model = spread, model
+        self.spread, self._spec, self._arrays = spread, spec, arrays
         self._name = f"weight{layers - 1}"
-        self.size = model.arrays[self._name].size
+        self.size = arrays[self._name].size
 
     def scaled(self, vectors: Vectors) -> Vectors:
         return vectors
 
     def player(self, candidate: Vectors) -> TetrisPlayer:
-        return AgentTetris(self._model.spec, self.arrays(candidate))
+        return AgentTetris(self._spec, self.arrays(candidate))
 
     def arrays(self, candidate: Vectors) -> Arrays:
-        before = self._model.arrays[self._name]
+        before = self._arrays[self._name]
         after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
-        return {**self._model.arrays, self._name: after.astype(np.float32)}
+        return {**self._arrays, self._name: after.astype(np.float32)}
 
     def network(self) -> dict[str, Any]:
-        return dict(self._model.spec["network"])
+        return dict(self._spec["network"])
+
+    def base(self) -> dict[str, Any]:
+        return {"spec": dict(self._spec), "arrays": dict(self._arrays)}

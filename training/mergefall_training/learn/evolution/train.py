@@ -43,7 +43,8 @@ from numpy.typing import NDArray
 from mergefall_training.learn import import_extra
 from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastLayer, Parameters, directions
 from mergefall_training.learn.evolution.player import heuristic_of
-from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.run import Config, Run, model_file
 from mergefall_training.learn.training import schedule, train_in_rounds
 from mergefall_training.play.evaluation import SEEDS
 
@@ -77,6 +78,8 @@ class Hyperparameters:
         number("spread", self.spread, above=0)
         if not isinstance(self.warm_start, str):
             raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
+        if self.warm_start and self.depth != 1:
+            raise ValueError(f"depth is {self.depth}; a network plays without search, so expected none with warm_start")
         if self.threads is not None:
             integer("threads", self.threads, 1)
 
@@ -147,9 +150,12 @@ class CrossEntropy:
 
 
 class Learner:
-    """A run's distribution of weights; one call of `learn` is one generation."""
+    """A run's distribution of weights; one call of `learn` is one generation.
 
-    def __init__(self, config: Config) -> None:
+    `base` is the model that a run with `warm_start` began with, as `state` keeps it; default: that of the folder.
+    """
+
+    def __init__(self, config: Config, base: Options | None = None) -> None:
         self.hyperparameters = h = Hyperparameters.read(config.algorithm, config.hyperparameters)
         kwargs = config.env_kwargs
         Greedy.rules_of(config.env_id, kwargs)  # raises ValueError for another game
@@ -158,7 +164,10 @@ class Learner:
         self.config, self.step, self.generation = config, 0, 0
         self.parameters: Parameters = HeuristicWeights(h.heuristic, h.depth)
         if h.warm_start:
-            self.parameters = LastLayer(h.warm_start, h.spread, config)
+            if base is None:
+                model = load_model(model_file(h.warm_start, "last"))
+                base = {"spec": model.spec, "arrays": model.arrays}
+            self.parameters = LastLayer(base["spec"], base["arrays"], h.spread, config)
         size = self.parameters.size
         if config.algorithm == "cross-entropy":
             strategy: Any = CrossEntropy(size, h.population, h.elite, h.noise, config.first_seed)
@@ -214,7 +223,8 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        return {"generation": self.generation, "model": self.model, "strategy": self.strategy.state()}
+        found = {"generation": self.generation, "model": self.model, "strategy": self.strategy.state()}
+        return found | {"base": self.parameters.base()}
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner."""
@@ -229,4 +239,8 @@ def check(config: Config, device: str = "auto") -> None:
 
 def train(run: Run) -> None:
     """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
-    train_in_rounds(run, Learner(run.config))
+    checkpoint = run.load_checkpoint()
+    with run.fitting():
+        base = None if checkpoint is None else checkpoint[1].get("base")
+        learner = Learner(run.config, base)
+    train_in_rounds(run, learner)
