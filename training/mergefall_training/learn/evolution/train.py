@@ -240,7 +240,9 @@ def check(config: Config, device: str = "auto") -> None:
 def train(run: Run) -> None:
     """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
     checkpoint = run.load_checkpoint()
-    with run.fitting():
-        base = None if checkpoint is None else checkpoint[1].get("base")
-        learner = Learner(run.config, base)
+    if checkpoint is None:
+        learner = Learner(run.config)
+    else:
+        with run.fitting():
+            learner = Learner(run.config, checkpoint[1].get("base"))
     train_in_rounds(run, learner)
