@@ -123,7 +123,6 @@ def _compiled(function: Any, name: str, failed: NDArray[np.int64]) -> Any:
         for r in range(rows):
             for c in range(cols):
                 board[r, c] = cells[r, c]
-        value = np.nan
         try:
             value = np.float64(function(board))
         except Exception:

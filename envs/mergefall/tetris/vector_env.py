@@ -110,7 +110,6 @@ class TetrisVectorEnv(GameVectorEnv):
                 self._canvases[i].clear()
             else:
                 self._canvases[i].paint(self._states[i], int(actions[i]))
-        fresh = np.ascontiguousarray(fresh)  # a caller's `reset_mask` need not be
         step = batch.compiled_step(self._slides)
         step(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
 
