@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.typing import Array, Options
+
+MOST_COUNTED = 1 << 53  # more steps than any episode has
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -23,6 +25,20 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     if number is None or number < low or (high is not None and number > high):
         raise ValueError(f"{name} is {value!r}; expected {expected}")
     return number
+
+
+def mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """`value`; raises ValueError unless it is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} are {value!r}; expected a mapping")
+    return value
+
+
+def listed(name: str, value: Any) -> Sequence[Any]:
+    """`value`; raises ValueError unless it is a list or tuple."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} are {value!r}; expected a list")
+    return value
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
@@ -40,13 +41,19 @@ def imported(text: str) -> Any:
 
 
 def name_of(value: Any) -> str:
-    """A function's or class's `module:name`; of a lambda or an inner function with `<lambda>` or `<locals>` in it.
+    """A function's or class's `module:name`; of what cannot be imported, a text with `<` in it.
 
-    >>> name_of(imported)
-    'mergefall.imports:imported'
+    Such are lambdas, inner functions, methods of objects, and objects that can be called.
+
+    >>> name_of(imported), name_of("text".upper)
+    ('mergefall.imports:imported', 'builtins:<str.upper>')
     """
     value = getattr(value, "py_func", value)
-    value = value if hasattr(value, "__qualname__") else type(value)
+    owner = getattr(value, "__self__", None)
+    if owner is not None and not isinstance(owner, type | ModuleType):
+        return f"{type(owner).__module__}:<{value.__qualname__}>"
+    if not hasattr(value, "__qualname__"):
+        return f"{type(value).__module__}:<{type(value).__qualname__}>"
     return f"{value.__module__}:{value.__qualname__}"
 
 

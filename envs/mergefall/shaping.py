@@ -68,6 +68,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import Autoreset
 from numpy.typing import NDArray
 
 from mergefall.checks import choice, number
@@ -257,7 +258,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
 
     The wrapper does what the environments' argument `shaping` does. It reads the states that the wrapped environment
     leaves behind, so put it outside of a wrapper that changes them. If the environment has shaping already, the two
-    add up.
+    add up. F is 0 on a step by which Gymnasium's `Autoreset` begins an episode.
 
     - `potential`: a heuristic's name, a mapping of `name` and weights, a function of a board (Φ itself), or
       `{"player": …}`.
@@ -287,13 +288,21 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.Wrapper.__init__(self, env)
         self._game: Any = env.unwrapped
         self.shaping = _read(self._game, options)
+        self._begins = False  # whether the next step is Gymnasium's `Autoreset` beginning an episode
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
+        self._begins = False
         return observation, info | {"shaping": 0.0}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        return self.shaping.step(self._state, self.env.step, action)
+        if self._begins:
+            played: Any = self.env.step(action)
+            played[4]["shaping"] = 0.0
+        else:
+            played = self.shaping.step(self._state, self.env.step, action)
+        self._begins = (played[2] or played[3]) and _resets_itself(self.env)
+        return played
 
     def _state(self) -> NDArray[np.uint64]:
         return self._game.clone_state()[None]
@@ -364,6 +373,15 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
     def _potentials(self) -> NDArray[np.float64]:
         states = self._games.clone_state() if self._native else np.stack(self._games.call("clone_state"))
         return self.shaping.of_states(states)
+
+
+def _resets_itself(env: Any) -> bool:
+    """Whether Gymnasium's `Autoreset` is among an environment's wrappers."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, Autoreset):
+            return True
+        env = env.env
+    return False
 
 
 def _read(game: Any, options: Options) -> Any:

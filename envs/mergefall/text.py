@@ -104,24 +104,30 @@ def rules_text(rules: Any) -> str:
     'You play 2048 on a board of 4 rows and 4 columns.'
     """
     if isinstance(rules, Rules2048):
-        return _RULES_2048.format(rows=rules.rows, cols=rules.cols)
+        goal = f", or as soon as there is a {rules.goal}" if rules.goal else ""
+        return _RULES_2048.format(rows=rules.rows, cols=rules.cols, goal=goal)
     slides = _SLIDES if rules.placements == "slide" else ""
-    return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, slides=slides)
+    scores, end = _SCORES if rules.reward == "score" else "", _ENDS[rules.overflow]
+    return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, slides=slides, scores=scores, end=end)
 
 
 _RULES_2048 = """\
 You play 2048 on a board of {rows} rows and {cols} columns.
 A move slides all tiles up, right, down or left as far as they go. Two equal tiles that meet merge into one of twice \
 their value, at most once a move, and the score grows by that value. A move that changes nothing is illegal. After \
-each move a 2 (9 times in 10) or a 4 appears in a random empty cell. The game ends when no move is legal.
+each move a 2 (9 times in 10) or a 4 appears in a random empty cell. The game ends when no move is legal{goal}.
 The board is written row by row, the top row first; a dot is an empty cell."""
 _RULES_TETRIS = """\
 You place pieces of Tetris on a field of {cols} columns and {rows} rows.
 You choose how often the piece is turned clockwise by 90 degrees, and the column of its leftmost cell, counted from 0 \
-at the left. The piece then drops straight down.{slides} Full rows vanish and count one line each. The game ends when \
-a piece comes to rest above the field.
+at the left. The piece then drops straight down.{slides} Full rows vanish and count one line each.{scores} {end}
 The field is written row by row, the top row first; # is a filled cell."""
 _SLIDES = " It may then slide one column to the left or right if the cells there are free, and falls on."
+_SCORES = " One, two, three or four rows at once score 40, 100, 300 or 1200 points."
+_ENDS = {
+    "strict": "The game ends when a piece comes to rest with a cell above the field, even if it fills rows.",
+    "clear_first": "The game ends when a cell is left above the field after full rows have vanished.",
+}
 
 
 def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array | None = None) -> str:
@@ -222,7 +228,8 @@ def _decisive(statement: str) -> str:
 
 
 _MOVE = rf"\b(?:{'|'.join(ACTIONS)})\b"
-_COLUMN = r"\b(?:column|col)\b\W{0,4}\d{1,6}\b"
+_NUMBER = r"(?:(?<=\W)[-−])?\d{1,6}(?:\.\d{1,6})?"  # with what makes it no column: a sign, a fraction
+_COLUMN = rf"\b(?:column|col)\b\W{{0,4}}?{_NUMBER}\b"
 _OF_PROMPT = re.compile(
     rf"legal moves: {_MOVE}(?:, {_MOVE})*|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
     r"|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right'"
@@ -287,23 +294,24 @@ def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
 
 
 _OR = re.compile(r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}")
-_TETRIS_WORDS = re.compile(r"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{0,4}(\d{1,6}|left|right|none)\b")
+_TETRIS_WORDS = re.compile(rf"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{{0,4}}?({_NUMBER}|left|right|none)\b")
 _COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?")
 _SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
     said = {word[:3]: value for word, value in _TETRIS_WORDS.findall(statement)}
-    if not said.get("col", "").isdigit():
+    if said.get("col", "none") in ("left", "right", "none"):
         return _number(statement)
     columns = list(_COLUMNS.finditer(statement))
     if columns and (columns[-1][1] or _is_choice(statement, columns)):
         return None
-    column, slide = int(said["col"]), _SLIDES_SAID.get(said.get("sli", "none"), -1)
+    column = int(said["col"]) if said["col"].isdigit() else -1
+    slide = _SLIDES_SAID.get(said.get("sli", "none"), -1)
     turn = said.get("rot") or said.get("tur") or "0"
     rotation = int(turn) if turn.isdigit() else -1
     if rotation >= ROTATIONS and rotation % 90 == 0:  # in degrees
         rotation = rotation // 90
-    if column >= rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
+    if not 0 <= column < rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
         return -1
     return (slide * ROTATIONS + rotation) * rules.cols + column

@@ -25,19 +25,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Text
+from gymnasium.utils import RecordConstructorArgs
 
 from mergefall.checks import integer, number
 from mergefall.text import Verdict, position, prompt, read_answer, rules_text
 
 CHARACTERS = frozenset(string.printable + "°×")
-LONGEST_PROMPT, LONGEST_ANSWER = 65_536, 4_000
+LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # Tetris of 40 rows, each of 192 afterstates a text of 720 characters
 FAULTS = {
     "illegal": "This is not a legal move. Try again.",
     "unreadable": "No move could be read in this answer. Try again.",
 }
 
 
-class TextGame(gym.Wrapper[str, str, Any, Any]):
+class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     """An environment of mergefall whose observations are prompts and whose actions are answers.
 
     - Observation space: `Text`. `mergefall.text.prompt` of the position; after the end of the game, the position in one
@@ -46,7 +47,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
       have any character.
     - An illegal or unreadable answer leaves the game as it is and earns `-penalty`; the next prompt begins with a line
       that says so. After `patience` such answers in a row the episode is truncated.
-    - `info`: the environment's, and `verdict`.
+    - `info`: the environment's, and `verdict`. After a fault `legal` is False, and `shaping`, if there is any, 0.
 
     Args:
         env: made by `gym.make` with an id of mergefall.
@@ -70,7 +71,8 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
         inner: Any = env.unwrapped
         if not hasattr(inner, "rules") or not hasattr(inner, "afterstates"):
             raise ValueError(f"env is {env}; expected an environment of mergefall")
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self, rules=rules, afterstates=afterstates, penalty=penalty, patience=patience)
+        gym.Wrapper.__init__(self, env)
         self.penalty, self.patience = number("penalty", penalty, 0, float("inf")), integer("patience", patience, 1)
         self._rules, self._inner, self._afterstates = inner.rules, inner, afterstates
         self._info: dict[str, Any] = {}
@@ -82,7 +84,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
         """Begin an episode; see the environment's `reset`."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._faults, self._seen, self._info = 0, self._prompt(observation, info), info
-        return self._seen, dict(info)
+        return self._seen, self._told()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Play the move that an answer names."""
@@ -98,12 +100,17 @@ class TextGame(gym.Wrapper[str, str, Any, Any]):
         else:
             self._seen = self._prompt(observation, info)
         self._faults, self._info = 0, info
-        return self._seen, float(reward), terminated, truncated, info | {"verdict": verdict}
+        return self._seen, float(reward), terminated, truncated, self._told() | {"verdict": verdict}
 
     def _fault(self, verdict: Verdict) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self._faults += 1
-        info = self._info | {"verdict": verdict}
+        unpaid = {"shaping": 0.0} if "shaping" in self._info else {}
+        info = self._told() | {"legal": False, "verdict": verdict} | unpaid
         return f"{FAULTS[verdict.kind]}\n{self._seen}", -self.penalty, False, self._faults >= self.patience, info
+
+    def _told(self) -> dict[str, Any]:
+        """The environment's info; who changes its mask does not change ours."""
+        return self._info | {"action_mask": self._info["action_mask"].copy()}
 
     def _prompt(self, observation: Any, info: dict[str, Any]) -> str:
         boards = self._inner.afterstates()[0] if self._afterstates else None

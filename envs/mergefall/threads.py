@@ -22,28 +22,29 @@ def cores() -> int:
 
 
 class _Share(Generic[T]):
-    """One helper's part in a loop. `help` does nothing after `close`; `close` waits for a `help` that has begun."""
+    """One helper's part in a loop. `help` does nothing after `close`; `close` waits for a `help` that has begun.
+
+    `error` is what ended `help` early, None if nothing did.
+    """
 
     def __init__(self, work: Callable[[T], None], left: list[T]) -> None:
         self._work, self._left = work, left
         self._begun, self._done = threading.Lock(), threading.Lock()
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self._done.acquire()
 
     def help(self) -> None:
         if self._begun.acquire(blocking=False):
             try:
                 _drain(self._work, self._left)
-            except BaseException as error:  # raised by `close`, in the caller's thread
-                self._error = error
+            except BaseException as error:  # `share` raises it in the caller's thread
+                self.error = error
             finally:
                 self._done.release()
 
     def close(self) -> None:
         if not self._begun.acquire(blocking=False):
             self._done.acquire()
-            if self._error is not None:
-                raise self._error
 
 
 class _Crew:
@@ -103,7 +104,7 @@ def _drain(work: Callable[[T], None], left: list[T]) -> None:
 def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     """Call `work(piece)` for every piece, in any order, on up to `threads` threads, the caller's included.
 
-    Returns when all pieces are done. An exception in a thread ends its part and is raised here.
+    Returns when all pieces are done. An exception in a thread ends its part and is raised here, when all have ended.
 
     >>> done = []
     >>> share(done.append, range(10), threads=3)
@@ -117,5 +118,8 @@ def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     try:
         _drain(work, left)
     finally:
-        for one in shares:
+        for one in shares:  # no helper works on when this returns or raises
             one.close()
+    for one in shares:
+        if one.error is not None:
+            raise one.error

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import integer
+from mergefall.checks import MOST_COUNTED, integer, mapping
 from mergefall.games import each
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
@@ -93,7 +93,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self.shaping = self.shaping_type.read(shaping, rules)
         self.num_envs = integer("num_envs", num_envs, 1)
         if max_episode_steps is not None:
-            max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
+            max_episode_steps = integer("max_episode_steps", max_episode_steps, 1, MOST_COUNTED)
         self.max_episode_steps = max_episode_steps
         if threads is None:
             self.threads = max(1, min(cores(), self.num_envs // fewest))
@@ -125,7 +125,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
           random stream.
         - `options`: `reset_mask: bool[n]`, and the options of the single environment, which hold for all these games.
         """
-        options = dict(options or {})
+        options = dict(mapping("reset options", options or {}))
         mask = self._checked_mask(options.pop("reset_mask", None))
         start = self.rules.start(options)
         for i, one in enumerate(self._seeds(seed)):
@@ -142,7 +142,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             infos[key][~mask] = 0
         self._ended[mask] = False
         self._started = True
-        self._keep_frames(mask)
+        self._keep_frames(mask, mask)
         return self._observations(seen), infos
 
     def step(
@@ -171,7 +171,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
         infos.update(_infos(self._columns(seen), paid, np.ones(self.num_envs, dtype=np.bool_)))
-        self._keep_frames(self._ended if self.autoreset_mode is AutoresetMode.SAME_STEP else fresh)
+        begun = self._ended if self.autoreset_mode is AutoresetMode.SAME_STEP else fresh
+        self._keep_frames(begun, np.ones(self.num_envs, dtype=np.bool_))
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
 
     def render(self) -> tuple[Any, ...] | None:
@@ -188,13 +189,14 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         found, self._kept = tuple(self._kept), [[] for _ in range(self.num_envs)]
         return found
 
-    def _keep_frames(self, begun: NDArray[np.bool_]) -> None:
-        """In a list mode, keep a frame of each game; `begun`: games that have begun anew and lose their frames."""
+    def _keep_frames(self, begun: NDArray[np.bool_], changed: NDArray[np.bool_]) -> None:
+        """In a list mode, keep a frame of each game that has changed; those that have begun anew lose their others."""
         if self.render_mode is not None and self.render_mode.endswith(LISTED):
             for i, frame in enumerate(self._frames(self.render_mode.removesuffix(LISTED))):
                 if begun[i]:
                     self._kept[i].clear()
-                self._kept[i].append(frame)
+                if changed[i]:
+                    self._kept[i].append(frame)
 
     def _unpaid(self) -> NDArray[np.float64] | None:
         """Zeros for what shaping pays each game; None without shaping."""

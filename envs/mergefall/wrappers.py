@@ -213,9 +213,11 @@ class VectorReplaceIllegal(VectorWrapper):
         return observations, _told(infos, np.zeros(self.num_envs, np.bool_))
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        replaced = np.zeros(self.num_envs, np.bool_)
-        if self.action_space.contains(np.asarray(actions)):  # else the environment raises, with the reason
-            actions, replaced = self._replaced(np.asarray(actions))
+        replaced, given = np.zeros(self.num_envs, np.bool_), np.asarray(actions)
+        if given.dtype.kind == "u":  # the space contains signed integers only
+            given = given.astype(np.int64)
+        if self.action_space.contains(given):  # else the environment raises, with the reason
+            actions, replaced = self._replaced(given)
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._ended = terminated | truncated
         if self._mode is AutoresetMode.SAME_STEP and self._ended.any():
@@ -278,6 +280,10 @@ class VectorObserveMask(VectorWrapper):
                 final[i] = dict(zip(self._keys, (final[i], masks[i].copy()), strict=True))
         return self._seen(observations, infos), rewards, terminated, truncated, infos
 
+    def restore_state(self, state: Any) -> None:
+        super().restore_state(state)
+        self._masks = self.action_masks().astype(np.int8)
+
     def _seen(self, observations: Observation, infos: Info) -> Observation:
         fresh = infos["_action_mask"]  # a reset of some games tells the masks of these only
         self._masks[fresh] = infos["action_mask"][fresh]
@@ -310,7 +316,7 @@ def _game(env: Environment, needed: str) -> Any:
     game: Any = env.unwrapped
     game = game.envs[0].unwrapped if hasattr(game, "envs") else game
     if not hasattr(game, needed):
-        raise ValueError(f"env is {env}; expected one of mergefall's, single or batched (make_vec or SyncVectorEnv)")
+        raise ValueError(f"env is {env}; expected one of mergefall's, or a native or Sync batch of them")
     return game
 
 

@@ -201,6 +201,18 @@ def test_bad_seeds_options_and_states_raise(name):
             env.unwrapped.reset(seed=seed)
     with pytest.raises(ValueError, match="'bored'"):
         env.reset(options={"bored": 1})
+    with pytest.raises(ValueError, match="expected"):
+        env.reset(options={"bored": 1, 2: 3})
+    for envs in (env.unwrapped, gym.make_vec(name, num_envs=2).unwrapped):
+        with pytest.raises(ValueError, match="reset options are 5; expected a mapping"):
+            envs.reset(options=5)
+        with pytest.raises(ValueError, match=r"starts are \{'board': None\}; expected a list"):
+            envs.set_starts({"board": None})
+        with pytest.raises(ValueError, match="reset options are 1; expected a mapping"):
+            envs.set_starts([1])
+    for wrong in ({"illegal_limit": 2**64}, {"max_episode_steps": 2**64}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is {2**64}; expected an integer from 1 to"):
+            gym.make_vec(name, num_envs=2, **wrong)
     for state in (None, np.zeros(3), env.unwrapped.clone_state()[:-1]):
         with pytest.raises(ValueError, match="state is"):
             env.unwrapped.restore_state(state)
@@ -296,9 +308,9 @@ def test_collected_frames_are_those_of_single_environments(name, autoreset):
         if step % 3 == 0:
             assert ours.render() == theirs.render()
         if step in (4, 8) and autoreset is AutoresetMode.DISABLED:
-            masks = {"reset_mask": np.array([True, True])}
-            for envs in (ours, theirs):
-                envs.reset(options=dict(masks))
+            for masks in ([True, True], [True, False], [True, False]):
+                for envs in (ours, theirs):
+                    envs.reset(options={"reset_mask": np.array(masks)})
         actions = ours.unwrapped.action_masks().argmax(axis=1)
         assert equal(ours.step(actions)[2:4], theirs.step(actions)[2:4])
     assert [len(frames) for frames in ours.render()] == [len(frames) for frames in theirs.render()]

@@ -12,6 +12,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import Autoreset
 from mergefall.game2048 import HEURISTICS as OF_2048
 from mergefall.game2048 import board, heuristic
 from mergefall.games import board_of
@@ -232,6 +233,21 @@ def test_shaping_around_shaping_adds_up(mode):
             ended += terminated
             assert terminated or info["shaping"] == infos[2]["shaping"][0]
     assert ended
+
+
+def test_the_step_by_which_gymnasium_resets_pays_nothing():
+    env = PotentialShaping(Autoreset(gym.make(GAME, rows=2, cols=2)), "nneonneo", gamma=1)
+    env.reset(seed=0)
+    start, total, begins, episodes = env.shaping.of_states(env.unwrapped.clone_state()[None]).item(), 0.0, False, 0
+    while episodes < 3:
+        _, _, terminated, _, info = env.step(env.unwrapped.action_masks().argmax())
+        if begins:
+            assert info["shaping"] == 0
+            start, total = env.shaping.of_states(env.unwrapped.clone_state()[None]).item(), 0.0
+        total, begins = total + info["shaping"], terminated
+        if terminated:
+            assert total == pytest.approx(-start)
+            episodes += 1
 
 
 def test_a_goal_is_a_terminal_state():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mergefall.tetris.rules import Rules
 from mergefall.text import action_names, canonical, position, prompt, read_answer, rules_text
 
 GAME = gym.make("mergefall/Game2048-v0", rows=2, cols=3).unwrapped
@@ -65,6 +66,8 @@ def test_answers_for_2048(answer, kind, action):
         ("not column 1 but column 2", 2),
         ("column 1 or column 2? column 3", 3),
         ('{"column": 4, "slide": 1}', 20 + 4),
+        ("column-3.", 3),
+        ("column - 3, rotation: 1", 5 + 3),
     ],
 )
 def test_answers_for_tetris(answer, action):
@@ -84,7 +87,16 @@ def test_hedges_in_tetris_are_unreadable(answer):
 
 def test_columns_rotations_and_slides_that_are_not_there_are_illegal():
     mask = np.ones(60, np.int8)
-    for answer in ("column 5", "rotation 4 column 0", "60", "column 1 slide 3"):
+    for answer in (
+        "column 5",
+        "rotation 4 column 0",
+        "60",
+        "column 1 slide 3",
+        '{"rotation": 0, "column": -1}',
+        "<answer>rotation -1 column 3</answer>",
+        "column: \u22122",
+        "column 3.5",
+    ):
         assert read_answer(answer, FIELD.rules, mask) == ("illegal", None)
 
 
@@ -232,3 +244,13 @@ def test_rules_are_told_as_they_are():
     assert "2 rows and 3 columns" in rules_text(GAME.rules)
     assert "slide one column" in rules_text(FIELD.rules)
     assert "slide one column" not in rules_text(gym.make("mergefall/Tetris-v0").unwrapped.rules)
+    assert "ends when no move is legal.\n" in rules_text(GAME.rules)
+    goal = gym.make("mergefall/Game2048-v0", goal=64).unwrapped.rules
+    assert "ends when no move is legal, or as soon as there is a 64.\n" in rules_text(goal)
+    told = [
+        rules_text(Rules(overflow=overflow, reward=reward))
+        for overflow in ("strict", "clear_first")
+        for reward in ("lines", "score")
+    ]
+    assert len(set(told)) == 4
+    assert ["300" in text for text in told] == [False, True, False, True]

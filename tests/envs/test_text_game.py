@@ -4,6 +4,7 @@ import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from mergefall.text import action_names, position, read_answer
 from mergefall.text_game import FAULTS, TextGame
 
@@ -45,7 +46,8 @@ def test_answers_without_a_legal_move_leave_the_game_and_end_it_in_the_end():
     first, _ = env.reset(options={"board": "2 ./2 ."})
     shown, reward, terminated, truncated, info = env.step("left")
     assert (shown, reward, terminated, truncated) == (f"{FAULTS['illegal']}\n{first}", -0.5, False, False)
-    assert info["verdict"].kind == "illegal"
+    assert (info["verdict"].kind, info["legal"]) == ("illegal", False)
+    info["action_mask"][:] = 0  # the caller's own copy
     _, reward, _, truncated, _ = env.step("down")
     assert (reward, truncated) == (4.0, False)
     second, reward, _, truncated, _ = env.step("hm")
@@ -60,6 +62,33 @@ def test_answers_without_a_legal_move_leave_the_game_and_end_it_in_the_end():
 def test_wrong_arguments_are_said(wrong, message):
     with pytest.raises(ValueError, match=message):
         TextGame(gym.make("mergefall/Game2048-v0"), **wrong)
+
+
+def test_a_fault_is_paid_no_shaping():
+    env = TextGame(gym.make("mergefall/Game2048-v0", shaping={"potential": "nneonneo"}))
+    env.reset(options={"board": "2 . . ./2 . . ./. . . ./. . . ."})
+    _, reward, _, _, info = env.step("down")
+    assert reward == 4 + info["shaping"] != 4
+    _, reward, _, _, info = env.step("hm")
+    assert (reward, info["shaping"]) == (0.0, 0.0)
+
+
+def test_made_again_from_its_spec():
+    env = TextGame(gym.make("mergefall/Game2048-v0", rows=2, cols=3), rules=True, penalty=0.25)
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.reset(seed=0)[0] == env.reset(seed=0)[0]
+    assert again.step("hm")[:2] == env.step("hm")[:2]
+
+
+def test_the_longest_prompt_lies_in_its_space():
+    env = TextGame(
+        gym.make("mergefall/Tetris-v0", rows=40, cols=16, placements="slide", preview=0), rules=True, afterstates=True
+    )
+    board = np.zeros((40, 16), int)
+    board[10::3, ::4] = board[11::3, 2::4] = 1
+    prompts = [env.reset(seed=0, options={"board": board, "piece": piece})[0] for piece in "LJT"]
+    assert max(map(len, prompts)) > 20_000
+    assert all(map(env.observation_space.contains, prompts))
 
 
 def test_a_step_before_the_first_reset_is_an_error():

@@ -112,9 +112,26 @@ def test_specs_name_heuristics_of_every_kind(wrap, heuristic):
     assert equal(played(again, 20), played(env, 20))
 
 
-def test_a_function_without_a_name_stays_in_the_spec():
-    env = PotentialShaping(gym.make(TETRIS), lambda board: -float(board.sum()))
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, board):
+        return -self.scale * float(board.sum())
+
+
+@pytest.mark.parametrize(
+    "function", [lambda board: -float(board.sum()), Scaled(2), Scaled(3).__call__, partial(Scaled.__call__, Scaled(4))]
+)
+@pytest.mark.parametrize("wrap", [features, PotentialShaping])
+def test_a_function_that_cannot_be_imported_stays_in_the_spec(wrap, function):
+    env = wrap(gym.make(TETRIS), function)
     assert equal(played(gym.make(env.spec), 20), played(env, 20))
+
+
+def test_the_values_of_a_function_lie_in_their_space():
+    env = features(gym.make(TETRIS), lambda board: 1e6)
+    assert env.observation_space.contains(env.reset(seed=0)[0])
 
 
 @each_case
@@ -196,6 +213,16 @@ def test_an_illegal_tensor_is_replaced():
     assert info["replaced"]
 
 
+@pytest.mark.parametrize("mode", ["native", "sync"])
+@pytest.mark.parametrize("dtype", ["i8", "u8", "u1"])
+def test_illegal_actions_of_every_integer_type_are_replaced(mode, dtype):
+    kind = {"vectorization_mode": "sync"} if mode == "sync" else {}
+    envs = replace_illegal(gym.make_vec(G2048, num_envs=2, **kind))
+    envs.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."})
+    infos = envs.step(np.zeros(2, dtype))[4]
+    assert infos["replaced"].tolist() == infos["legal"].tolist() == [True, True]
+
+
 def test_replacements_are_uniform():
     """Of 3 legal actions each is drawn a third of the time: five standard errors of 6000 draws are 0.03."""
     start = {"board": "2 4 8 16/. . . ./. . . ./. . . 32"}
@@ -269,3 +296,14 @@ def test_the_mask_is_observed():
     assert equal(seen["obs"], own)
     with pytest.raises(ValueError, match="both 'obs'; expected two names"):
         observe_mask(env, "obs", "obs")
+
+
+def test_observed_masks_follow_a_restored_state():
+    envs = observe_mask(gym.make_vec(G2048, num_envs=2))
+    envs.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."})
+    state = envs.clone_state()
+    envs.reset(seed=1)
+    envs.restore_state(state)
+    seen, _ = envs.reset(seed=2, options={"reset_mask": np.array([True, False])})
+    assert seen["observation"][1, 0].tolist() == [1, 2, 3, 4]
+    assert seen["action_mask"][1].tolist() == [0, 0, 1, 0]

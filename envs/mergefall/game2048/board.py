@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import MOST_COUNTED
 from mergefall.kernels import kernel, unowned
 from mergefall.words import below, next_bits
 
@@ -22,7 +23,7 @@ U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
 UP, RIGHT, DOWN, LEFT = range(4)
 ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
-MOST_COUNTED = U(1 << 53)  # more actions than any episode has
+MOST = U(MOST_COUNTED)
 FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
 
 COLS_SHIFT, GOAL_SHIFT = 8, 16  # within the word SHAPE
@@ -275,7 +276,7 @@ def wrong_word(state, shape):
     """
     if state[SHAPE] != U(shape):
         return SHAPE
-    if state[STEPS] > MOST_COUNTED:
+    if state[STEPS] > MOST:
         return STEPS
     if state[ILLEGAL] > state[STEPS]:
         return ILLEGAL

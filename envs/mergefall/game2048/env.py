@@ -153,7 +153,6 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self._limit = self.rules.illegal_limit
         self._pool = self.rules.pool(None)
         self._window: Any = None
-        self._lines = packed.lines_for(self.rules.rows, self.rules.cols)
         self._hold(self.rules.new_states(1)[0])
 
     def _hold(self, words: NDArray[np.uint64]) -> None:
@@ -162,6 +161,7 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         self._states = words[None]
         self._cells = core.cells_of(words, self.rules.rows, self.rules.cols)
         self._numbers = memoryview(words)  # pyright: ignore[reportArgumentType]
+        self._lines = packed.lines_for(self.rules.rows, self.rules.cols)
         self._advance = direct(packed.step, self._states, 0, 0, self._lines)
         if self.shaping is not None:  # so that `step` itself need not ask
             self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
@@ -299,8 +299,8 @@ class Game2048Env(gym.Env[NDArray[np.uint8], int]):
         return {(code,): action for action, code in enumerate(_ARROWS.values())} | letters
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the views and the window, which `__setstate__` makes again."""
-        left_out = ("_states", "_cells", "_numbers", "_advance", "_window", "step")
+        """Everything but the views, the table of lines and the window, which `__setstate__` makes again."""
+        left_out = ("_states", "_cells", "_numbers", "_lines", "_advance", "_window", "step")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

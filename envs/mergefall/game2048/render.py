@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import integer
 from mergefall.draw import (
     BOARD,
     DARK,
@@ -78,11 +79,11 @@ def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.u
     Args:
         ranks: a board, as integer ranks (log2 of the tile, 0 for empty) or in its text form.
         score: written above the board, with the largest tile; default: no such panel.
-        tile: side of a tile in pixels, default: 100; everything else scales with it.
+        tile: side of a tile in pixels, from 4 up, default: 100; everything else scales with it.
 
-    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
+    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board or side.
     """
-    surface = board_surface(board_array(ranks), score)
+    surface, tile = board_surface(board_array(ranks), score), integer("tile", tile, 4)
     if tile != SIDE:
         size = [max(2, round(side * tile / SIDE) // 2 * 2) for side in surface.get_size()]  # video codecs want it even
         surface = pygame().transform.smoothscale(surface, size)

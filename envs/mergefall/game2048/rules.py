@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log2
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import Outcomes
-from mergefall.checks import choice, integer
+from mergefall.checks import MOST_COUNTED, choice, integer, listed, mapping
 from mergefall.game2048 import batch, chance, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS
@@ -24,6 +25,8 @@ from mergefall.typing import Options
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
+
+_LOG2 = np.vectorize(log2, otypes=[np.float64])  # as `step` computes it; NumPy's may differ in the last bit
 
 ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
 
@@ -42,11 +45,15 @@ def action_index(action: Any) -> int:
     return number
 
 
-def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) -> NDArray[np.uint8]:
+def board_array(
+    ranks: Any, rows: int | None = None, cols: int | None = None, highest: int | None = None
+) -> NDArray[np.uint8]:
     """One board as a new uint8[rows, cols].
 
-    - `ranks`: an integer array or nested lists of ranks from 0 to rows·cols + 1, or the text form of a board.
+    - `ranks`: an integer array or nested lists of ranks, or the text form of a board.
     - `rows`, `cols`: the expected shape; default: any from 2×2 to 6×6.
+    - `highest`: the highest rank; default: what a board full of rank rows·cols + 1, from which a game may start, merges
+      to.
 
     Raises ValueError for anything else.
     """
@@ -59,7 +66,7 @@ def board_array(ranks: Any, rows: int | None = None, cols: int | None = None) ->
         raise ValueError(f"board has shape {array.shape}; expected {expected}")
     if array.dtype.kind not in "iu":
         raise ValueError(f"board has dtype {array.dtype}; expected integer ranks (log2 of the tile, 0 for empty)")
-    highest = array.size + 1
+    highest = array.size + array.size.bit_length() if highest is None else highest
     wrong = (array < 0) | (array > highest)
     if wrong.any():
         raise ValueError(f"board holds the rank {array[wrong][0]}; expected ranks (log2 of the tile) 0 to {highest}")
@@ -79,7 +86,7 @@ class Rules:
     def __post_init__(self) -> None:
         for name in ("rows", "cols"):
             object.__setattr__(self, name, integer(name, getattr(self, name), SMALLEST, LARGEST))
-        object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1))
+        object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1, MOST_COUNTED))
         choice("reward", self.reward, batch.REWARDS)
         if self.goal is not None:
             highest = 1 << self.max_rank
@@ -140,20 +147,20 @@ class Rules:
         if self.reward == "goal":
             return ((gains >= 0) & (afterstates.max(axis=-1) >= self.goal_rank)).astype(np.float64)
         scores = np.maximum(gains, 0)
-        return np.log2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
+        return _LOG2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
 
     def start(self, options: Options | None) -> NDArray[np.uint8] | None:
         """The cells uint8[rows·cols] in `reset` options; None if they ask for two random tiles.
 
         Raises ValueError for an unknown option, and for a board that is invalid or terminal.
         """
-        unknown = sorted(set(options or ()) - {"board"})
+        unknown = sorted(set(mapping("reset options", options or {})) - {"board"}, key=repr)
         if unknown:
             raise ValueError(f"reset options hold {unknown[0]!r}; expected 'board' or nothing")
         ranks = (options or {}).get("board")
         if ranks is None:
             return None
-        cells = board_array(ranks, self.rows, self.cols).ravel()
+        cells = board_array(ranks, self.rows, self.cols, self.max_rank).ravel()
         if core.is_over(core.status(cells, self.rows, self.cols, self.goal_rank)):
             why = f"a tile reaches the goal {self.goal}" if core.legal_mask(cells, self.rows, self.cols) else "no move"
             board = cells.reshape(self.rows, self.cols).tolist()
@@ -162,8 +169,9 @@ class Rules:
 
     def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint8]:
         """A list of `reset` options as uint8[n, rows·cols] for `board.begin`; an empty board is an ordinary start."""
-        pool = np.zeros((len(starts or ()), self.rows * self.cols), dtype=np.uint8)
-        for cells, options in zip(pool, starts or (), strict=True):
+        starts = listed("starts", starts or [])
+        pool = np.zeros((len(starts), self.rows * self.cols), dtype=np.uint8)
+        for cells, options in zip(pool, starts, strict=True):
             start = self.start(options)
             if start is not None:
                 cells[:] = start

@@ -351,8 +351,10 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         """Let `render` outline where an action would bring the current piece to rest, until another call.
 
         An illegal action outlines nothing, and so does None. For programs in which a person plays.
+
+        Raises ValueError for an action outside the space.
         """
-        self._aim = action
+        self._aim = None if action is None else self.rules.action_index(action)
 
     def close(self) -> None:
         """Close the window, if there is one."""

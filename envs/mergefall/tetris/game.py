@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import MOST_COUNTED
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import full_rows, is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
@@ -42,7 +43,7 @@ RANDOMIZERS = ("uniform", "bag7", "hidden")
 UNIFORM, BAG7, HIDDEN = range(3)
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
-MOST_COUNTED = U(1 << 53)  # of lines, score, pieces, actions: more than any game reaches
+MOST = U(MOST_COUNTED)  # lines, score, pieces or actions
 
 # The score of clearing 0 to 5 lines: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
 # pieces can clear, score as four and one.
@@ -316,7 +317,7 @@ def wrong_word(state, rules):
     if state[RULES] != U(rules):
         return RULES
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS):
-        if state[word] > MOST_COUNTED:
+        if state[word] > MOST:
             return word
     if state[LINES] > U(LINE_SCORES.size - 1) * state[PIECES]:
         return LINES

@@ -35,7 +35,8 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
         ValueError: if `states` are neither boards nor placements.
         ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
     """
-    shown = list(states) if isinstance(states, list) or np.ndim(states) == 3 else [states]
+    several = np.ndim(states[0]) != 1 if isinstance(states, list) and states else np.ndim(states) == 3
+    shown: list[Any] = list(states) if several else [states]
     placements = [state if isinstance(state, Placement) else None for state in shown]
     boards = [p.locked if p else board_array(state) for p, state in zip(placements, shown, strict=True)]
     parts = [_weighted(h, state if p else board) for p, state, board in zip(placements, shown, boards, strict=True)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import Outcomes
-from mergefall.checks import choice, integer, states_like
+from mergefall.checks import MOST_COUNTED, choice, integer, listed, mapping, states_like
 from mergefall.draw import EMPTY, LIGHT, colours, html_table
 from mergefall.tetris import chance, field, game, placements
 from mergefall.tetris.field import columns_of
@@ -53,7 +53,7 @@ class Rules:
             ("cols", FEWEST_COLS, MOST_COLS),
             ("rows", FEWEST_ROWS, MOST_ROWS),
             ("preview", 0, game.MOST_PREVIEW),
-            ("illegal_limit", 1, None),
+            ("illegal_limit", 1, MOST_COUNTED),
         ):
             object.__setattr__(self, name, integer(name, getattr(self, name), low, high))
         for name, choices in (
@@ -173,7 +173,7 @@ class Rules:
 
         Raises ValueError for anything else.
         """
-        unknown = sorted(set(options or ()) - {"board", "piece", "queue"}, key=repr)
+        unknown = sorted(set(mapping("reset options", options or {})) - {"board", "piece", "queue"}, key=repr)
         if unknown:
             raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'queue'")
         asked = {name: value for name, value in (options or {}).items() if value is not None}
@@ -216,8 +216,9 @@ class Rules:
 
     def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint64]:
         """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; the entry `{}` is an ordinary start."""
-        pool = np.zeros((len(starts or ()), 1 + self.cols), dtype=np.uint64)
-        for row, options in zip(pool, starts or (), strict=True):
+        starts = listed("starts", starts or [])
+        pool = np.zeros((len(starts), 1 + self.cols), dtype=np.uint64)
+        for row, options in zip(pool, starts, strict=True):
             start = self.start(options)
             if start is not None:
                 row[:] = start

@@ -59,4 +59,5 @@ def afterstate_terms(
     terms = np.zeros((len(states), rules.n_actions, len(chosen.slots)))
     legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
     _kernel(type(chosen))(states, chosen.weight_vector(), terms, legal, over)
+    chosen.check()
     return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], legal, over

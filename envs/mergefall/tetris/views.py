@@ -65,6 +65,7 @@ class ViewTetris:
         if self.heuristic is None:
             return gym.spaces.Box(0, 1, (rows * cols + pieces,), np.float32)
         terms = len(self.heuristic.board_terms(np.zeros((rows, cols), np.uint8)))
-        most = cols * rows * (rows + 1)  # beyond any sum over cells of depths or heights
+        bounded = not hasattr(self.heuristic, "function")
+        most = cols * rows * (rows + 1) if bounded else np.inf  # beyond any sum over cells of depths or heights
         low, high = [-most] * terms + [0] * pieces, [most] * terms + [1] * pieces
         return gym.spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)

@@ -59,6 +59,13 @@ def test_log2_rewards():
     *_, info = (result := env.step(1))
     assert result[1] == pytest.approx(np.log2(5))
     assert info["score"] == 4
+    for row in (9, 9, 8, 8, 5, 5), (3, 3, 1, 1, 0, 0):  # of 6×6, where NumPy's log2 may have another last bit
+        env = Game2048Env(6, 6, reward="log2")
+        env.reset(options={"board": [row] * 6})
+        rewards, states = env.afterstates()[1], env.clone_state()
+        for action in np.flatnonzero(rewards):
+            env.restore_state(states)
+            assert env.step(action)[1] == rewards[action]
 
 
 @pytest.mark.parametrize("kwargs", [{"rows": 2, "cols": 3, "goal": 16}, {"goal": 32}])
@@ -295,6 +302,24 @@ def test_an_error_in_any_thread_is_raised():
             share(work, range(20), threads=3)
 
 
+def test_an_error_is_raised_when_every_thread_has_ended():
+    ends, errors = [], []
+
+    def work(piece):
+        time.sleep(0.02 * piece)
+        ends.append(piece)
+        raise KeyError(piece)
+
+    for _ in range(5):
+        ends.clear()
+        with pytest.raises(KeyError) as caught:
+            share(work, range(3), threads=3)
+        errors.append(caught.value)
+        count = len(ends)
+        time.sleep(0.1)
+        assert len(ends) == count
+
+
 def test_clones_of_a_batch_play_on_alike():
     kwargs = {"max_episode_steps": 9, "illegal_limit": 2}
     for mode in ("NextStep", "SameStep"):
@@ -349,6 +374,19 @@ def test_large_tiles_go_on():
     assert (reward, info["max_tile"], int(board.max())) == (2.0**37, 2**37, 37)
 
 
+def test_tiles_beyond_the_space_are_drawn_and_written():
+    pytest.importorskip("pygame")
+    env = Game2048Env(render_mode="rgb_array")
+    env.reset(seed=0, options={"board": "131072 131072 . ./. . . ./. . . ./. . . ."})
+    board, *_ = env.step(3)
+    assert board.max() == 18
+    assert env.render().std() > 10
+    assert to_text(board).startswith("262144 ")
+    assert move(board, 1)[0].max() == 18
+    with pytest.raises(ValueError, match=r"rank 22; expected .* 0 to 21"):  # sixteen tiles of rank 17 merge to rank 21
+        move(np.full((4, 4), 22), 1)
+
+
 def test_the_text_of_a_board_in_a_terminal():
     env = Game2048Env(2, 3, render_mode="ansi")
     env.reset(options={"board": "2 . 128/. . ."})
@@ -368,6 +406,9 @@ def test_pictures():
     assert draw([range(1, 7), range(31, 37), *[[0] * 6] * 4], score=10**9).std() > 10
     with pytest.raises(ValueError, match="board"):
         draw([[1, 2]])
+    for tile in (0, -5, 0.5, True):
+        with pytest.raises(ValueError, match=f"tile is {tile}; expected an integer of at least 4"):
+            draw(START, tile=tile)
 
 
 def test_drawing_names_the_missing_extra(monkeypatch):

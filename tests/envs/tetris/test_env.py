@@ -189,7 +189,7 @@ def test_a_start_has_the_pieces_of_the_game():
         ({"placements": "slides"}, "placements is 'slides'"),
         ({"overflow": None}, "overflow is None"),
         ({"reward": "line"}, "reward is 'line'"),
-        ({"illegal_limit": 0}, "illegal_limit is 0; expected an integer of at least 1"),
+        ({"illegal_limit": 0}, "illegal_limit is 0; expected an integer from 1 to 9007199254740992"),
         ({"render_mode": "text"}, "render_mode is 'text'"),
     ],
 )
@@ -343,3 +343,16 @@ def test_cells_have_the_colours_of_the_pieces_that_left_them():
     assert set(canvas.scene(env._states[0]).cells.ravel().tolist()) == {0, 1}
     text = env.render()
     assert text.splitlines()[0] == "lines 1  score 40  pieces 2"
+
+
+def test_only_an_action_can_be_aimed_at():
+    env = TetrisEnv(render_mode="ansi")
+    env.reset(seed=0, options={"piece": "T"})
+    plain = env.render()
+    env.aim(3)
+    assert env.render() != plain
+    for wrong in (-1, 40, 100_000, 10**15, 0.5):
+        with pytest.raises(ValueError, match=f"action is {wrong}; expected an integer from 0 to 39"):
+            env.aim(wrong)
+    env.aim(None)
+    assert env.render() == plain

@@ -44,3 +44,9 @@ def test_bad_boards_are_refused():
     figure = matplotlib.figure.Figure()
     with pytest.raises(ValueError, match="expected cells of 0 and 1"):
         draw_board(figure.subplots(), np.full((4, 4), 3))
+
+
+def test_a_board_may_be_nested_lists():
+    board = [[0] * 4, [0] * 4, [0] * 4, [1, 0, 0, 0]]
+    assert len(plot_terms(HEURISTICS["bcts"], board).axes) == 2
+    assert len(plot_terms(HEURISTICS["bcts"], [board, np.array(board), BOARD]).axes) == 6

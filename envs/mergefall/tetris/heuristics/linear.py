@@ -14,6 +14,7 @@ from collections import namedtuple
 from collections.abc import Iterable
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
+from inspect import get_annotations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -294,6 +295,8 @@ def terms_of_board(columns, rows, weights, terms):
 class Linear(Heuristic):
     """A weighted sum of some of ten features; a subclass's fields are the features it counts and their weights.
 
+    Inherited fields count, too.
+
     Features of the placement:
 
     - `landing_height`: rows beneath its lowest cell + (its height − 1) / 2
@@ -315,9 +318,10 @@ class Linear(Heuristic):
     board_slots: ClassVar[tuple[str, ...]] = FEATURES[SLOT.row_transitions :]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """The features that a subclass has weights for are its terms."""
+        """The features that a subclass has weights for are its terms, in the order of its fields."""
         super().__init_subclass__(**kwargs)
-        cls.term_names = tuple(name for name in cls.__annotations__ if name in FEATURES)
+        fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
+        cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:
