@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 import zipfile
 import zlib
 from pathlib import Path
@@ -46,7 +47,7 @@ def write_arrays(
     description["checksum"] = checksum = _checksum(description, arrays)
     text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     save: Any = np.savez_compressed if compressed else np.savez
     try:
         with temporary.open("wb") as file:  # straight to the file: a learner's arrays are too large for a second copy

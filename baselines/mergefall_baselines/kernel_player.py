@@ -97,6 +97,7 @@ class KernelPlayer(Player):
     start_game: ClassVar[Callable[[NDArray[np.uint64]], Any]]  # starts an episode in a state whose stream is set
     memory_words: ClassVar[int] = 1  # the player's random stream, then what it remembers
     remembers: ClassVar[bool] = False  # whether a decision depends on anything but the observation
+    compiled: bool = True  # whether there is a decision kernel, for other kernels to call
     two_kernels: ClassVar[bool] = True  # whether `_make_decider` uses `exact`
     time_limit: float | None = None  # seconds for a decision; the compiled loop knows no time limit
 
@@ -173,12 +174,16 @@ class KernelPlayer(Player):
 
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""
-        heuristic = getattr(self, "heuristic", None)
+        self._check_function(getattr(self, "heuristic", None))
+
+    def _check_function(self, heuristic: Any) -> None:
         if heuristic is not None:
             try:
                 heuristic.check()
             except BaseException:
-                self._made.clear()  # tables hold values of the search that failed
+                with self._lock:  # tables hold values of the search that failed
+                    for kept in (self._made, self._held, self._records):
+                        kept.clear()
                 raise
 
     def _check_values(self, values: NDArray[np.float64], positions: Sequence[Any]) -> None:

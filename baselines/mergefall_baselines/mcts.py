@@ -22,6 +22,7 @@ from mergefall_baselines.player import Player, Trajectory, check_values, play_in
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
     EDGE,
+    LEAST_PRIOR,
     TREE,
     VISIT_SCALE,
     GameKernels,
@@ -44,7 +45,7 @@ class RootStatistics(NamedTuple):
     - `actions`: int64[n], the chosen actions.
     - `visits`: int64[n, A], simulations of each action.
     - `values`: float64[n, A], as `values` returns them.
-    - `priors`: float64[n, A], probabilities before the search; 0 where illegal or fatal.
+    - `priors`: float64[n, A], probabilities before the search; 0 where illegal or fatal, or too small for a float.
     - `policy`: float64[n, A], probabilities after it: the target of expert iteration. With root "gumbel" it is
       softmax(log prior + (50 + most visits) · value_scale · value in units of the tree's range), without noise; with
       root "puct" the shares of the visits.
@@ -84,11 +85,24 @@ class Game(NamedTuple):
     """Sets the values float64[n, A] of actions to -inf that are fatal in the states; None: no action is."""
 
 
-def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player]) -> Player:
-    """The player that values leaves: that of `{"player": …}`, else the one that `of_heuristic` makes."""
-    if isinstance(spec, Mapping) and set(spec) == {"player"}:
-        return player_of(spec["player"])
-    return of_heuristic(spec)
+def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player], rules_type: type) -> Player:
+    """The player that values leaves: that of `{"player": …}`, else the one that `of_heuristic` makes.
+
+    Raises ValueError for a player that does not value actions, or whose game has other rules than `rules_type`.
+    """
+    if not isinstance(spec, Mapping) or set(spec) != {"player"}:
+        return of_heuristic(spec)
+    player = player_of(spec["player"])
+    if type(player).values is Player.values:
+        raise ValueError(f"player is {player.name!r}, which does not value actions; it only chooses one")
+    if getattr(player, "rules_type", rules_type) is not rules_type:
+        raise ValueError(f"player is {player.name!r}, which plays another game")
+    return player
+
+
+def own_rewards(leaf: Player) -> bool | str | None:
+    """What the leaf player's own values count, as the option `rewards`; None if no search counts that."""
+    return getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None)
 
 
 def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool | str]) -> bool | str:
@@ -99,7 +113,7 @@ def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool
     """
     if not isinstance(given, bool | str | None) or given not in (None, *known):
         raise ValueError(f"rewards is {given!r}; expected {', '.join(map(repr, known))} or None")
-    found = getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None) if given is None else given
+    found = own_rewards(leaf) if given is None else given
     if found is None:
         raise ValueError(
             f"no search counts the rewards that the values of {leaf.name} stand for; give rewards, one of "
@@ -110,9 +124,9 @@ def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool
 
 def is_compiled(player: Player) -> bool:
     """Whether a search's kernel can call the player's decision kernel."""
-    if isinstance(player, TreeSearch) and not player.compiled:
+    if not isinstance(player, KernelPlayer) or not player.compiled:
         return False
-    return isinstance(player, KernelPlayer) and not player.remembers and player.time_limit is None
+    return not player.remembers and player.time_limit is None
 
 
 class TreeSearch(KernelPlayer):
@@ -139,7 +153,10 @@ class TreeSearch(KernelPlayer):
     ) -> None:
         """Check the options and keep them."""
         self.leaf, self.compiled = leaf, is_compiled(leaf)
+        self.heuristic = getattr(leaf, "heuristic", None)  # the unit of the values
         self.rewards = counted_rewards(leaf, rewards, self.counted)
+        self.gamma = number("gamma", getattr(leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
+        predicted = self.rewards and own_rewards(leaf) is not False  # then the leaf's player predicts rewards to come
         self.leaves = integer("leaves", leaves, 1)
         simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
         heat = -RANGE_SHARE if temperature is None else number("temperature", temperature, above=0)
@@ -151,8 +168,8 @@ class TreeSearch(KernelPlayer):
             value_scale=number("value_scale", value_scale, above=0),
             exploration=number("exploration", exploration, above=0),
             temperature=heat if choice("prior", prior, PRIORS) == "values" else 0.0,
-            lost=(0.0 if self.rewards else math.nan) if lost is None else number("lost", lost),
-            gamma=number("gamma", getattr(leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1),
+            lost=(0.0 if predicted else math.nan) if lost is None else number("lost", lost),
+            gamma=self.gamma,
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
 
@@ -195,22 +212,18 @@ class TreeSearch(KernelPlayer):
         found = RootStatistics(roots.actions, visits, roots.values, priors, policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
 
-    def _check_heuristic(self) -> None:
-        if self.compiled:
-            self.leaf._check_heuristic()  # pyright: ignore[reportAttributeAccessIssue]
-
     def _policy(self, roots: _Roots) -> NDArray[np.float64]:
         """The improved policy of each root, see `RootStatistics`."""
         edges, visits = roots.edges, roots.edges["visits"]
         if not self.plan.gumbel:
             return visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
-        searched = edges["prior"] > 0
+        searched = edges["first"] > -np.inf
         low, high = roots.trees["low"], roots.trees["high"]
         spread = np.where(high > low, high - low, np.inf)
         found = (edges["first"] + edges["total"]) / (1 + visits)
         scores = np.where(searched, (np.where(searched, found, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
         weight = (VISIT_SCALE + visits.max(axis=1, keepdims=True)) * self.plan.value_scale
-        logits = np.where(searched, np.log(np.where(searched, edges["prior"], 1.0)) + weight * scores, -np.inf)
+        logits = np.where(searched, np.log(np.maximum(edges["prior"], LEAST_PRIOR)) + weight * scores, -np.inf)
         best = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - np.where(np.isfinite(best), best, 0.0))
         return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)

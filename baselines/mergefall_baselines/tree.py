@@ -41,6 +41,7 @@ from mergefall.words import next_bits
 from numpy.typing import NDArray
 
 U = np.uint64
+LEAST_PRIOR = 1e-300  # has a logarithm
 DEEPEST = 60  # own moves below the root: positions there stay leaves (`game2048.player.MARGIN` allows 64)
 VISIT_SCALE = 50.0  # Gumbel's c_visit: the weight of values grows with this plus the visits of the most visited action
 R2_UPPER, R2_LOWER = U(3242174889), U(2447445414)  # 2³² / g and 2³² / g², where g³ = g + 1
@@ -77,6 +78,7 @@ TREE = np.dtype(
         ("stream", np.uint64),
         ("low", np.float64),  # the least and the greatest value of a position
         ("high", np.float64),
+        ("nonsense", np.bool_),  # whether a leaf had an action worth NaN or +inf
     ],
     align=True,
 )
@@ -164,7 +166,7 @@ def start(tree, plan):
         stream = next_bits(stream ^ word)[1]
     tree.tree[0].stream = stream
     tree.tree[0].count = 1
-    tree.tree[0].low, tree.tree[0].high = np.inf, -np.inf
+    tree.tree[0].low, tree.tree[0].high, tree.tree[0].nonsense = np.inf, -np.inf, False
     root = tree.nodes[0]
     root.parent = root.action = root.sibling = root.depth = root.seen = root.over = 0
     root.outcome = 0
@@ -203,7 +205,8 @@ def edge_value(edge):
 def hopeful_value(edge, tree):
     """`edge_value` in units of the tree's range; each pending visit counts as the lowest value (virtual loss)."""
     share = (1.0 + edge.visits) / (1.0 + edge.visits + edge.pending)
-    return scaled(edge_value(edge), tree) * share if edge.pending else scaled(edge_value(edge), tree)
+    value = scaled(edge_value(edge), tree)
+    return min(value, value * share) if edge.pending else value  # a value below the lowest stays
 
 
 @kernel
@@ -247,7 +250,7 @@ def best_by_gumbel(tree, visits, plan):
     for a in range(edges.size):
         edge = edges[a]
         if edge.first > -np.inf and edge.visits + edge.pending == visits:
-            score = tree.gumbels[a] + math.log(max(edge.prior, 1e-300)) + weight * hopeful_value(edge, tree)
+            score = tree.gumbels[a] + math.log(max(edge.prior, LEAST_PRIOR)) + weight * hopeful_value(edge, tree)
             if score > highest:
                 best, highest = a, score
     return best
@@ -322,6 +325,7 @@ def expand(tree, index, values, value, plan):
     best = -np.inf
     for a in range(edges.size):
         best = max(best, values[a])
+        about.nonsense |= not values[a] < np.inf
     node.seen = 1
     node.over = best == -np.inf
     node.value = best if np.isnan(value) else value
@@ -487,6 +491,9 @@ def _conclude(game_kernels: GameKernels) -> Kernel:
             if tree.edges[0, a].first > -np.inf:
                 values[a] = edge_value(tree.edges[0, a])
                 lost = min(lost, values[a])  # a fatal action is never worth more than another
+        if tree.tree[0].nonsense:
+            values[:] = np.nan  # an error follows
+            return 0
         for a in range(values.size):
             if values[a] == -np.inf and is_legal(tree.states[0], a, game):
                 values[a] = lost

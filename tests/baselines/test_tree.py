@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mergefall.tetris import from_text
 from mergefall_baselines import make
-from mergefall_baselines.tree import halving
+from mergefall_baselines.tree import halving, hopeful_value, new_trees, tree_at
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
@@ -171,3 +171,15 @@ def test_copies_decide_the_same(game, again):
 def test_bad_options_are_named(game, options, message):
     with pytest.raises(ValueError, match=message):
         make(f"{game}/mcts", **options)
+
+
+def test_pending_visits_never_make_an_action_better():
+    one = tree_at.py_func(new_trees(1, 4, 4, 1), 0)
+    one.tree[0]["low"], one.tree[0]["high"] = 0.0, 1.0
+    edge = one.edges[0, 0]
+    for value in (-1.0, 0.5):
+        edge["first"], edge["total"], edge["visits"] = value, value, 1
+        hopes = []
+        for edge["pending"] in (0, 1, 2, 4):
+            hopes.append(hopeful_value(edge, one))
+        assert hopes == sorted(hopes, reverse=True)

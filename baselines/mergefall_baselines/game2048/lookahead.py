@@ -13,7 +13,7 @@ from mergefall.typing import Observation, Options
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import Player2048
-from mergefall_baselines.mcts import counted_rewards
+from mergefall_baselines.mcts import counted_rewards, leaf_player, own_rewards
 from mergefall_baselines.player import Trajectory, check_values, play_in_env
 from mergefall_baselines.registry import player_of
 
@@ -64,7 +64,7 @@ class Lookahead(Player2048):
     Args:
         player: a player's name, a run folder, or a mapping of `name` and options.
         depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself.
-        lost: the value of a board without a legal move. Default: 0 if rewards count, else -10⁹.
+        lost: the value of a board without a legal move. Default: 0 if the player's own values count rewards, else -10⁹.
         rewards: whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the player's own
             values.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent, else 1.
@@ -79,6 +79,7 @@ class Lookahead(Player2048):
     """
 
     batched = True
+    compiled = False
 
     def __init__(
         self,
@@ -91,10 +92,11 @@ class Lookahead(Player2048):
         cols: int | None = None,
     ) -> None:
         super().__init__(rows, cols)
-        self.leaf, self.depth = player_of(player), integer("depth", depth, 1)
+        self.leaf, self.depth = leaf_player({"player": player}, player_of, self.rules_type), integer("depth", depth, 1)
         self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
         self.gamma = number("gamma", getattr(self.leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
-        self.lost = (0.0 if self.rewards else LOST) if lost is None else number("lost", lost)
+        predicted = self.rewards and own_rewards(self.leaf) is not False
+        self.lost = (0.0 if predicted else LOST) if lost is None else number("lost", lost)
 
     def _decide_all(
         self, observation: Observation, state: Any, episode_start: Any, exact: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -121,8 +122,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
             prior + (50 + most visits) · value_scale · value.
         leaves: int ≥ 1, of each tree for one evaluation, kept apart by virtual losses. More than 1 makes decisions
             faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
-        lost: the value of a position without a legal move. Default: 0 if rewards count; else as far below the lowest
-            position of the tree as that is below the highest.
+        lost: the value of a position without a legal move. Default: 0 if the leaf player's own values count rewards;
+            else lowest − (highest − lowest) of the values of the tree's positions.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
             heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
@@ -164,7 +165,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
     ) -> None:
         super().__init__(rows, cols)
         self._set_options(
-            leaf_player(heuristic, Greedy),
+            leaf_player(heuristic, Greedy, self.rules_type),
             simulations,
             root,
             considered,
@@ -189,6 +190,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
     def _make_game(self, rules: Boards) -> Game:
         rows, cols = rules.rows, rules.cols
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
+        leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
         settings = Settings(rows, cols, float(bool(self.rewards)), self.rewards == "log2", np.zeros(1, U), own)
 

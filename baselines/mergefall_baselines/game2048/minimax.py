@@ -161,7 +161,10 @@ def _root(boards: Engine, scored: bool, reply: Kernel) -> tuple[Kernel, Kernel]:
             if after != board:
                 score = np.float64(score_of(found, action)) if scored else 0.0
                 alpha = best - score if bounded else -np.inf
-                values[action] = reply(after, below, alpha, np.inf, ctx) + score
+                found_value = reply(after, below, alpha, np.inf, ctx)
+                values[action] = found_value + score
+                if bounded and found_value <= alpha:  # a bound, which rounding must not lift above the best
+                    values[action] = min(values[action], best)
                 best = max(best, values[action])
 
     @kernel(variant=boards.name)

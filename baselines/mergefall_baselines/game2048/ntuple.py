@@ -143,6 +143,8 @@ def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Kernel:
 def network_file(name: str) -> Path:
     """The file of a network: `name` is that of a shipped one, or a path. Raises ValueError if there is no file."""
     shipped = sorted(path.stem for path in SHIPPED.glob("*.npz"))
+    if not isinstance(name, str):
+        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {', '.join(shipped)}")
     if name in shipped:
         return SHIPPED / f"{name}.npz"
     if not Path(name).is_file():
@@ -158,7 +160,7 @@ def _load(path: Path, changed: int, size: int) -> tuple[TupleNetwork, str]:
 
 def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
     """(the network of that name or file, the file's checksum); all players of a process share one copy."""
-    path = network_file(os.fspath(name)).resolve()
+    path = network_file(os.fspath(name) if isinstance(name, os.PathLike) else name).resolve()
     about = path.stat()
     return _load(path, about.st_mtime_ns, about.st_size)
 
@@ -177,8 +179,8 @@ class NTuple(Expectimax):
             search.
         downgrade: a tile that the network has not learnt to handle. While such a tile or a larger one is on the board,
             the largest missing tile value below the top tile is skipped: all tiles above it are halved. Legal moves
-            stay the same; values and scores shrink. Default: only where tiles no longer fit a packed board (a sum of
-            about 65536).
+            stay the same; values and scores shrink, but not the scores that `2048/lookahead` or `2048/mcts` adds.
+            Default: only where tiles no longer fit a packed board (a sum of about 65536).
         table: as for `2048/expectimax`. Default: True with a search, False with ``depth=1``.
         checksum: the beginning of the file's checksum; records carry it.
 
@@ -205,10 +207,10 @@ class NTuple(Expectimax):
         checksum: str | None = None,
     ) -> None:
         self.network, found = (network, "") if isinstance(network, TupleNetwork) else load_network(network)
-        if checksum is not None and not found.startswith(checksum):
-            raise ValueError(f"{network} has the checksum {found}; expected {checksum}…: this is another network")
+        if checksum is not None and not (isinstance(checksum, str) and found.startswith(checksum)):
+            raise ValueError(f"{network} has the checksum {found}; expected {checksum!r}: this is another network")
         tiles = [1 << rank for rank in range(2, WORD_LIMIT)]
-        if downgrade is not None and downgrade not in tiles:
+        if downgrade is not None and (not isinstance(downgrade, int) or downgrade not in tiles):
             raise ValueError(f"downgrade={downgrade!r}; expected a tile from 4 to 32768, or None")
         if time_limit is not None and depth == 1:
             raise ValueError(f"time_limit={time_limit!r} with depth=1; expected a depth to deepen to, such as 9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ class Optimal(Player2048):
         check_objective(objective)
         if rows and cols:
             check_size(rows, cols)
+        if not isinstance(path, str | os.PathLike | None):
+            raise ValueError(f"path={path!r}; expected a file's name, or None")
         self.objective, self.path = objective, path
         self.rewards = True if objective == "score" else None  # what its values count, for searches
 

@@ -54,6 +54,7 @@ class GreedySettings(NamedTuple):
 
 def greedy_settings(heuristic: Heuristic, rules: Rules, order: Sequence[int] | None = None) -> GreedySettings:
     """The settings for a heuristic and rules; `order` lists all actions, the preferred ones in ties first."""
+    heuristic.check_size(rules.rows, rules.cols)
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
     clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
     weights = heuristic.weight_vector()

@@ -91,31 +91,37 @@ def is_legal(state, action, game):
 
 
 @kernel
-def exclude_fatal(states, values, game):
-    """Set the values float64[n, A] of actions to -inf that are illegal or fatal in the states uint64[n, words]."""
-    board = np.empty(states.shape[1] - COLUMNS, U)
+def exclude_fatal(state, values, game):
+    """Set the values float64[A] of actions to -inf that are illegal or fatal in a state."""
+    board, piece = np.empty(state.size - COLUMNS, U), game.first + (np.int64(state[QUEUE]) & 15)
+    for action in range(values.size):
+        if values[action] > -np.inf:
+            placement, fatal = placement_of(state, action, game), True
+            if placement >= 0:
+                copy(state[COLUMNS:], board)
+                rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+                _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
+            if fatal:
+                values[action] = -np.inf
+
+
+@kernel
+def exclude_all_fatal(states, values, game):
+    """`exclude_fatal` for values float64[n, A] in the states uint64[n, words]."""
     for i in range(len(states)):
-        columns, piece = states[i, COLUMNS:], game.first + (np.int64(states[i, QUEUE]) & 15)
-        for action in range(values.shape[1]):
-            if values[i, action] > -np.inf:
-                placement, fatal = rest_of(columns, piece, action, game.slides), True
-                if placement >= 0:
-                    copy(columns, board)
-                    rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
-                    _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
-                if fatal:
-                    values[i, action] = -np.inf
+        exclude_fatal(states[i], values[i], game)
 
 
 @cache
-def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None) -> GameKernels:
+def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, excludes: bool) -> GameKernels:
     """The kernels of a search.
 
     - `decide`: the decision kernel at the leaves; None: they are valued from outside.
     - `heuristic`: the class of the heuristic whose terms of a move count; None: only lines do.
+    - `excludes`: whether fatal placements are excluded after `decide`, which values them.
     """
     move: Kernel = heuristic.kernels().move if heuristic else None
-    name = "-".join(["tetris", *[short_name(one) for one in (decide, move) if one]])
+    name = "-".join(["tetris", *[short_name(one) for one in (decide, move) if one], *["excludes"] * excludes])
     scored = move is not None
 
     @kernel(variant=name)
@@ -149,6 +155,8 @@ def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None) -> Ga
             game.memory[i] = U(0)
         observe(game.memory, state[QUEUE], np.int64(state[KNOWN]))
         decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
+        if excludes:
+            exclude_fatal(state, values, game)
 
     return GameKernels(name, advance, is_legal, leaf)
 
@@ -189,8 +197,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
             placement; or ``{"player": …}`` with a player's name or a mapping of `name` and options. Default: ``bcts``.
         simulations, root, considered, exploration, prior, temperature, gumbel_scale, value_scale, leaves, gamma, seed:
             as for `2048/mcts`.
-        lost: the value of a lost game. Default: 0 if rewards count; else as far below the lowest position of the tree
-            as that is below the highest.
+        lost: the value of a lost game. Default: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
         distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
@@ -230,7 +237,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         super().__init__(**rules)
         self.distribution = distribution_option(distribution)
         self._set_options(
-            leaf_player(heuristic, of_heuristic),
+            leaf_player(heuristic, of_heuristic, self.rules_type),
             simulations,
             root,
             considered,
@@ -260,7 +267,7 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
     def _make_game(self, rules: Rules) -> Game:
         leaf: Any = self.leaf.with_rules(asdict(rules))
         decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
-        heuristic: Heuristic | None = getattr(leaf, "heuristic", None)
+        heuristic: Heuristic | None = self.heuristic
         known = 1 + rules.preview
         settings = Settings(
             first=rules.piece_set.first,
@@ -278,14 +285,16 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         )
 
         def observations(states: NDArray[np.uint64]) -> Observation:
-            ids = (states[:, QUEUE, None] >> U(4) * np.arange(known, dtype=U) & U(15)).astype(np.int64)
+            places = np.arange(known, dtype=U)
+            ids = (states[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
+            ids = np.where(places < states[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
             found = {"board": boards_of(states[:, COLUMNS:], rules.rows), "piece": ids[:, 0]}
             return found | {"queue": ids[:, 1:]} if rules.preview else found
 
         def exclude(states: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
-            exclude_fatal(states, values, settings)
+            exclude_all_fatal(states, values, settings)
 
-        kernels = game_kernels(decide, type(heuristic) if heuristic else None)
+        kernels = game_kernels(decide, type(heuristic) if heuristic else None, isinstance(leaf, TreeSearch))
         return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations, exclude)
 
     def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:

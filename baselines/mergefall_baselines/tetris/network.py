@@ -300,6 +300,11 @@ class BlockNetwork(Heuristic):
     def weight_vector(self) -> NDArray[np.float64]:
         return self.weights
 
+    def check_size(self, rows: int, cols: int) -> None:
+        if self.shape.blocks and (rows, cols) != (self.shape.rows, self.shape.cols):
+            expected = f"{self.shape.rows} rows and {self.shape.cols} columns"
+            raise ValueError(f"board of {rows} rows and {cols} columns; the network is for {expected}")
+
     def to_json(self) -> dict[str, Any]:
         raise ValueError(f"a network of {self.shape.size} weights has no name; it is played from a model file")
 

@@ -75,7 +75,8 @@ def ranks_of(order: Sequence[int] | None, n_actions: int) -> NDArray[np.int64]:
     if order is None:
         return np.arange(n_actions)
     actions = array("order", order, "a list of actions")
-    if actions.dtype.kind not in "iu" or not np.array_equal(np.sort(actions, axis=0), np.arange(n_actions)):
+    wrong = actions.dtype.kind not in "iu" or actions.shape != (n_actions,)
+    if wrong or not np.array_equal(np.sort(actions), np.arange(n_actions)):
         raise ValueError(f"order={order!r}; expected each action from 0 to {n_actions - 1} once")
     return np.argsort(actions)
 

@@ -12,10 +12,13 @@ from mergefall.checks import integer
 from mergefall.kernels import kernel
 from mergefall.tetris.field import height_of
 from mergefall.tetris.heuristics import OpenEnclosed
+from mergefall.tetris.placements import SLIDES
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import popcount
+from numpy.typing import NDArray
 
+from mergefall_baselines.tetris.player import ranks_of
 from mergefall_baselines.tetris.search import MOST_MOVES, TetrisSearch
 
 U = np.uint64
@@ -157,3 +160,9 @@ class Quintris(TetrisSearch):
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
         return super()._make_decider(replace(rules, placements="drop", overflow="strict"), exact)
+
+    def _ranks(self, rules: Rules) -> NDArray[np.int64]:
+        """Those of the placements that drop, if the order lists slides, too."""
+        if self.order is None or np.size(self.order) != SLIDES * rules.n_actions:
+            return super()._ranks(rules)
+        return ranks_of(self.order, SLIDES * rules.n_actions)[: rules.n_actions]

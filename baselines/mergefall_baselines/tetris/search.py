@@ -124,12 +124,17 @@ class TetrisSearch(TetrisPlayer):
         shape = SearchShape(type(heuristic), slides, self.clears, self.rewards, self.state_leaves, bound)
         known = 1 + rules.preview
         depth = min(self.depth, known) if self.only_known else self.depth
-        distribution, ranks = distribution_index(self.distribution, rules), ranks_of(self.order, rules.n_actions)
+        distribution, ranks = distribution_index(self.distribution, rules), self._ranks(rules)
         ctx = self._new_contexts(rules, heuristic, depth)
         return search_kernel(shape), SearchSettings(ctx, depth, known, distribution, self.near_top, exact, ranks)
 
+    def _ranks(self, rules: Rules) -> NDArray[np.int64]:
+        """The place of each action in the order of ties, int64[n_actions]."""
+        return ranks_of(self.order, rules.n_actions)
+
     def _new_contexts(self, rules: Rules, heuristic: Heuristic, depth: int) -> np.uint64:
         """The address of the memory for a search: one context for each thread, side by side."""
+        heuristic.check_size(rules.rows, rules.cols)
         records = np.zeros(self.threads, dtype=CONTEXT)
         cols, levels, pieces = rules.cols, depth + 1 + self.state_leaves, rules.piece_set
         for record in records:

@@ -196,6 +196,7 @@ class Rollout(TetrisPlayer):
     """
 
     remembers = True
+    rewards = None  # no search counts both pieces and lines
 
     def __init__(
         self,
@@ -207,7 +208,7 @@ class Rollout(TetrisPlayer):
     ) -> None:
         super().__init__(**rules)
         self.games, self.length = integer("games", games, 1), integer("length", length, 1)
-        self.heuristic = None if heuristic is None else make_heuristic(heuristic)
+        self.playing = None if heuristic is None else make_heuristic(heuristic)
         self.distribution = distribution_option(distribution)
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, RolloutSettings]:
@@ -221,11 +222,14 @@ class Rollout(TetrisPlayer):
             distribution=distribution_index(self.distribution, rules),
             games=self.games,
             length=self.length,
-            greedy=greedy_settings(self.heuristic, rules) if self.heuristic else None,
+            greedy=greedy_settings(self.playing, rules) if self.playing else None,
             placements=placements,
             options=options,
             board=np.empty(rules.cols, dtype=np.uint64),
             weights=np.empty(IDS),
             ignored=np.empty(rules.n_actions),
         )
-        return rollout_kernel(type(self.heuristic) if self.heuristic else None, rules.placements == "slide"), settings
+        return rollout_kernel(type(self.playing) if self.playing else None, rules.placements == "slide"), settings
+
+    def _check_heuristic(self) -> None:
+        self._check_function(self.playing)

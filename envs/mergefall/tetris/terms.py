@@ -56,6 +56,7 @@ def afterstate_terms(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
     """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
     chosen = heuristic(spec)
+    chosen.check_size(rules.rows, rules.cols)
     terms = np.zeros((len(states), rules.n_actions, len(chosen.slots)))
     legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
     _kernel(type(chosen))(states, chosen.weight_vector(), terms, legal, over)

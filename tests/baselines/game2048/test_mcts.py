@@ -1,5 +1,8 @@
 """Monte-Carlo tree search in 2048: exact values on small boards, the chances of tiles, leaves of all kinds."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from mergefall.game2048 import legal_actions, outcomes
@@ -189,3 +192,61 @@ def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(reward
     expected = np.log2(1 + np.array(scores)) if rewards == "log2" else np.array(scores)
     assert sorted(scores) == [0, 0, 4, 4]
     np.testing.assert_allclose(edges[0]["total"] / visits, expected)
+
+
+def test_a_search_without_a_decision_kernel_values_leaves():
+    inner = {"name": "2048/lookahead", "player": {"name": "2048/greedy", "heuristic": "nneonneo"}, "depth": 2}
+    same = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
+    player = make("2048/mcts", heuristic={"player": inner}, simulations=20)
+    assert player.batched
+    np.testing.assert_allclose(player.values(BOARD), outside(heuristic={"player": same}, simulations=20).values(BOARD))
+
+
+def test_a_copy_has_a_leaf_of_its_own():
+    leaf = {"player": {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}}
+    player = make("2048/mcts", heuristic=leaf, simulations=60)
+    boards = np.stack([np.rot90(BOARD, k) for k in range(4)] * 5)
+    alone = player.values(boards)
+    with ThreadPoolExecutor(2) as pool:
+        for values in pool.map(lambda one: one.values(boards), [player, copy.copy(player)] * 2):
+            np.testing.assert_array_equal(values, alone)
+
+
+def test_what_a_lost_game_is_worth_depends_on_what_the_leaves_predict():
+    """Nothing is left to score in a lost game; but a heuristic's values may lie below 0."""
+    assert make("2048/mcts", heuristic={"player": "2048/ntuple"}).plan.lost == 0
+    assert make("2048/mcts", heuristic=None).plan.lost == 0
+    assert np.isnan(make("2048/mcts", heuristic="prairie-fire", rewards=True).plan.lost)
+    assert (
+        make("2048/lookahead", player={"name": "2048/greedy", "heuristic": "prairie-fire"}, rewards=True).lost == -1e9
+    )
+    assert make("2048/lookahead", player="2048/ntuple").lost == 0
+
+
+def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error():
+    shown = np.array([[9, 9], [0, 0]])  # no such board comes up in a game of 2×2
+    for player in (
+        outside(heuristic={"player": "2048/optimal"}),
+        make("2048/mcts", heuristic={"player": "2048/optimal"}),
+    ):
+        with pytest.raises(ValueError, match=r"not in the table|values action \d at nan"):
+            player.values(shown)
+
+
+def test_a_prior_too_small_for_a_float_is_no_illegal_action():
+    found = make("2048/mcts", heuristic="nneonneo", temperature=1.0, simulations=40, value_scale=10).statistics(BOARD)
+    assert found.policy.sum() == pytest.approx(1)
+    assert found.policy[found.actions] > 0
+
+
+def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf():
+    class Chooses:
+        def predict(self, observation, state=None, episode_start=None, deterministic=True):
+            return np.zeros((), np.int64), None
+
+    if "2048/chooses" not in factories():
+        register("2048/chooses", Chooses)
+    for name, option in (("2048/mcts", "heuristic"), ("2048/lookahead", "player")):
+        for leaf, message in (("tetris/greedy", "plays another game"), ("2048/chooses", "does not value actions")):
+            with pytest.raises(ValueError, match=f"player is '{leaf}', which {message}"):
+                make(name, **{option: {"player": leaf} if option == "heuristic" else leaf})

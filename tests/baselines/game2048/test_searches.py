@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, reference
@@ -192,6 +193,10 @@ def test_a_time_limit_ends_a_search_that_would_go_on():
         ("expectimax", {"rows": 9}, "rows=9"),
         ("minimax", {"cutoff": 0.1}, "no option 'cutoff'"),
         ("mixed", {"heuristic": None}, "heuristic=None"),
+        ("ntuple", {"network": 3}, "network=3; expected a file"),
+        ("ntuple", {"downgrade": 16384.0}, r"downgrade=16384\.0; expected a tile"),
+        ("ntuple", {"checksum": 3}, "expected 3: this is another network"),
+        ("optimal", {"path": 3}, "path=3; expected a file's name"),
         ("rollout", {"games": 0}, "games=0"),
         ("perfect", {}, "no player '2048/perfect'"),
     ],
@@ -204,3 +209,24 @@ def test_bad_options_are_named(name, options, message):
 def test_tile_order_is_for_four_by_four():
     with pytest.raises(ValueError, match="3×3"):
         make("2048/expectimax", heuristic="tile-order").act(np.ones((3, 3), dtype=int))
+
+
+@numba.njit
+def three_values(board):
+    """One of three values, by a hash of the board."""
+    key = np.uint64(1469598103934665603)
+    for row in board:
+        for rank in row:
+            key = (key ^ np.uint64(rank)) * np.uint64(1099511628211)
+    share = (key >> np.uint64(20)) % np.uint64(16)
+    return -8.0 if share < 7 else 0.1 if share < 12 else -3.9
+
+
+def test_a_bound_that_rounding_lifts_is_not_chosen():
+    player = make("2048/minimax", heuristic=three_values, depth=2, rewards=True)
+    boards = np.random.default_rng(0).integers(-2, 4, (20_000, 3, 3)).clip(0)
+    boards = boards[(boards > 0).any(axis=(1, 2))]
+    values, chosen = player.values(boards), player.act(boards)
+    best = values.max(axis=1)
+    possible = np.isfinite(best)
+    np.testing.assert_allclose(np.take_along_axis(values, chosen[:, None], 1)[possible, 0], best[possible], rtol=1e-9)

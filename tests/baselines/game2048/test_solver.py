@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -328,4 +329,14 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solved(2, 3, "score").save(path)
     assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table.npz"]
+
+
+def test_threads_may_write_one_file(tmp_path):
+    def save(k):
+        solved(2, 2, "score").save(tmp_path / "table.npz")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(save, range(64)))
+    assert Solution.load(tmp_path / "table.npz").counts == solved(2, 2, "score").counts
     assert [entry.name for entry in tmp_path.iterdir()] == ["table.npz"]

@@ -155,3 +155,37 @@ def test_rules_are_options():
     with pytest.raises(ValueError, match="rows is 3"):
         make("tetris/mcts", rows=3)
     assert make("tetris/mcts", heuristic={"player": "tetris/random"}).batched
+
+
+def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():
+    shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
+    safe = np.isfinite(make("tetris/greedy").values(shown))
+    inner = {"name": "tetris/mcts", "simulations": 8, "gamma": 0.5}
+    player = make("tetris/mcts", heuristic={"player": inner}, considered=20, simulations=100)
+    found = player.statistics(shown)
+    assert found.visits[~safe].sum() == found.priors[~safe].sum() == 0
+    assert found.visits[safe].sum() == 100
+    assert player.heuristic == make("tetris/greedy").heuristic  # whose terms of moves count
+    assert player.gamma == 0.5
+
+
+def test_values_of_rollouts_have_no_terms_of_their_heuristic():
+    leaf = {"player": {"name": "tetris/rollout", "games": 3, "length": 5, "heuristic": "bcts"}}
+    with pytest.raises(ValueError, match="no search counts the rewards that the values of tetris/rollout stand for"):
+        make("tetris/mcts", heuristic=leaf)
+    values = make("tetris/mcts", heuristic=leaf, rewards=True, simulations=20).values(FIELD)
+    assert values[np.isfinite(values)].min() >= 0
+
+
+def test_leaves_from_outside_see_as_many_pieces_as_the_root():
+    class Nearsighted(Player):
+        sees_next = False
+
+        def values(self, observation, state=None):
+            assert np.isin(observation["piece"], (3, 4)).all()
+            assert np.isin(observation["queue"], (3, 4)).all()
+            return np.zeros((len(observation["board"]), 20))
+
+    shown = {"board": from_text("...../...../...../...../##..#"), "piece": 3, "queue": [4, 4]}
+    player = make("tetris/mcts", heuristic={"player": Nearsighted()}, pieces="sz", preview=2, simulations=60)
+    assert player.with_rules({"cols": 5, "rows": 5}).statistics(shown).visits.sum() == 60

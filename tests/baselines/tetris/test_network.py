@@ -1,5 +1,6 @@
 """Tuple networks of Tetris: each entry where a plain twin looks for it, the same value in every form and search."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -143,3 +144,20 @@ def test_weights_are_rounded_so_that_sums_are_exact():
 def test_bad_blocks(blocks, message):
     with pytest.raises(ValueError, match=message):
         network_shape(blocks, 10, 20)
+
+
+def test_a_network_of_blocks_is_for_one_size():
+    network = network_class(network_shape("2x2", 10, 20))(np.zeros(network_shape("2x2", 10, 20).size))
+    shown = {"board": np.zeros((10, 5), np.uint8), "piece": 1, "queue": [0]}
+    calls = (
+        lambda: network.board(shown["board"]),
+        lambda: network.board_terms(shown["board"]),
+        lambda: Greedy(network).values(shown),
+        lambda: Expectimax(network).values(shown),
+        lambda: gym.make("mergefall/Tetris-v0", rows=10, cols=5).unwrapped.afterstate_terms(network),
+    )
+    for call in calls:
+        with pytest.raises(
+            ValueError, match="board of 10 rows and 5 columns; the network is for 20 rows and 10 columns"
+        ):
+            call()

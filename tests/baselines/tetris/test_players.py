@@ -318,3 +318,12 @@ def test_an_order_must_name_each_action_once():
     for name in ("tetris/expectimax", "tetris/greedy"):
         with pytest.raises(ValueError, match=r"order=\[0, 0, 1\]; expected each action from 0 to 23 once"):
             make(name, order=[0, 0, 1]).act(one(observations()[0], 0))
+        with pytest.raises(ValueError, match=r"order=5; expected each action from 0 to 23 once"):
+            make(name, order=5).act(one(observations()[0], 0))
+
+
+def test_quintris_takes_an_order_of_all_actions():
+    shown = one(observations()[0], 0)
+    orders = (list(range(24))[::-1], list(range(72))[::-1])
+    found = [int(make("quintris/expectimax", depth=0, placements="slide", order=order).act(shown)) for order in orders]
+    assert found[0] == found[1]

@@ -43,7 +43,7 @@ class Heuristic(WeightedSum):
     kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
     dead_scored: ClassVar[float]  # the same where a search counts rewards; default: `dead`
-    floored: ClassVar[bool] = False  # a search values no node at which the player moves below `dead`
+    floored: ClassVar[bool] = False  # expectimax values no node at which the player moves below `dead`
     line_additive: ClassVar[bool] = False  # `tables` is one array of line values, whose sum is the value
     terms_kernel: ClassVar[Any]  # (cells uint8[rows·cols], rows, cols, to_move, weights) -> tuple of float64
     cells_kernel: ClassVar[Any]  # (cells, rows, cols, to_move, weights float64[:]) -> float64

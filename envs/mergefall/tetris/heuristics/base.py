@@ -102,6 +102,9 @@ class Heuristic(WeightedSum):
         """The weights as the kernels take them, float64[k]: one for each slot, 0 for a term that does not count."""
         return np.array([getattr(self, name, 0.0) for name in self.slots], dtype=np.float64)
 
+    def check_size(self, rows: int, cols: int) -> None:
+        """Raises ValueError for a board size that the heuristic is not defined on."""
+
     def __call__(self, placement: Placement) -> float:
         """The value of a placement; −inf if it ended the game. Raises ValueError for anything but a `Placement`."""
         _check_placement(placement)
@@ -136,6 +139,7 @@ class Heuristic(WeightedSum):
             ValueError: if `boards` are no such boards.
         """
         cells, rows, cols, single = _boards(boards)
+        self.check_size(rows, cols)
         values = np.empty(len(cells))
         _batch_kernels(type(self))[0](cells, rows, self._weights, np.empty(cols, dtype=U), values)
         self.check()
@@ -144,6 +148,7 @@ class Heuristic(WeightedSum):
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         cells, rows, cols, single = _boards(boards)
+        self.check_size(rows, cols)
         parts = np.zeros((len(cells), len(self.slots)))
         _batch_kernels(type(self))[1](cells, rows, self._weights, np.empty(cols, dtype=U), parts)
         self.check()
