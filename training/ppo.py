@@ -97,6 +97,10 @@ class Args:
         if self.num_minibatches < 1 or self.batch_size % self.num_minibatches:
             expected = f"expected a divisor of num_envs · num_steps, {self.batch_size}"
             raise ValueError(f"num_minibatches is {self.num_minibatches}; {expected}")
+        if self.batch_size == self.num_minibatches:
+            raise ValueError(f"num_minibatches is {self.num_minibatches}; expected minibatches of at least 2 steps")
+        if self.checkpoint_interval < 1:
+            raise ValueError(f"checkpoint_interval is {self.checkpoint_interval}; expected at least 1")
         if not 2 <= self.eval_episodes <= FIRST_SEED:
             raise ValueError(f"eval_episodes is {self.eval_episodes}; expected 2 to {FIRST_SEED}")
 

@@ -151,6 +151,10 @@ def test_shaping_has_the_discount_of_the_learner():
 def test_minibatches_that_do_not_divide_the_rollout_are_an_error():
     with pytest.raises(ValueError, match="num_minibatches is 3; expected a divisor of num_envs · num_steps, 2048"):
         ppo.Args(num_minibatches=3)
+    with pytest.raises(ValueError, match="num_minibatches is 8; expected minibatches of at least 2 steps"):
+        ppo.Args(num_envs=4, num_steps=2, num_minibatches=8)
+    with pytest.raises(ValueError, match="checkpoint_interval is 0; expected at least 1"):
+        ppo.Args(checkpoint_interval=0)
 
 
 def test_a_checkpoint_of_a_gpu_plays_without_one(tmp_path):

@@ -278,7 +278,7 @@ class Train(InEnvironment):
 
     def run(self) -> None:
         from mergefall_training.learn.presets import configure
-        from mergefall_training.learn.run import train
+        from mergefall_training.learn.run import rank, train
         from mergefall_training.play.statistics import plain
 
         env = self.env or GAME2048
@@ -296,7 +296,7 @@ class Train(InEnvironment):
         )
         folder = self.out or Path("runs", f"{self.algorithm}-{env.rpartition('/')[2]}-{self.seed}")
         run = train(folder, config, resume=self.resume, device=self.device)
-        best = max(run.points, key=lambda point: point.mean)
+        best = max(run.points, key=rank)
         figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
         print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 

@@ -28,7 +28,8 @@ class Expectimax(TetrisSearch):
             - ``bag``: the pieces left in a bag of seven, given the pieces seen, are equally likely.
             - ``counted``: each piece's frequency in this episode so far; a piece not seen yet has probability 0.
         beam: int ≥ 1. Each node before the last own move, the root included, searches only the `beam` placements with
-            the highest values as leaves; the others count as −inf. This changes moves, the more the smaller the beam. Default: None, all.
+            the highest values as leaves; the others count as −inf. This changes moves, the more the smaller the beam.
+            Default: None, all.
         cutoff: float from 0 up to 1. A node whose pieces have a lower probability, multiplied along the way, is a leaf.
             This changes values a little. Default: None, 0.
         table: bool, keep the values of nodes that repeat. This changes no value: the table keeps a node's board, bag,

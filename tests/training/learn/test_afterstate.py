@@ -11,7 +11,7 @@ from mergefall.game2048 import board
 from mergefall.games import game_of
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
-from mergefall_baselines import make, play_in_env
+from mergefall_baselines import make, play_in_env, register
 from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import (
     INPUTS,
@@ -494,3 +494,30 @@ def test_a_guide_that_plays_another_game_is_refused():
         Learner(config(guide=7), torch.device("cpu"))
     with pytest.raises(ValueError, match="this player plays one of mergefall/Game2048-v0"):
         Learner(config(guide="2048/greedy"), torch.device("cpu"))
+
+
+def test_a_guide_that_remembers_is_refused():
+    with pytest.raises(ValueError, match="guide is '2048/random', which remembers"):
+        Learner(config(GAME2048, {}, guide="2048/random"), torch.device("cpu"))
+
+
+class FirstLegal:
+    """Takes the first legal action, as a model of Stable-Baselines3 that knows masks."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+        return np.asarray(action_masks).argmax(axis=-1), None
+
+
+def test_a_guide_may_be_a_model_of_another_library():
+    register("2048/first-legal", FirstLegal)
+    learner = Learner(config(GAME2048, {}, guide="2048/first-legal", guide_share=1.0), torch.device("cpu"))
+    for _ in range(3):
+        learner.learn()
+    assert learner.step == 3 * len(learner.observations) * learner.hyperparameters.n_steps
+
+
+def test_a_rollout_of_fatal_placements_alone_teaches_nothing():
+    changes = {"n_envs": 1, "n_steps": 1, "batch_size": 1}
+    learner = Learner(config(TETRIS, {"rows": 4, "cols": 4}, 200, **changes), torch.device("cpu"))
+    while learner.step < 200:
+        assert np.isfinite(learner.learn()["loss"])

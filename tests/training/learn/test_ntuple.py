@@ -298,6 +298,17 @@ def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
         Learner(config()).restore(learner.step, learner.state())
 
 
+def test_by_default_a_run_has_the_threads_that_it_began_with(monkeypatch):
+    learner = Learner(config(threads=2))
+    learner.learn()
+    monkeypatch.setattr(ntuple_train, "cores", lambda: 1)
+    again = Learner(config(threads=None))
+    again.restore(learner.step, learner.state())
+    assert len(again.workers) == 2
+    again.learn()
+    assert again.step > learner.step
+
+
 def test_two_threads_share_a_network():
     learner = learnt(config(threads=2, timesteps=400_000, interval=100_000, learning_rate=0.05))
     assert len(set(learner.workers["stream"])) == 2

@@ -428,12 +428,13 @@ def test_dqn_over_afterstates_learns_as_that_of_stable_baselines3(env_id):
     """From legal and illegal actions; the parameters differ by no more than rounding."""
     network = AHEAD if env_id == GAME else PLACED
     settings = {"policy": "AfterstatesPolicy", "policy_kwargs": network, "learning_rate": 0.001}
-    what = config("dqn", env_id, **settings, learning_starts=160, buffer_size=160)
+    what = config("dqn", env_id, **settings, learning_starts=120, buffer_size=160)
     learners = [sb3.build(what, "cpu")[0] for _ in range(2)]
     assert type(learners[0]) is AfterstatesDQN
     before = parameters_of(learners[0].policy)
     for learner, train in zip(learners, (AfterstatesDQN.train, DQN.train), strict=True):
         learner.set_logger(configure_logger(None, []))
+        learner.learning_starts = 160
         learner.learn(160)  # random moves, from which nothing is learnt yet
         np.random.seed(0)  # noqa: NPY002 (draws the batches)
         train(learner, gradient_steps=8, batch_size=32)

@@ -16,6 +16,7 @@ from mergefall_training import evaluate
 from mergefall_training.learn.models import flatten, load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_checkpoint, train
+from mergefall_training.learn.td import train as td_train
 from mergefall_training.learn.td.kernels import HELD, SCALES
 from mergefall_training.learn.td.player import player
 from mergefall_training.learn.td.train import Hyperparameters, Learner
@@ -181,7 +182,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
         np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
 
 
-def test_threads_learn_together_and_cannot_be_changed(tmp_path):
+def test_threads_learn_together_and_cannot_be_changed(monkeypatch):
     learner = Learner(config(40_000, threads=2))
     figures = learner.learn()
     assert learner.step == 1000  # to the evaluation
@@ -189,6 +190,12 @@ def test_threads_learn_together_and_cannot_be_changed(tmp_path):
     assert (learner.states[0] != learner.states[1]).any()
     with pytest.raises(ValueError, match="begun with 2 threads; here are 1"):
         Learner(config(40_000)).restore(1000, learner.state())
+    monkeypatch.setattr(td_train, "cores", lambda: 1)
+    again = Learner(config(40_000, threads=None))  # as on a machine with fewer cores
+    again.restore(1000, learner.state())
+    again.learn()
+    assert len(again.workers) == 2
+    assert again.step == 2000
 
 
 def test_a_run_folder_is_a_player_with_options(tmp_path):

@@ -202,10 +202,11 @@ def test_values_and_points_of_a_dimension():
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")  # as numbers grow too large
-def test_a_run_that_learns_too_fast_for_numbers_counts_as_nothing(tmp_path):
+@pytest.mark.parametrize("timesteps", [256, 2560])  # evaluations after every rollout; between them, too
+def test_a_run_that_learns_too_fast_for_numbers_counts_as_nothing(tmp_path, timesteps):
     changed = HELD | {"gamma": 0.9, "policy_kwargs": {"net_arch": [8], "activation_fn": "relu"}}
     budget = replace(SMALL, trials=2)
-    found = run(tmp_path, space={"learning_rate": [1e25]}, changed=changed, budget=budget)
+    found = run(tmp_path, space={"learning_rate": [1e25]}, changed=changed, budget=budget, timesteps=timesteps)
     assert found.trials[1].means == [0.0]
     assert found.finalists[0].number == 0
     assert found.finalists[0].value > 0
@@ -271,6 +272,11 @@ def test_usual_spaces_hold_their_presets(algorithm, env_id, tmp_path, monkeypatc
     assert not outside
 
 
+def test_every_algorithm_has_a_space():
+    spaces = load_yaml(Path(hyperparameters.__file__).with_name("spaces.yaml").read_text())
+    assert set(spaces) == set(learn.ALGORITHMS)
+
+
 def test_the_best_is_printed_as_a_preset_and_the_command_line_take_it(capsys):
     best = {"learning_rate": "lin_0.0003", "n_epochs": 3, "policy_kwargs": {"net_arch": [8]}}
     trials = [trial_of({}, 1.0), trial_of(best, 2.0, 1)]
@@ -282,7 +288,7 @@ def test_the_best_is_printed_as_a_preset_and_the_command_line_take_it(capsys):
     first, second, third, *preset, options = capsys.readouterr().out.splitlines()
     assert first == "mean 10.0 [7.5, 12.5], 3 runs, training seeds 1-3, N=5 each, seeds 750000-750014: trial 1"
     assert second.endswith(": the preset")
-    assert third == "best after 2 trials:"
+    assert third == "best after 2 trials (its mean is a little high: it is the best of 2):"
     assert load_yaml("\n".join(preset)) == best
     expected = """--set learning_rate=lin_0.0003 --set n_epochs=3 --set policy_kwargs='{"net_arch": [8]}'"""
     assert options == expected

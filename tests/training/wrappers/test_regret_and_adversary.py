@@ -213,6 +213,8 @@ def test_what_makes_no_sense_is_refused():
         (lambda: adversary(env, "2048/greedy", rate=True), "rate is True"),
         (lambda: adversary(batch, "2048/greedy"), "native"),
         (lambda: adversary(gym.make(TETRIS), "quintris/expectimax"), "remembers"),
+        (lambda: adversary(gym.make(TETRIS), "tetris/bcts"), "whatever the last of 2 shown pieces is"),
+        (lambda: adversary(gym.make(TETRIS, preview=2), "tetris/two-tetrad"), "whatever the last of 3 shown pieces is"),
     ):
         with pytest.raises(ValueError, match=message):
             make_it()
@@ -220,7 +222,7 @@ def test_what_makes_no_sense_is_refused():
 
 @pytest.mark.parametrize("wrapper", [regret, adversary])
 def test_errors_of_the_environment_come_through(wrapper):
-    envs = wrapper(gym.make_vec(TETRIS, num_envs=2), "tetris/bcts")
+    envs = wrapper(gym.make_vec(TETRIS, num_envs=2), "tetris/two-tetrad")
     with pytest.raises(gym.error.ResetNeeded):
         envs.step([0, 0])
     envs.reset(seed=0)
@@ -228,7 +230,7 @@ def test_errors_of_the_environment_come_through(wrapper):
         envs.step([0, 40])
     with pytest.raises(ValueError, match="expected integers of shape"):
         envs.step([0])
-    env = wrapper(gym.make(TETRIS), "tetris/bcts")
+    env = wrapper(gym.make(TETRIS), "tetris/two-tetrad")
     env.reset(seed=0)
     with pytest.raises(ValueError, match="action is 40"):
         env.step(40)

@@ -180,7 +180,7 @@ class Run:
         episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
-        if point.mean > max((before.mean for before in self.points), default=float("-inf")):
+        if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
         self._curve.write(json.dumps(asdict(point)).encode() + b"\n")
@@ -348,6 +348,11 @@ def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
             else:
                 points.append(Point(**record))
     return points, whole
+
+
+def rank(point: Point) -> tuple[float, float]:
+    """What evaluations are compared by: the mean; then, as without a death it is infinite, the interval's lower end."""
+    return point.mean, point.low
 
 
 def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str, float]) -> Point:

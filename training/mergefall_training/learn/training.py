@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -123,7 +124,7 @@ def schedule(name: str, value: Any) -> Any:
         number = float(value.removeprefix("lin_")) if text and value.startswith("lin_") else value
     except ValueError:
         number = None
-    if not isinstance(number, int | float) or isinstance(number, bool) or not number >= 0:
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
         raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
     if not text:
         return number

@@ -200,11 +200,8 @@ def _train_and_play(folder: Path, config: Config, games: range, device: str) -> 
         with open_run(folder, config, resume="auto", device=device, progress=False) as run:
             try:
                 trainer(config.algorithm).train(run)
-            except ValueError as error:
-                # Weights became NaN; the second message is PyTorch's. Learning too fast is a result as well.
-                if not isinstance(error, NotFiniteError) and "but found invalid values" not in str(error):
-                    raise
-                return 0.0, run.seconds
+            except NotFiniteError:
+                return 0.0, run.seconds  # learning too fast is a result as well
             found = evaluate(
                 player_at(str(folder), "last"),
                 config.env_id,
@@ -255,7 +252,9 @@ def print_search(found: Search) -> None:
         last = trial.first_game + len(trial.seeds) * trial.games - 1
         runs = f"{len(trial.seeds)} runs, training seeds {trial.seeds[0]}-{trial.seeds[-1]}"
         print(f"{figure}, {runs}, N={trial.games} each, seeds {trial.first_game}-{last}: {name}")
-    print(f"best after {len(found.trials)} trials:")
+    print(
+        f"best after {len(found.trials)} trials (its mean is a little high: it is the best of {len(found.finalists)}):"
+    )
     print(yaml.safe_dump(found.hyperparameters, sort_keys=False), end="")
     print(" ".join(f"--set {name}={_quoted(value)}" for name, value in found.hyperparameters.items()))
 

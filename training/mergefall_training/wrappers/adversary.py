@@ -38,8 +38,8 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     The environment's random stream decides whether the adversary draws, so a seed fixes everything: rate 0 gives the
     plain environment, draw by draw, and game i of a batch plays like a single one.
 
-    Raises ValueError for a rate outside 0 … 1, for a player of other rules or one that remembers, and for environments
-    that are not mergefall's.
+    Raises ValueError for a rate outside 0 … 1; for a player of other rules, one that remembers or one that does not
+    look at all shown pieces; and for environments that are not mergefall's.
 
     >>> import gymnasium as gym, mergefall
     >>> env = adversary(gym.make("mergefall/Game2048-v0"), {"name": "2048/minimax", "depth": 1})
@@ -83,9 +83,30 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
 def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
     """The adversary's player and rate; raises ValueError as `adversary` does."""
     rate, chosen = number("rate", rate, 0, 1), searcher(env, player)
-    if not hasattr(env.unwrapped, "afterstates"):
+    game: Any = env.unwrapped
+    if not hasattr(game, "afterstates"):
         raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
+    shown = 1 + getattr(game.rules, "preview", 0)
+    if shown > 1 and not _tells_draws_apart(chosen, game.rules):
+        raise ValueError(
+            f"player is {chosen.name!r}, whose values are the same whatever the last of {shown} shown pieces is; "
+            "expected one that looks at all of them"
+        )
     return chosen, rate
+
+
+def _tells_draws_apart(player: Player, rules: Any) -> bool:
+    """Whether a Tetris player's values depend on the last shown piece, on some boards of uneven columns."""
+    pieces = np.array(rules.piece_set.drawn)
+    heights = np.random.default_rng(0).integers(0, max(2, rules.rows // 4), (2, rules.cols))
+    boards = (np.arange(rules.rows, 0, -1)[:, None] <= heights[:, None]).astype(np.uint8)
+    queue = np.full((len(pieces), rules.preview), pieces[0])
+    queue[:, -1] = pieces
+    for board in boards:
+        shown = {"board": np.stack([board] * len(pieces)), "piece": np.full(len(pieces), pieces[0]), "queue": queue}
+        if np.ptp(player.values(shown).max(axis=1)) > 0:
+            return True
+    return len(pieces) == 1
 
 
 class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

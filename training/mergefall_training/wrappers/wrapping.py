@@ -35,7 +35,8 @@ def wrapped(env: Environment, specs: Any) -> Any:
     Raises ValueError for an unknown wrapper or bad arguments.
 
     >>> import gymnasium as gym, mergefall
-    >>> envs = wrapped(gym.make_vec("mergefall/Tetris-v0", num_envs=2), [{"adversary": {"player": "tetris/bcts"}}])
+    >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, preview=0)
+    >>> envs = wrapped(envs, [{"adversary": {"player": "tetris/bcts"}}])
     >>> envs.num_envs
     2
     """

@@ -12,8 +12,9 @@ A fatal placement is worth 0; nothing is learnt from it, and it is chosen only i
 learner explore enough. The targets of a rollout stay fixed while the network learns them, so there is no target network
 and no replay buffer. The model may be a running mean of the networks (`average`), which plays no games.
 
-Any player may be the `guide`: it plays first, and so hands over what it knows (jump-start reinforcement learning:
-I. Uchendu et al., ICML 2023). A distilled policy, whose network is another one, is taken over like that.
+Any player that needs the observation alone may be the `guide`: it plays first, and so hands over what it knows
+(jump-start reinforcement learning: I. Uchendu et al., ICML 2023). A distilled policy, whose network is another one, is
+taken over like that.
 
 Example:
     mergefall train afterstate --env mergefall/Tetris-v0 --out runs/afterstate
@@ -35,7 +36,8 @@ import torch
 from mergefall.checks import integer, known, number
 from mergefall.games import game_of
 from mergefall.typing import Options
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.player import takes_masks
+from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -136,9 +138,12 @@ class Learner:
         if config.env_kwargs.get("goal") is not None or config.env_kwargs.get("shaping") is not None:
             raise ValueError(f"env_kwargs are {config.env_kwargs}; afterstate learning takes neither goal nor shaping")
         self.config, self.device, self.step = config, device, 0
-        self.guide = None if h.guide is None else player_of(h.guide, "guide").with_rules(config.env_kwargs)
-        if self.guide is not None:
-            task(self.guide, config.env_id, config.env_kwargs, config.max_episode_steps).trajectory(0, 1)
+        self.guide: Any = None
+        if h.guide is not None:
+            guide = without_memory(player_of(h.guide, "guide"), "guide")
+            job = task(guide, config.env_id, config.env_kwargs, config.max_episode_steps)
+            job.trajectory(0, 1)  # raises ValueError if it plays another game
+            self.guide = job.player
         self.envs: Any = gym.make_vec(
             config.env_id,
             num_envs=h.n_envs,
@@ -186,7 +191,8 @@ class Learner:
             values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
         rewards = F(h.reward_scale) * table.rewards
         if self.guide is not None and self.step < h.guide_share * self.config.timesteps:
-            rows = rows_of(table, self.guide.act(self.observations))
+            masks = {"action_masks": self.envs.action_masks()} if takes_masks(self.guide) else {}
+            rows = rows_of(table, self.guide.predict(self.observations, deterministic=True, **masks)[0])
         else:
             rows = best(table, rewards + F(h.gamma) * values)
         over = table.over[rows]
@@ -216,6 +222,8 @@ class Learner:
         left = 1 - self.step / self.config.timesteps
         for group in self.optimizer.param_groups:
             group["lr"] = rate(left) if callable(rate) else rate
+        if not len(inputs):  # all placements ended their games
+            return 0.0
         x, y = torch.from_numpy(inputs).to(self.device), torch.from_numpy(aims).to(self.device)
         total = 0.0
         for _ in range(h.n_epochs):

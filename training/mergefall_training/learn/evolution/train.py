@@ -88,6 +88,10 @@ class Hyperparameters:
         """The hyper-parameters of a run's configuration; raises ValueError for a name the algorithm does not have."""
         left_out = ONLY_CMA_ES if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
         known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
+        if "spread" in given and not given.get("warm_start"):
+            raise ValueError(
+                f"spread is {given['spread']!r}, which goes with warm_start; expected that too, or neither"
+            )
         others = {} if algorithm == "cross-entropy" else {"elite": 1}
         return cls(**others, **given)
 

@@ -106,13 +106,16 @@ class Learner:
         _check_game(config)
         shape = network_shape(h.patterns, config.env_kwargs["rows"], config.env_kwargs["cols"])
         self.model = TupleNetwork(h.patterns, shape.rows, shape.cols, h.optimism / shape.lookups)
-        threads = h.threads or cores()
-        self.workers = np.zeros(threads, dtype=WORKER)
-        self.workers["stream"] = np.random.SeedSequence(config.first_seed).generate_state(threads, np.uint64)
+        self._begin(h.threads or cores())
         self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
         self._kernel = learning_kernel(shape)
         self._held: list[Array] = []  # arrays that the tasks know by address
         self._interval = 0
+
+    def _begin(self, threads: int) -> None:
+        """Begin the games of so many threads."""
+        self.workers = np.zeros(threads, dtype=WORKER)
+        self.workers["stream"] = np.random.SeedSequence(self.config.first_seed).generate_state(threads, np.uint64)
 
     def learn(self) -> dict[str, float]:
         """Play some games on each thread and learn from them.
@@ -188,8 +191,10 @@ class Learner:
         Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
         """
         if len(state["workers"]) != len(self.workers):
-            found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
-            raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
+            if self.hyperparameters.threads is not None:
+                found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
+                raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
+            self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
         words = typed("workers", state["workers"], np.uint64, len(self.workers), WORKER.itemsize // 8)
         workers = np.ascontiguousarray(words).view(WORKER).reshape(-1)
         for name in TOTALS:

@@ -11,6 +11,7 @@ import torch
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Arrays
+from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 from sb3_contrib import QRDQN, MaskablePPO
 from sb3_contrib.common.maskable.policies import (
@@ -305,6 +306,8 @@ class _Categorical:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(actions [n], values [n, 1], the actions' log-probabilities [n])."""
         found, values = self.log_probabilities(obs, action_masks)
+        if not found.isfinite().all():
+            raise NotFiniteError("the policy's outputs are no longer finite; expected a smaller learning_rate")
         actions = found.argmax(dim=1, keepdim=True) if deterministic else found.exp().multinomial(1)
         return actions.squeeze(1), values, found.gather(1, actions).squeeze(1)
 

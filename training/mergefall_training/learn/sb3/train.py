@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import boolean, integer, number
+from mergefall.checks import boolean, choice, integer, number
 from mergefall.games import map_parts, take
 from mergefall.typing import Array, Options
 from stable_baselines3.common.callbacks import BaseCallback
@@ -53,6 +53,7 @@ MEANINGS = {  # plainer than in SB3's docstrings
 LEAST = {"gradient_steps": -1, "learning_starts": 0}  # smallest values of integers; 1 for all others
 SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")
+POSITIVE = ("max_grad_norm", "target_kl")
 COUNTERS = (
     "num_timesteps",
     "_n_updates",
@@ -99,11 +100,16 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     """(the algorithm, its fresh environments). Raises ValueError for bad hyper-parameters."""
     given = dict(config.hyperparameters)
     policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
-    wrapper, _ = given.pop("env_wrapper", None), given.pop("warm_start", None)
+    wrapper, start = given.pop("env_wrapper", None), given.pop("warm_start", None)
+    if not isinstance(start, str | None):
+        raise ValueError(f"warm_start is {start!r}; expected a run folder or a model file")
     mixed = boolean("mixed_precision", given.pop("mixed_precision", False))
     kind = CLASSES[config.algorithm]
     learner = AfterstatesDQN if config.algorithm == "dqn" else kind
     _check(config.algorithm, policy, n_envs, normalize, given)
+    if given.get("learning_starts", 0) >= config.timesteps:
+        found = f"learning_starts is {given['learning_starts']}, timesteps is {config.timesteps}"
+        raise ValueError(f"{found}: nothing would be learnt; expected fewer steps before learning than in all")
     envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
     if "policy_kwargs" in given:
@@ -154,9 +160,7 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Opti
     for name in given:
         if name not in known:
             raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
-    policies = policies_of(CLASSES[algorithm])
-    if policy not in policies:
-        raise ValueError(f"policy is {policy!r}; {algorithm} has {', '.join(policies)}")
+    choice("policy", policy, policies_of(CLASSES[algorithm]))
     integer("n_envs", n_envs, 1)
     boolean("normalize", normalize)
     for name, value in given.items():
@@ -170,8 +174,11 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Opti
         elif name in RATES:
             if value is not None or default is not None:
                 schedule(name, value)
-        elif isinstance(default, float) or (name == "target_kl" and value is not None):
-            number(name, value)
+        elif name in POSITIVE:
+            if value is not None or default is not None:
+                number(name, value, above=0)
+        elif isinstance(default, float):
+            number(name, value, 0)
     if algorithm in ("ppo", "maskable-ppo"):
         size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
         if size % batch:

@@ -87,23 +87,26 @@ class Learner:
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; td takes no reward but lines, and no shaping")
         self.rules, self.shape = rules, shape_of(h.blocks, h.features, rules)
-        threads = h.threads or cores()
         self.weights = np.zeros(self.shape.size, dtype=F)
         self.coherence = np.zeros(2 * self.shape.size if h.coherence else 0, dtype=F)
-        self.states = rules.new_states(threads)
-        self.states[:, game.STREAM] = np.random.SeedSequence(config.first_seed).generate_state(threads, np.uint64)
+        self._kernel = learning_kernel(network_class(self.shape), rules.placements == "slide")
+        cap = U(config.max_episode_steps or 0)
+        self._numbers = Numbers(h.learning_rate, h.gamma, h.td_lambda, rules.overflow == "clear_first", cap)
+        self._interval = 0
+        self._begin(h.threads or cores())
+
+    def _begin(self, threads: int) -> None:
+        """Begin the games of so many threads."""
+        self.states = self.rules.new_states(threads)
+        self.states[:, game.STREAM] = np.random.SeedSequence(self.config.first_seed).generate_state(threads, np.uint64)
         for state in self.states:
             game.start(state, U(0))
         self.workers = np.zeros((threads, WORDS), dtype=np.int64)
         self.paths = [self._new_path() for _ in range(threads)]
-        self._kernel = learning_kernel(network_class(self.shape), rules.placements == "slide")
-        cap = U(config.max_episode_steps or 0)
-        self._numbers = Numbers(h.learning_rate, h.gamma, h.td_lambda, rules.overflow == "clear_first", cap)
         self._scratch = [
-            Scratch(np.zeros(MEMO, U), np.zeros(rules.cols, U), np.zeros(BIAS), np.empty(0), np.empty(0, np.int64))
+            Scratch(np.zeros(MEMO, U), np.zeros(self.rules.cols, U), np.zeros(BIAS), np.empty(0), np.empty(0, np.int64))
             for _ in range(threads)
         ]
-        self._interval = 0
 
     def _new_path(self) -> Path:
         steps = self.hyperparameters.n_steps + 1
@@ -156,8 +159,10 @@ class Learner:
         Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
         """
         if len(state["workers"]) != len(self.workers):
-            found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
-            raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
+            if self.hyperparameters.threads is not None:
+                found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
+                raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
+            self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
         workers = typed("workers", state["workers"], np.int64, len(self.workers), WORDS)
         within("workers", workers, 0, int(game.MOST_COUNTED))
         within("the workers' counts of placements", workers[:, HELD], 0, self.hyperparameters.n_steps)
