@@ -1,5 +1,7 @@
 """The READMEs hold: their code runs and prints what they say, their commands exist, their links lead somewhere."""
 
+import base64
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -112,3 +114,12 @@ def test_commands_in_the_prose_exist(page):
     words = re.findall(r"`(mergefall [a-z-]+)", text(page))
     known = {re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type_.__name__).lower() for type_ in commands.COMMANDS}
     assert {word.split()[1] for word in words} <= known, words
+
+
+@pytest.mark.parametrize("name", ["2048", "tetris", "training"])
+def test_pictures_of_notebooks_are_the_notebooks(name):
+    folder = ROOT / "notebooks"
+    cells = json.loads((folder / f"{name}.ipynb").read_text())["cells"]
+    shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    pictures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
+    assert (folder / f"{name}.png").read_bytes() in pictures

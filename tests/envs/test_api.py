@@ -3,6 +3,8 @@
 import copy
 import json
 import pickle
+import subprocess
+import sys
 import warnings
 from xml.etree import ElementTree
 
@@ -33,6 +35,13 @@ def play(env, seed, steps, illegal=0.1):
             returns.append(env.reset())
         mask = returns[-1][-1]["action_mask"]
     return returns
+
+
+def test_the_games_are_there_after_import_of_the_package():
+    code = "import sys, mergefall; assert 'mergefall.tetris' not in sys.modules; print(mergefall.tetris.place)"
+    assert "function place" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    with pytest.raises(AttributeError, match="module 'mergefall' has no attribute 'chess'"):
+        mergefall.chess  # noqa: B018
 
 
 def test_ids_are_registered_once_on_import():

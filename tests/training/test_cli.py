@@ -8,6 +8,7 @@ from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
+from mergefall_training.learn.presets import home_of
 from mergefall_training.play.records import read_records
 from mergefall_training.play.watching import Show
 
@@ -62,6 +63,7 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["compare", "quickest"], "quickest"),
         (["evaluate", "runs/nobody"], "runs/nobody"),
         (["evaluate", "."], "no trained agent"),
+        (["report"], "nothing to report on"),
         (["train", "sarsa"], "'sarsa'"),
         (["train", "ppo", "--env", "CartPole-v1"], "no preset for 'CartPole-v1'"),
         (["train", "ppo", "--timesteps", "0"], "timesteps is 0"),
@@ -287,3 +289,22 @@ def test_players_play_their_own_environment(capsys):
     _, errors, status = run(capsys, "evaluate", "2048/random", "--env-option", "foo=1")
     assert status == 2
     assert "it has no argument 'foo'; it has rows, cols," in errors
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    lines = subprocess.Popen(
+        [sys.executable, "-u", "-m", "mergefall_training", "players"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert lines.stdout is not None
+    lines.stdout.close()  # as `| head` does in the end
+    _, errors = lines.communicate()
+    assert (errors, lines.returncode) == (b"", 1)
+
+
+@pytest.mark.parametrize(("algorithm", "env_id"), [("td", "mergefall/Tetris-v0"), ("cma-es", "mergefall/Tetris-v0")])
+def test_an_algorithm_for_one_game_learns_that_by_default(capsys, tmp_path, algorithm, env_id):
+    _, errors, status = run(capsys, "train", algorithm, "--set", "typo=1", "--out", str(tmp_path / "run"))
+    assert (status, f"{algorithm} has no 'typo'" in errors) == (2, True)
+    assert home_of(algorithm) == env_id

@@ -187,6 +187,8 @@ class TuneWeights(WithPlayer):
 class TuneHyperparameters(InEnvironment):
     """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
 
+    env: str | None = None
+    """Id of the environment; default: mergefall/Game2048-v0, or another that the algorithm has a preset for."""
     algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
     search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
@@ -218,7 +220,10 @@ class TuneHyperparameters(InEnvironment):
     def run(self) -> None:
         from mergefall_training.learn import import_extra
 
-        searching, env = import_extra("mergefall_training.tune.hyperparameters"), self.env or GAME2048
+        searching = import_extra("mergefall_training.tune.hyperparameters")
+        from mergefall_training.learn.presets import home_of
+
+        env = self.env or home_of(self.algorithm)
         found = searching.search(
             self.algorithm,
             env,
@@ -254,6 +259,8 @@ class Train(InEnvironment):
     `mergefall train ALGORITHM --help` describes an algorithm, its hyper-parameters and presets.
     """
 
+    env: str | None = None
+    """Id of the environment; default: mergefall/Game2048-v0, or another that the algorithm has a preset for."""
     algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
     search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
@@ -277,11 +284,11 @@ class Train(InEnvironment):
     """Run folder; default: runs/ALGORITHM-ENV-SEED."""
 
     def run(self) -> None:
-        from mergefall_training.learn.presets import configure
+        from mergefall_training.learn.presets import configure, home_of
         from mergefall_training.learn.run import rank, train
         from mergefall_training.play.statistics import plain
 
-        env = self.env or GAME2048
+        env = self.env or home_of(self.algorithm)
         config = configure(
             self.algorithm,
             env,
@@ -751,6 +758,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.path.append(os.getcwd())  # last, so that `module:name` finds modules of this folder and shadows none
     try:
         command.run()
+    except BrokenPipeError:  # as `| head` leaves behind
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (ValueError, OSError, DependencyNotInstalled) as error:
         print("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         sys.exit(2)

@@ -206,12 +206,13 @@ def kernels_for(slides: bool) -> Kernels:
 
 def _afterstates(rest: Kernel, variant: str) -> Kernel:
     @kernel(variant=variant)
-    def afterstates(states, boards, lines):
+    def afterstates(states, boards, lines, fatal):
         """Write what every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
 
-        An illegal action leaves the board as it is, with -1 lines; so does every action once the game is over.
+        Sets `fatal` bool[n, actions], which is False before, where a placement ends the game. An illegal action leaves
+        the board as it is, with -1 lines; so does every action once the game is over.
         """
-        states, boards, lines = unowned((states, boards, lines))
+        states, boards, lines, fatal = unowned((states, boards, lines, fatal))
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
             state = states[i]
@@ -224,7 +225,9 @@ def _afterstates(rest: Kernel, variant: str) -> Kernel:
                 lines[i, action] = -1
                 if placement >= 0:
                     y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
-                    lines[i, action], _, _ = place(after, piece, rotation, column, y, rows, game.clears_first(state))
+                    lines[i, action], _, fatal[i, action] = place(
+                        after, piece, rotation, column, y, rows, game.clears_first(state)
+                    )
                 write_board(after, rows, boards[i, action])
 
     return afterstates
@@ -239,11 +242,24 @@ def compiled_step(slides: bool) -> Callable[..., None]:
     return direct(kernels_for(slides).step, 0, 1, states, actions, fresh, rules.pool(None), *records)
 
 
-def afterstates(
-    states: NDArray[np.uint64], rules: Rules
-) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-    """The environments' `afterstates`: boards uint8[n, actions, rows, cols], rewards float64[n, actions], legal."""
+class Afterstates(NamedTuple):
+    """What the actions of n games lead to.
+
+    - `boards`: uint8[n, actions, rows, cols]
+    - `rewards`: float64[n, actions]
+    - `legal`, `fatal`: bool[n, actions], whether an action is legal, and whether it ends the game
+    """
+
+    boards: NDArray[np.uint8]
+    rewards: NDArray[np.float64]
+    legal: NDArray[np.bool_]
+    fatal: NDArray[np.bool_]
+
+
+def afterstates(states: NDArray[np.uint64], rules: Rules) -> Afterstates:
+    """What the actions lead to in games uint64[n, words]."""
     n, actions, rows, cols = len(states), rules.n_actions, rules.rows, rules.cols
     boards, lines = np.empty((n, actions, rows * cols), np.uint8), np.empty((n, actions), np.int64)
-    kernels_for(rules.placements == "slide").afterstates(states, boards, lines)
-    return boards.reshape(n, actions, rows, cols), rules.rewards(lines), lines >= 0
+    fatal = np.zeros((n, actions), np.bool_)
+    kernels_for(rules.placements == "slide").afterstates(states, boards, lines, fatal)
+    return Afterstates(boards.reshape(n, actions, rows, cols), rules.rewards(lines), lines >= 0, fatal)

@@ -291,11 +291,24 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         """The board after each action, before the next piece: (boards, rewards, legal).
 
         - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
-        - `rewards`: float64[actions]; 0 for an illegal action
+        - `rewards`: float64[actions], without shaping; 0 for an illegal action
         - `legal`: bool[actions]
+
+        A placement that ends the game is legal; `fatal_actions` tells which ones do.
         """
-        boards, rewards, legal = batch.afterstates(self._states, self.rules)
-        return boards[0], rewards[0], legal[0]
+        found = batch.afterstates(self._states, self.rules)
+        return found.boards[0], found.rewards[0], found.legal[0]
+
+    def fatal_actions(self) -> NDArray[np.bool_]:
+        """Whether each action is legal and ends the game: bool[actions].
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Tetris-v0", cols=4, rows=4).unwrapped
+        >>> _ = env.reset(options={"board": "##../##../##../##..", "piece": "O"})
+        >>> env.action_masks().nonzero()[0].tolist(), env.fatal_actions().nonzero()[0].tolist()
+        ([0, 1, 2], [0, 1])
+        """
+        return batch.afterstates(self._states, self.rules).fatal[0]
 
     def chance_outcomes(self, action: int) -> tuple[dict[str, Any], NDArray[np.float64]]:
         """Every observation that chance can make of an action's afterstate, with its probability.

@@ -151,10 +151,16 @@ class TetrisVectorEnv(GameVectorEnv):
         """The board after each action in each game, before the next piece: (boards, rewards, legal).
 
         - `boards`: uint8[n, actions, rows, cols]; the present board for an illegal action
-        - `rewards`: float64[n, actions]; 0 for an illegal action
+        - `rewards`: float64[n, actions], without shaping; 0 for an illegal action
         - `legal`: bool[n, actions]
+
+        A placement that ends the game is legal; `fatal_actions` tells which ones do.
         """
-        return batch.afterstates(self._states, self.rules)
+        return batch.afterstates(self._states, self.rules)[:3]
+
+    def fatal_actions(self) -> NDArray[np.bool_]:
+        """Whether each action is legal and ends its game: bool[n, actions]."""
+        return batch.afterstates(self._states, self.rules).fatal
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Like `TetrisEnv.afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""

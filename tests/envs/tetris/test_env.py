@@ -356,3 +356,24 @@ def test_only_an_action_can_be_aimed_at():
             env.aim(wrong)
     env.aim(None)
     assert env.render() == plain
+
+
+@each_variant
+def test_fatal_actions_are_those_that_end_the_game(kwargs):
+    env, batch = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
+    env.reset(seed=0)
+    batch.reset(seed=1)
+    seen = 0
+    for step in range(60):
+        state, fatal, legal = env.clone_state(), env.fatal_actions(), env.action_masks()
+        np.testing.assert_array_equal(env.afterstate_terms("bcts")[2], fatal)
+        batch.restore_state(np.stack([state, state]))
+        np.testing.assert_array_equal(batch.fatal_actions(), [fatal, fatal])
+        for action in np.flatnonzero(legal)[:: max(1, step % 7)]:
+            env.restore_state(state)
+            assert env.step(int(action))[2] == fatal[action]
+        seen += fatal.sum()
+        env.restore_state(state)
+        if env.step(int(np.flatnonzero(legal)[step % legal.sum()]))[2]:
+            env.reset()
+    assert seen

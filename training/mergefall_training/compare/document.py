@@ -88,7 +88,7 @@ def _interval(interval: Interval | None, number: Callable[[float], str]) -> str:
 
 
 def _players_html(section: Section) -> str:
-    """The leaderboard: figures of each player, and what can be told apart from the first."""
+    """The leaderboard: figures of each player, and what can be told apart from the best."""
     result, (first, *others) = section.result, section.result.rows
     columns = player_columns(result, _interval)
     for name in ("IQM", f"{result.game.turn}s", f"ratio to {result.contest.baseline}", *_lower_tiles(result)):
@@ -97,12 +97,12 @@ def _players_html(section: Section) -> str:
     labels = [row.contestant.label for row in result.rows]
     if section.sources:
         columns["entry"] = [html.escape(section.sources[label]["entry"]) for label in labels]
-    columns["beside the first"] = ["", *(_versus_html(row, first, confidence) for row in others)]
+    columns["beside the best"] = ["", *(_versus_html(row, first, confidence) for row in others)]
     if not section.sources:  # a leaderboard leaves out all others
         columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
     note = note_of(result)
     if others:
-        note += " Beside the first: on the seeds of both, "
+        note += " Beside the best: on the seeds of both, "
         note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)."
     return _table("player", labels, columns, note)
 
@@ -139,7 +139,7 @@ def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], not
 
 
 def _versus_html(row: Row, first: Row, confidence: float) -> str:
-    """A player beside the first of the table."""
+    """A player beside the best, which is the first of the table."""
     try:
         versus = row.evaluation.versus(first.evaluation, confidence=confidence)
     except ValueError as error:

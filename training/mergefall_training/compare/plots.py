@@ -25,6 +25,7 @@ from mergefall.game2048.render import tile_colours
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult, Series
+from mergefall_training.learn.run import EVALUATION_SEED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Interval, mean_of_runs, plain, survival
 
@@ -127,6 +128,15 @@ def _seen(interval: Interval) -> tuple[float, float, float]:
     return interval.value, interval.low, interval.high
 
 
+def _at_least(axes: Axes, xs: ArrayLike, ys: ArrayLike, unknown: ArrayLike, name: Literal["x", "y"]) -> None:
+    """Mark points whose mean is unknown, because no game ended, as lower bounds: triangles in the direction of more."""
+    where = np.asarray(unknown)
+    if where.any():
+        marker = ">" if name == "x" else "^"
+        at = np.asarray(xs)[where], np.asarray(ys)[where]
+        axes.plot(*at, marker, color="white", markeredgecolor=BLUE, markersize=9, label="mean is at least this")
+
+
 def _headline(result: ContestResult) -> Figure:
     headline = result.headline
     figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
@@ -139,11 +149,13 @@ def _headline(result: ContestResult) -> Figure:
         y = np.arange(len(found)) + 0.22 * (number - 1)
         axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
         axes.plot(values, y, marker, color=colour, markersize=5, label=name)
+        if name == "mean":
+            _at_least(axes, values, y, [e is not None and math.isinf(e.value) for e in found], "x")
     _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
     capped = any(row.evaluation.censored for row in result.rows)
     axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -240,6 +252,8 @@ def _learning(result: ContestResult) -> Figure:
     headline = result.headline
     others = [row for row in result.rows if not row.group]
     figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
+    note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED}"
+    axes.set_title(textwrap.fill(note, 110), loc="left", fontsize=8, color=GREY)
     for number, group in enumerate(result.groups):
         colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
         steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]
@@ -274,6 +288,7 @@ def _speed(result: ContestResult) -> Figure:
     means, low, high = np.array([_seen(entry.mean) for entry in entries]).T
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6)
+    _at_least(axes, times, means, [math.isinf(entry.mean.value) for entry in entries], "y")
     axes.set_xscale("log")
     spread = times.max() / times.min()
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
@@ -285,6 +300,8 @@ def _speed(result: ContestResult) -> Figure:
     axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     _name_points(axes, [entry.label for entry in entries], times, means)
+    if any(math.isinf(entry.mean.value) for entry in entries):
+        figure.legend(loc="outside lower center", frameon=False)
     return figure
 
 

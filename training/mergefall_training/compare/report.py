@@ -39,6 +39,8 @@ def report(
     """
     replays, values = integer("replays", replays, 0), integer("values", values, 0)
     found = _collected([Path(path) for path in paths])
+    if not paths:
+        raise ValueError("there is nothing to report on; expected files or folders of recorded games")
     if not found:
         raise ValueError(f"{', '.join(map(str, paths))}: there is no recorded game in it")
     sections = [section_of(one, progress) for one in found]

@@ -19,6 +19,7 @@ from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
 from mergefall_training.yaml_numbers import load_yaml
 
+HOMES = ("mergefall/Game2048-v0", "mergefall/Tetris-v0")
 EVALUATIONS = 10  # of a run, by default
 
 
@@ -43,6 +44,16 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
         there = ", ".join(others) or "none"
         raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
     return preset | (others[name] if name is not None else {})
+
+
+def home_of(algorithm: str) -> str:
+    """The id of the environment that an algorithm learns in by default: 2048 or else Tetris, if it has a preset for it.
+
+    >>> home_of("ntuple"), home_of("td")
+    ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
+    """
+    known = list(_presets(algorithm))
+    return next((env_id for env_id in HOMES if env_id in known), known[0])
 
 
 def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
