@@ -37,7 +37,6 @@ from mergefall_training.progress import console, progress_bar
 FORMAT = "mergefall comparison"
 VERSION = 1
 Show = Callable[[Interval | None, Callable[[float], str]], str]  # how a table writes an estimate and its numbers
-RUNS_NOTE = "Over training seeds, with Student's 95% intervals; chances of more with Newcombe's."
 NAME = 24  # columns of the screen for a player's name, if that is as long
 
 
@@ -222,7 +221,7 @@ def print_result(result: ContestResult, screen: Console) -> None:
         screen.print(f"[dim]Left out for want of room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True)
     if any(len(group.rows) > 1 for group in result.groups):
         screen.print(_runs_table(result))
-        screen.print(f"[dim]{RUNS_NOTE}[/dim]", highlight=False, soft_wrap=True)
+        screen.print(f"[dim]{note_of_runs(result)}[/dim]", highlight=False, soft_wrap=True)
 
 
 def _runs_table(result: ContestResult) -> Table:
@@ -279,6 +278,12 @@ def _censoring(rows: Iterable[Row], headline: str) -> str:
         f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
         " with the exact Poisson interval, and a ratio has the exact binomial one"
     )
+
+
+def note_of_runs(result: ContestResult) -> str:
+    """Where the intervals of agents that were trained alike come from."""
+    chances = "; chances of more with Newcombe's" if any(group.better for group in result.groups) else ""
+    return f"Over training seeds, with Student's 95% intervals{chances}."
 
 
 def note_of(result: ContestResult) -> str:

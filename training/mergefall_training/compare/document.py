@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 
-from mergefall_training.compare.comparison import RUNS_NOTE, note_of, percent, player_columns, run_columns
+from mergefall_training.compare.comparison import note_of, note_of_runs, percent, player_columns, run_columns
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section
@@ -103,7 +103,8 @@ def _players_html(section: Section) -> str:
     note = note_of(result)
     if others:
         note += " Beside the best: on the seeds of both, "
-        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni)."
+        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni); "
+        note += "where both have the same, half a seed counts as more."
     return _table("player", labels, columns, note)
 
 
@@ -127,7 +128,7 @@ def _groups_html(result: ContestResult) -> str:
     if not any(len(group.rows) > 1 for group in result.groups):
         return ""
     labels = [group.label for group in result.groups]
-    return _table("trained alike", labels, run_columns(result, _interval), RUNS_NOTE)
+    return _table("trained alike", labels, run_columns(result, _interval), note_of_runs(result))
 
 
 def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], note: str) -> str:
@@ -148,6 +149,8 @@ def _versus_html(row: Row, first: Row, confidence: float) -> str:
     word = "lower" if apart else "cannot be told apart"
     chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
     ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
+    if np.isinf(first.summary.mean.value):
+        ratio = f"at most {versus.ratio.high:.2f} times"  # no game of the best ended
     return f'<div class="beside"><span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}</div>'
 
 

@@ -148,7 +148,7 @@ def _headline(result: ContestResult) -> Figure:
         values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in found]).T
         y = np.arange(len(found)) + 0.22 * (number - 1)
         axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
-        axes.plot(values, y, marker, color=colour, markersize=5, label=name)
+        axes.plot(values, y, marker, color=colour, markersize=5, label=name, clip_on=False)
         if name == "mean":
             _at_least(axes, values, y, [e is not None and math.isinf(e.value) for e in found], "x")
     _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
@@ -252,7 +252,7 @@ def _learning(result: ContestResult) -> Figure:
     headline = result.headline
     others = [row for row in result.rows if not row.group]
     figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
-    note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED}"
+    note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED:,}"
     axes.set_title(textwrap.fill(note, 110), loc="left", fontsize=8, color=GREY)
     for number, group in enumerate(result.groups):
         colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
@@ -275,7 +275,9 @@ def _learning(result: ContestResult) -> Figure:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel(f"mean {headline}")
     axes.set_xlim(left=0)
-    _name_points(axes, [row.contestant.label for row in others], [axes.get_xlim()[1]] * len(others), means)
+    unknown = [math.isinf(row.summary.mean.value) for row in others]
+    labels = [row.contestant.label + ", at least" * least for row, least in zip(others, unknown, strict=True)]
+    _name_points(axes, labels, [axes.get_xlim()[1]] * len(others), means)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
@@ -287,7 +289,7 @@ def _speed(result: ContestResult) -> Figure:
     times = np.array([entry.evaluation.ms_per_move for entry in entries])
     means, low, high = np.array([_seen(entry.mean) for entry in entries]).T
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
-    axes.plot(times, means, "o", color=BLUE, markersize=6)
+    axes.plot(times, means, "o", color=BLUE, markersize=6, clip_on=False)
     _at_least(axes, times, means, [math.isinf(entry.mean.value) for entry in entries], "y")
     axes.set_xscale("log")
     spread = times.max() / times.min()
