@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -156,8 +157,10 @@ def factory_of(name: str) -> Factory:
             return factory
     if is_import(name):
         return _factory_at(name)
+    near = get_close_matches(name, players(), 1)
     raise ValueError(
-        f"there is no player {name!r}; there are {', '.join(players())}, and paths of trained agents; "
+        f"there is no player {name!r}; {f'is it {near[0]}? ' if near else ''}"
+        f"There are {', '.join(players())}, and paths of trained agents; "
         "classes and functions of a module are named as 'module:name'"
     )
 

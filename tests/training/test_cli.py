@@ -55,6 +55,7 @@ def test_options_reach_the_player(capsys, tmp_path):
     ("arguments", "complaint"),
     [
         (["evaluate", "2048/nobody"], "2048/nobody"),
+        (["evaluate", "2048/mixd"], "there is no player '2048/mixd'; is it 2048/mixed? There are"),
         (["evaluate", "2048/random", "--option", "depth"], "NAME=VALUE"),
         (["evaluate", "2048/random", "--option", "a=1", "--option", "a=2"], "twice"),
         (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),

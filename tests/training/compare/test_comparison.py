@@ -80,7 +80,7 @@ def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, width):
     for name in ("N", "mean score", f"{best}+", "ms/move"):
         assert re.search(rf" {re.escape(name)}( |$)", lines[start])
     shown = [name for name in ("median", "IQM", "moves") if name in lines[start]]
-    told = next((line for line in lines if line.startswith("Left out for want of room")), "")
+    told = next((line for line in lines if line.startswith("Left out, as there is no room")), "")
     assert all((name in told) != (name in shown) for name in ("median", "IQM", "moves"))
     assert "…" not in screen.file.getvalue()
     if width == 140:

@@ -218,7 +218,9 @@ def print_result(result: ContestResult, screen: Console) -> None:
     screen.print(view)
     screen.print(f"[dim]{note_of(result)}[/dim]", highlight=False, soft_wrap=True)
     if missing:
-        screen.print(f"[dim]Left out for want of room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True)
+        screen.print(
+            f"[dim]Left out, as there is no room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True
+        )
     if any(len(group.rows) > 1 for group in result.groups):
         screen.print(_runs_table(result))
         screen.print(f"[dim]{note_of_runs(result)}[/dim]", highlight=False, soft_wrap=True)
