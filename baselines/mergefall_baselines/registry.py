@@ -158,9 +158,9 @@ def factory_of(name: str) -> Factory:
     if is_import(name):
         return _factory_at(name)
     near = get_close_matches(name, players(), 1)
+    there = f"is it {near[0]}? There" if near else "there"
     raise ValueError(
-        f"there is no player {name!r}; {f'is it {near[0]}? ' if near else ''}"
-        f"There are {', '.join(players())}, and paths of trained agents; "
+        f"there is no player {name!r}; {there} are {', '.join(players())}, and paths of trained agents; "
         "classes and functions of a module are named as 'module:name'"
     )
 
