@@ -241,6 +241,8 @@ def test_a_prior_too_small_for_a_float_is_no_illegal_action():
 
 def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf():
     class Chooses:
+        """Only chooses."""
+
         def predict(self, observation, state=None, episode_start=None, deterministic=True):
             return np.zeros((), np.int64), None
 

@@ -262,7 +262,7 @@ def test_spawn_draws_from_the_outcomes():
         ([[0.0, 1.0], [1.0, 0.0]], "dtype float64"),
         ([[True, False], [True, False]], "dtype bool"),
         ([[-1, 0], [0, 0]], "rank -1"),
-        ([[6, 0], [0, 0]], "rank 6"),
+        ([[8, 0], [0, 0]], "rank 8; expected .* 0 to 7"),  # four of the highest rank of a start, 5, merge to 7
         ("2 3/. .", "'3'"),
         ("2 2/.", "different lengths"),
         ("", "different lengths"),
