@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.typing import Observation, Options
+from mergefall.weighted import WeightedSum
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
@@ -153,7 +154,8 @@ class TreeSearch(KernelPlayer):
     ) -> None:
         """Check the options and keep them."""
         self.leaf, self.compiled = leaf, is_compiled(leaf)
-        self.heuristic = getattr(leaf, "heuristic", None)  # the unit of the values
+        unit = getattr(leaf, "heuristic", None)
+        self.heuristic: Any = unit if isinstance(unit, WeightedSum) else None
         self.rewards = counted_rewards(leaf, rewards, self.counted)
         self.gamma = number("gamma", getattr(leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
         predicted = self.rewards and own_rewards(leaf) is not False  # then the leaf's player predicts rewards to come

@@ -50,7 +50,9 @@ def name_of(value: Any) -> str:
     """
     value = getattr(value, "py_func", value)
     owner = getattr(value, "__self__", None)
-    if owner is not None and not isinstance(owner, type | ModuleType):
+    if isinstance(owner, type):  # a method of a class, which may inherit it
+        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
+    if owner is not None and not isinstance(owner, ModuleType):
         return f"{type(owner).__module__}:<{value.__qualname__}>"
     if not hasattr(value, "__qualname__"):
         return f"{type(value).__module__}:<{type(value).__qualname__}>"

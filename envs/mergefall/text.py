@@ -300,7 +300,7 @@ _SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
-    said = {word[:3]: value for word, value in _TETRIS_WORDS.findall(statement)}
+    said = {word[:3]: value.removesuffix(".0") for word, value in _TETRIS_WORDS.findall(statement)}
     if said.get("col", "none") in ("left", "right", "none"):
         return _number(statement)
     columns = list(_COLUMNS.finditer(statement))

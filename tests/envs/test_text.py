@@ -67,6 +67,7 @@ def test_answers_for_2048(answer, kind, action):
         ("column 1 or column 2? column 3", 3),
         ('{"column": 4, "slide": 1}', 20 + 4),
         ("column-3.", 3),
+        ("column 3.0, turned 90.0°", 5 + 3),
         ("column - 3, rotation: 1", 5 + 3),
     ],
 )

@@ -307,3 +307,22 @@ def test_observed_masks_follow_a_restored_state():
     seen, _ = envs.reset(seed=2, options={"reset_mask": np.array([True, False])})
     assert seen["observation"][1, 0].tolist() == [1, 2, 3, 4]
     assert seen["action_mask"][1].tolist() == [0, 0, 1, 0]
+
+
+class Steep:
+    scale = 7
+
+    @classmethod
+    def value(cls, board):
+        return -cls.scale * float(board.sum())
+
+
+class Steeper(Steep):
+    scale = 70
+
+
+def test_a_method_of_a_class_is_named_with_the_class():
+    env = features(gym.make(TETRIS), Steeper.value)
+    assert env.spec.additional_wrappers[-1].kwargs["heuristic"]["name"].endswith(":Steeper.value")
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    assert equal(played(again, 20), played(env, 20))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,7 @@ def _lock(file: BinaryIO) -> None:
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that at every moment it is either the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         temporary.write_bytes(content)
         temporary.replace(path)

@@ -64,7 +64,8 @@ class Lookahead(Player2048):
     Args:
         player: a player's name, a run folder, or a mapping of `name` and options.
         depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself.
-        lost: the value of a board without a legal move. Default: 0 if the player's own values count rewards, else -10⁹.
+        lost: the value of a board without a legal move. Default: 0 if the search and the player's own values count
+            rewards, else -10⁹.
         rewards: whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the player's own
             values.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent, else 1.

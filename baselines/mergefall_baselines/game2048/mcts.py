@@ -122,8 +122,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
             prior + (50 + most visits) · value_scale · value.
         leaves: int ≥ 1, of each tree for one evaluation, kept apart by virtual losses. More than 1 makes decisions
             faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
-        lost: the value of a position without a legal move. Default: 0 if the leaf player's own values count rewards;
-            else lowest − (highest − lowest) of the values of the tree's positions.
+        lost: the value of a position without a legal move. Default: 0 if the search and the leaf player's own values
+            count rewards; else lowest − (highest − lowest) of the values of the tree's positions.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
             heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.

@@ -210,11 +210,11 @@ class NTuple(Expectimax):
         if checksum is not None and not (isinstance(checksum, str) and found.startswith(checksum)):
             raise ValueError(f"{network} has the checksum {found}; expected {checksum!r}: this is another network")
         tiles = [1 << rank for rank in range(2, WORD_LIMIT)]
-        if downgrade is not None and (not isinstance(downgrade, int) or downgrade not in tiles):
+        if downgrade is not None and (not isinstance(downgrade, int | np.integer) or downgrade not in tiles):
             raise ValueError(f"downgrade={downgrade!r}; expected a tile from 4 to 32768, or None")
         if time_limit is not None and depth == 1:
             raise ValueError(f"time_limit={time_limit!r} with depth=1; expected a depth to deepen to, such as 9")
-        self.limit = WORD_LIMIT if downgrade is None else downgrade.bit_length() - 1
+        self.limit = WORD_LIMIT if downgrade is None else int(downgrade).bit_length() - 1
         shape = self.network.shape
         heuristic = network_heuristic(shape, self.limit)(self.network.weights)
         keeps: bool | str = depth != 1 if table is None else table

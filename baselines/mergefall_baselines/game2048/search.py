@@ -99,9 +99,7 @@ def table_bits(cutoff: float) -> int:
     Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than needed
     costs time: the processor's caches do not hold it.
     """
-    return (
-        LARGEST_TABLE if cutoff == 0 else min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(cutoff, 1e-300)))))
-    )
+    return min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(cutoff, 1e-300)))))
 
 
 class Search2048(Player2048):

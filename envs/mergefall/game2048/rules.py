@@ -26,8 +26,6 @@ from mergefall.typing import Options
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
 
-_LOG2 = np.vectorize(log2, otypes=[np.float64])  # as `step` computes it; NumPy's may differ in the last bit
-
 ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
 
 
@@ -147,7 +145,11 @@ class Rules:
         if self.reward == "goal":
             return ((gains >= 0) & (afterstates.max(axis=-1) >= self.goal_rank)).astype(np.float64)
         scores = np.maximum(gains, 0)
-        return _LOG2(1 + scores) if self.reward == "log2" else scores.astype(np.float64)
+        if self.reward != "log2":
+            return scores.astype(np.float64)
+        # By Python's log2, as in `step`: NumPy's may have another last bit.
+        distinct, where = np.unique(scores, return_inverse=True)
+        return np.array([log2(1 + score) for score in distinct.tolist()])[where].reshape(scores.shape)
 
     def start(self, options: Options | None) -> NDArray[np.uint8] | None:
         """The cells uint8[rows·cols] in `reset` options; None if they ask for two random tiles.

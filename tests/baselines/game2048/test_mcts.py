@@ -239,6 +239,19 @@ def test_a_prior_too_small_for_a_float_is_no_illegal_action():
     assert found.policy[found.actions] > 0
 
 
+def test_a_player_may_have_a_heuristic_of_any_kind():
+    class Own(Player):
+        """Has an attribute that is no heuristic of ours."""
+
+        heuristic = "mine"
+
+        def values(self, observation, state=None):
+            return np.zeros((len(observation), 4))
+
+    found = make("2048/mcts", heuristic={"player": Own()}, rewards=True, simulations=20).statistics(BOARD)
+    assert found.visits.sum() == 20
+
+
 def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf():
     class Chooses:
         """Only chooses."""

@@ -150,7 +150,8 @@ def _versus_html(row: Row, first: Row, confidence: float) -> str:
     chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
     ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
     if np.isinf(first.summary.mean.value):
-        ratio = f"at most {versus.ratio.high:.2f} times"  # no game of the best ended
+        known = np.isfinite(versus.ratio.high)  # no game of the best ended, but one of the other
+        ratio = f"at most {versus.ratio.high:.2f} times" if known else "ratio unknown"
     return f'<div class="beside"><span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}</div>'
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from mergefall.checks import choice, integer, known, number, typed, within
+from mergefall.checks import MOST_COUNTED, choice, integer, known, number, typed, within
 from mergefall.game2048.packed import area, line_table
 from mergefall.games import game_of
 from mergefall.threads import cores, share
@@ -41,7 +41,6 @@ BACKUPS = ("sample", "expected")
 STARTS = ("new", "restart")
 TOTALS = ("games", "score", "moves")  # of a worker, since the last evaluation
 U = np.uint64
-MOST_COUNTED = 1 << 53  # more moves, games or score than any run has
 ROUND = 1_000_000  # moves of one thread, about a second, before Python looks at the keyboard
 
 

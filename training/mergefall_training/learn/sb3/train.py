@@ -107,8 +107,10 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     kind = CLASSES[config.algorithm]
     learner = AfterstatesDQN if config.algorithm == "dqn" else kind
     _check(config.algorithm, policy, n_envs, normalize, given)
-    if given.get("learning_starts", 0) >= config.timesteps:
-        found = f"learning_starts is {given['learning_starts']}, timesteps is {config.timesteps}"
+    usual = inspect.signature(kind).parameters.get("learning_starts")
+    starts = 0 if usual is None else given.get("learning_starts", usual.default)
+    if starts >= config.timesteps:
+        found = f"learning_starts is {starts}, timesteps is {config.timesteps}"
         raise ValueError(f"{found}: nothing would be learnt; expected fewer steps before learning than in all")
     envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}

@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from mergefall.checks import boolean, integer, known, number, typed, within
+from mergefall.checks import MOST_COUNTED, boolean, integer, known, number, typed, within
 from mergefall.tetris import game
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics.linear import FEATURES
@@ -164,7 +164,7 @@ class Learner:
                 raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
             self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
         workers = typed("workers", state["workers"], np.int64, len(self.workers), WORDS)
-        within("workers", workers, 0, int(game.MOST_COUNTED))
+        within("workers", workers, 0, MOST_COUNTED)
         within("the workers' counts of placements", workers[:, HELD], 0, self.hyperparameters.n_steps)
         states = self.rules.restored(state["states"], self.states)
         if (over := self.rules.over(states)).any():
