@@ -158,7 +158,12 @@ def test_maskable_ppo_goes_on_from_a_clone(tmp_path):
     other = ppo(changed | {"policy_kwargs": {"net_arch": [32]}})
     with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
         trained(tmp_path / "other", other)
-    deep_q = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "warm_start": changed["warm_start"]}
+    deep_q = {
+        "policy": "MlpPolicy",
+        "policy_kwargs": NETWORK,
+        "warm_start": changed["warm_start"],
+        "learning_starts": 0,
+    }
     with pytest.raises(ValueError, match="does not fit the network of dqn"):
         trained(tmp_path / "dqn", Config("dqn", G2048, SMALL, deep_q, 10, 10))
 
