@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
-from mergefall_training.learn.presets import home_of
+from mergefall_training.learn.presets import usual_env
 from mergefall_training.play.records import read_records
 from mergefall_training.play.watching import Show
 
@@ -308,4 +308,4 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 def test_an_algorithm_for_one_game_learns_that_by_default(capsys, tmp_path, algorithm, env_id):
     _, errors, status = run(capsys, "train", algorithm, "--set", "typo=1", "--out", str(tmp_path / "run"))
     assert (status, f"{algorithm} has no 'typo'" in errors) == (2, True)
-    assert home_of(algorithm) == env_id
+    assert usual_env(algorithm) == env_id

@@ -221,9 +221,9 @@ class TuneHyperparameters(InEnvironment):
         from mergefall_training.learn import import_extra
 
         searching = import_extra("mergefall_training.tune.hyperparameters")
-        from mergefall_training.learn.presets import home_of
+        from mergefall_training.learn.presets import usual_env
 
-        env = self.env or home_of(self.algorithm)
+        env = self.env or usual_env(self.algorithm)
         found = searching.search(
             self.algorithm,
             env,
@@ -284,11 +284,11 @@ class Train(InEnvironment):
     """Run folder; default: runs/ALGORITHM-ENV-SEED."""
 
     def run(self) -> None:
-        from mergefall_training.learn.presets import configure, home_of
+        from mergefall_training.learn.presets import configure, usual_env
         from mergefall_training.learn.run import rank, train
         from mergefall_training.play.statistics import plain
 
-        env = self.env or home_of(self.algorithm)
+        env = self.env or usual_env(self.algorithm)
         config = configure(
             self.algorithm,
             env,

@@ -46,10 +46,10 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     return preset | (others[name] if name is not None else {})
 
 
-def home_of(algorithm: str) -> str:
+def usual_env(algorithm: str) -> str:
     """The id of the environment that an algorithm learns in by default: 2048 or else Tetris, if it has a preset for it.
 
-    >>> home_of("ntuple"), home_of("td")
+    >>> usual_env("ntuple"), usual_env("td")
     ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
     """
     known = list(_presets(algorithm))
