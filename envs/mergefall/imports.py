@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+_folders: list[str] = []  # where a program looks for the modules that its user names
+
+
+def look_in(folder: str) -> None:
+    """From now on `load` finds modules of this folder, too."""
+    if folder not in _folders:
+        _folders.append(folder)
+
+
+def load(module: str) -> ModuleType:
+    """Import a module that the user names.
+
+    The folders of `look_in` go to the end of `sys.path`, and not before they are needed: libraries look for modules
+    that are not installed, and would import files that lie there by chance.
+    """
+    if module not in sys.modules:
+        sys.path += [folder for folder in _folders if folder not in sys.path and "" not in sys.path]
+    return import_module(module)
 
 
 def is_import(text: object) -> bool:
@@ -28,7 +47,7 @@ def imported(text: str) -> Any:
     """
     module, _, name = text.partition(":")
     try:
-        found: Any = import_module(module)
+        found: Any = load(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there, and imports one that is not

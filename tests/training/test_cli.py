@@ -1,16 +1,22 @@
 """The command ``mergefall``, in this process and, where processes matter, in one of its own."""
 
+import importlib.util
 import os
 import pty
 import subprocess
 import sys
+import tty
 from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.learn.presets import usual_env
+from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
+from mergefall_training.play.screens import _posix_keys
 from mergefall_training.play.watching import Show
+
+from tests.training.terminals import in_terminal
 
 SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
@@ -221,14 +227,35 @@ def test_play_needs_a_keyboard(capsys, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_play_in_a_terminal_moves_by_keys_and_ends_by_q():
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "mergefall_training", "play", "--seed", "0"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True, env=environment) as game:
-        os.write(ours, b"\x1b[A\x1b[Dwasdx\x1b[B\x1b[Cq")
-        printed, _ = game.communicate(timeout=600)
-    assert game.returncode == 0
+    other = b"\x1bOQ\x1bOR\x1b[1;5D\x1b[H"  # F2, F3, Ctrl-Left and Home are no Q, R, right and H
+    printed, status = in_terminal(["play", "--seed", "0"], [b"\x1b[A\x1b[Dwasdx\x1b[B\x1b[C", other, b"q"])
+    assert status == 0
     assert "score" in printed
+    assert "prefers" not in printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_keys_that_are_not_of_the_game_do_nothing(monkeypatch):
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as keyboard, os.fdopen(ours, "wb", buffering=0) as fingers:
+        monkeypatch.setattr("sys.stdin", keyboard)
+        tty.setcbreak(keyboard)
+        fingers.write(b"\x1bOQ\x1b[15~\x1b[1;5D\x1b[H\x1b[A\x1bOBu")
+        assert _posix_keys(1) == ["up", "down", "u"]
+
+
+def test_a_module_of_the_folder_is_not_imported_unless_it_is_named(tmp_path):
+    """Libraries look for others that are not installed, such as these, and the folder may be a stranger's."""
+    evaluate("2048/random", "mergefall/Game2048-v0", 1, workers=1, out=tmp_path / "g.jsonl", progress=False)
+    for name in ("scipy", "colorama", "coverage", "cffi"):
+        if importlib.util.find_spec(name) is None:
+            (tmp_path / f"{name}.py").write_text("print('imported')\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+
+    command = [sys.executable, "-m", "mergefall_training", "verify", "g.jsonl"]
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert "imported" not in found.stdout
+    assert "1 of 1 records hold" in found.stdout
 
 
 def test_help_does_not_wait_for_players_or_plots():

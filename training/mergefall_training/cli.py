@@ -752,10 +752,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
         )
     )
-    from gymnasium.error import DependencyNotInstalled
+    from concurrent.futures.process import BrokenProcessPool
 
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that `module:name` finds modules of this folder and shadows none
+    from gymnasium.error import DependencyNotInstalled
+    from mergefall.imports import look_in
+
+    look_in(os.getcwd())
     try:
         command.run()
     except BrokenPipeError:  # as `| head` leaves behind
@@ -763,6 +765,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except (ValueError, OSError, DependencyNotInstalled) as error:
         print("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        sys.exit(2)
+    except BrokenProcessPool:
+        print("mergefall: a worker process died, perhaps for lack of memory; what is on file stays", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:
         print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)

@@ -21,6 +21,8 @@ def open_alone(path: Path, what: str) -> BinaryIO:
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected the name of a file for the {what}")
+    if above := [folder for folder in path.parents if folder.is_file()]:
+        raise ValueError(f"{above[0]} is a file; expected a folder for the {what} {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("ab")
     try:
@@ -68,7 +70,10 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
     records = []
     for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
         with on_line(path, number):
-            record = json.loads(line)
+            try:
+                record = json.loads(line)
+            except RecursionError:
+                raise ValueError("its lists are nested too deeply") from None
             if not isinstance(record, dict):
                 raise ValueError(f"expected an object, found {record!r}")
         records.append(record)

@@ -23,4 +23,7 @@ def load_yaml(text: str) -> Any:
     >>> load_yaml("[1e-4, 1.5E3, -.5, 3, 1e, v1e4, '1e4']")
     [0.0001, 1500.0, -0.5, 3, '1e', 'v1e4', '1e4']
     """
-    return yaml.load(text, _Loader)
+    try:
+        return yaml.load(text, _Loader)
+    except ValueError as error:  # a date of the month 13
+        raise yaml.YAMLError(str(error)) from error

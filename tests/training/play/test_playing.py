@@ -1,22 +1,22 @@
 """Playing by hand: keys reach every placement, moves are taken back, finished games are records."""
 
-import os
-import pty
-import subprocess
 import sys
-import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergefall.tetris.pieces import NAMES
+from mergefall_baselines import Player
 from mergefall_training.cli import main
 from mergefall_training.compare.report import report
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.playing import Session, play
 from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
+
+from tests.training.terminals import in_terminal
 
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
@@ -184,19 +184,33 @@ def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
         assert (window.picture() != before).any()
 
 
+@pytest.mark.parametrize("ends", ["q", "ctrl-c"])
+def test_a_finished_game_is_kept_however_the_session_ends(tmp_path, monkeypatch, ends):
+    def read(timeout=None):
+        if ends == "ctrl-c" and "game over" in script.shown[-1][0]:
+            raise KeyboardInterrupt
+        return Script.read(script)
+
+    out = tmp_path / "mine.jsonl"
+    script = pressing(monkeypatch, ["up", "left", "down", "right"] * 60)
+    monkeypatch.setattr(script, "read", read)
+    with pytest.raises(KeyboardInterrupt) if ends == "ctrl-c" else nullcontext():
+        play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
+
+
+def test_an_adviser_that_only_chooses_is_refused_with_its_name():
+    session = Session(ENV, {}, 0, "ansi")
+    session._adviser = Player()
+    with pytest.raises(ValueError, match="player does not value actions; it only chooses one"):
+        session.press("h")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_tetris_in_a_terminal(tmp_path):
-    ours, theirs = pty.openpty()
     out = tmp_path / "mine.jsonl"
-    command = [sys.executable, "-m", "mergefall_training", "play", TETRIS, "--env-option", "rows=4", "--seed", "0"]
-    command += ["--adviser", "tetris/random", "--out", str(out)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True, env=environment) as game:
-        for _ in range(16):
-            os.write(ours, b"\x1b[D\x1b[Ah\x1b[B")
-            time.sleep(0.01)
-        os.write(ours, b"q")
-        printed, _ = game.communicate(timeout=600)
-    assert game.returncode == 0
+    arguments = ["play", TETRIS, "--env-option", "rows=4", "--seed", "0", "--adviser", "tetris/random", "--out", out]
+    printed, status = in_terminal(list(map(str, arguments)), [*[b"\x1b[D\x1b[Ah\x1b[B"] * 16, b"q"])
+    assert status == 0
     assert "game over" in printed
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]

@@ -131,6 +131,28 @@ def test_relative_imports_are_followed(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.parametrize(
+    ("main", "edited", "other"),
+    [
+        ("from own_parts import *\ndef corner(board):\n    return scaled(1.0)\n", "own_parts", PARTS),
+        ("if True:\n    import own_parts\ndef corner(board):\n    return own_parts.scaled(1.0)\n", "own_parts", PARTS),
+        ("def corner(board):\n    from own_parts import scaled\n    return scaled(1.0)\n", "own_parts", PARTS),
+        ("def corner(board):\n    import own_parts as parts\n    return parts.scaled(1.0)\n", "own_parts", PARTS),
+        ("T = []\nfor i in (2.0, 3.0):\n    T.append(i)\ndef corner(board):\n    return T[0]\n", "own_code", PARTS),
+        ("T = {}\nif True:\n    T.update(a=2.0)\ndef corner(board):\n    return T['a']\n", "own_code", PARTS),
+    ],
+)
+def test_code_in_branches_and_functions_counts(own, main, edited, other):
+    folder = own(lambda _: main, parts=other)
+    sys.modules.pop("own_parts", None)  # as before a function that imports it has run
+    before = code_of("own_code:corner")
+    importlib.import_module("own_parts")
+    assert code_of("own_code:corner") == before != {}
+    file = folder / f"{edited}.py"
+    file.write_text(file.read_text().replace("2.0", "4.0"))
+    assert code_of("own_code:corner") != before
+
+
 def test_what_others_wrote_has_no_digest():
     import gymnasium
 

@@ -181,7 +181,8 @@ def test_the_command_prints_a_table(capsys, tmp_path):
     ("arguments", "complaint"),
     [
         (["--puzzles", "0"], "the number of puzzles is 0"),
-        (["--timeout", "0"], "the time limit is 0"),
+        (["--timeout", "0"], "the time limit in seconds is 0"),
+        (["--timeout", "inf"], "the time limit in seconds is inf"),
         (["--judge", "2048/nobody"], "2048/nobody"),
         (["--judge", "{name: 2048/greedy"], "judge: the value is no YAML"),
         (["--reference", "{name: 2048/greedy"], "reference: the value is no YAML"),

@@ -209,3 +209,69 @@ def test_the_command_tells_which_records_hold(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["verify", str(tmp_path / "none.jsonl")])
     assert stopped.value.code == 2
+
+
+def with_header(path, **changed):
+    """A file whose header says something else."""
+    header, *lines = path.read_text().splitlines()
+    path.write_text("".join(line + "\n" for line in [json.dumps(json.loads(header) | changed), *lines]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"env_kwargs": None}, "env_kwargs is None; expected an object"),
+        ({"env_kwargs": [1]}, r"env_kwargs is \[1\]; expected an object"),
+        ({"env_kwargs": {"max_episode_steps": 3}}, "env_kwargs holds max_episode_steps"),
+        ({"adversary": "x"}, "adversary is 'x'; expected an object with player and rate"),
+        ({"adversary": {"player": "2048/minimax"}}, "expected an object with player and rate"),
+        ({"player": 5}, "player is 5; expected text"),
+        ({"options": 3}, "options is 3; expected an object"),
+        ({"max_episode_steps": "9"}, "max_episode_steps is '9'; expected a number of steps, or null"),
+        ({"env_id": "mergefall/Nope-v0"}, "Nope"),
+        ({"env_kwargs": {"rows": 3, "columns": 3}}, "no argument 'columns'"),
+    ],
+)
+def test_a_header_of_other_types_is_refused_by_name(tmp_path, changed, said):
+    path = with_header(record(tmp_path, "2048", 2), **changed)
+    with pytest.raises(ValueError, match=rf"2048\.jsonl, line 1: .*{said}"):
+        verify(path, progress=False)
+    if "env_id" not in changed:
+        with pytest.raises(SystemExit):
+            main(["watch", str(path)])
+
+
+def test_nothing_that_a_file_names_is_written(tmp_path):
+    planted = tmp_path / "planted"
+    optimal = {"name": "2048/optimal", "path": str(planted)}
+    for changed in (
+        {"adversary": {"player": optimal, "rate": 1.0}},
+        {"env_kwargs": {"shaping": {"potential": optimal}}},
+    ):
+        path = with_header(record(tmp_path / str(len(changed)), "2048", 1), **changed)
+        with pytest.raises(ValueError, match=r"names the file '.*planted' to write; a file may only name files that"):
+            verify(path, progress=False)
+        path.unlink()
+    assert not planted.exists()
+
+
+def test_shaping_has_no_part_in_a_game(tmp_path, monkeypatch):
+    path = record(tmp_path, "2048")
+    lines = path.read_text().splitlines()
+    shaped = json.loads(lines[0])
+    shaped["env_kwargs"] |= {"shaping": {"potential": {"name": "runs/gone"}}}
+    content = [{name: part for name, part in json.loads(line).items() if name != "checksum"} for line in lines[1:]]
+    marked = [one | {"checksum": checksum(header_from(dict(shaped)), one)} for one in content]
+    path.write_text("".join(json.dumps(one) + "\n" for one in [shaped, *marked]))
+    assert problems(path) == [""] * 5
+
+
+def test_bad_lines_are_named(tmp_path):
+    path = record(tmp_path, "2048", 2)
+    change(path, 1, seed=-1)
+    assert ["it is no record" in problem for problem in problems(path)] == [True, False]
+    with path.open("a") as file:
+        file.write("[" * 200_000 + "\n")
+    with pytest.raises(ValueError, match=r"line 4: its lists are nested too deeply"):
+        verify(path, progress=False)

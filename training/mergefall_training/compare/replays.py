@@ -38,7 +38,7 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     result = section.result
     header = result.rows[0].evaluation.header
     shared = set.intersection(*({e.seed for e in row.evaluation.episodes} for row in result.rows))
-    first, env = sorted(shared)[:count], _environment(header.env_id, header.env_kwargs)
+    first, env = sorted(shared)[:count], _environment(header.env_id, header.game_kwargs)
     players = []
     with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
         for done, row in enumerate(result.rows, start=1):
@@ -105,7 +105,7 @@ def _player_replays(section: Section, row: Row, first: list[int], values: int) -
     elif recorded and values and evaluation.header.player != BY_HAND:
         header = evaluation.header
         try:
-            header.check_no_import()
+            header.check_player()
             player = make(header.player, **header.options)
             player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
         except ValueError as error:
@@ -165,7 +165,7 @@ def _positions(
 ) -> tuple[list[Observation], list[dict[str, float]]]:
     """The observations before some actions; with a heuristic its weighted terms of the afterstates they lead to."""
     heuristic = getattr(player, "heuristic", None)
-    env: Any = gym.make(header.env_id, **header.env_kwargs)
+    env: Any = gym.make(header.env_id, **header.game_kwargs)
     seen, terms, steps = [], [], set(wanted)
     observation, _ = env.reset(seed=seed)
     for step, action in enumerate(actions.tolist()):

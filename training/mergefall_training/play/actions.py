@@ -42,7 +42,7 @@ class ActionLog:
 
         - `actions`: the first `RECORDED` actions, one byte each, or two if an action is above 255; compressed by zlib,
           as base64.
-        - `rest`: the SHA-256 of all others, two bytes each; left out if there are none.
+        - `rest`: the SHA-256 of all others that were added, two bytes each; left out if there are none.
         """
         first = np.concatenate(self._first)
         content = first.astype("<u1" if first.max(initial=0) < 256 else "<u2").tobytes()

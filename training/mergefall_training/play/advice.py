@@ -24,8 +24,14 @@ class Choice:
 
 
 def choices_of(player: Player, observation: Observation, mask: Array, rules: Any) -> list[Choice]:
-    """The legal actions of an observation, the best first; `mask`: the environment's action mask for it."""
-    values, names = player.values(observation), action_names(rules)
+    """The legal actions of an observation, the best first; `mask`: the environment's action mask for it.
+
+    Raises ValueError for a player that only chooses actions.
+    """
+    try:
+        values, names = player.values(observation), action_names(rules)
+    except NotImplementedError as error:
+        raise ValueError(str(error)) from error
     choices = [Choice(action, names[action], float(values[action])) for action in np.flatnonzero(mask).tolist()]
     return sorted(choices, key=lambda choice: -choice.value)
 

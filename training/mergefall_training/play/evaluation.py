@@ -1,7 +1,8 @@
 """Evaluation: play many whole games in parallel, record each finished game, and summarise them.
 
 Episode k of an evaluation is the episode from ``reset(seed=seed + k)``, whichever process plays it and in whatever
-order. So the number of workers does not matter, and a resumed run gives the same episodes as an unbroken one.
+order. So the number of workers does not matter, and a resumed run gives the same episodes as an unbroken one. Of a
+network that plays many games at once this holds but for moves that are nearly a tie (`workers` of `evaluate`).
 """
 
 from __future__ import annotations
@@ -215,10 +216,10 @@ class Evaluation:
             ours, theirs = getattr(self.header, name), getattr(other.header, name)
             if ours != theirs:
                 raise ValueError(f"{name} is {ours!r} for {self.header.title}, {theirs!r} for {other.header.title}")
-        common = sorted({e.seed for e in self.episodes} & {e.seed for e in other.episodes})
+        common = {e.seed for e in self.episodes} & {e.seed for e in other.episodes}
         if not common:
             raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
-        pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in set(common)]) for one in (self, other)]
+        pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in common]) for one in (self, other)]
         ours, theirs = pair[0].results, pair[1].results
         bounds = any(one.censored for one in pair)
         return Versus(
@@ -333,7 +334,7 @@ def evaluate(
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job, recorded=out is not None)
     count = episodes if until is None else min(FIRST_LOOK, episodes)
-    until = until if until is None else number("until", until, above=0)
+    until = until if until is None else number("until", until, most=1, above=0)
     with _recording(out, player, header) as records:
         known: dict[int, Episode] = records.episodes if records else {}
         on_file = frozenset(known)

@@ -187,7 +187,7 @@ class Session:
         """Write the adviser's best actions into `hint`, and point at the first."""
         found = choices_of(self._adviser, self.observation, self.info["action_mask"], self.env.rules)
         self._controls.point(found[0].action)
-        others = (f"{one.name} is {_less(found[0].value - one.value)}" for one in found[1:HINTS])
+        others = (f"{one.name} is {_less(found[0].value, one.value)}" for one in found[1:HINTS])
         self.hint = "; ".join([found[0].name, *others])
 
     def lines(self) -> list[str]:
@@ -216,9 +216,9 @@ def _seeds() -> Iterator[int]:
         yield secrets.randbelow(SEEDS)
 
 
-def _less(value: float) -> str:
-    """How much less an action is worth than the best one."""
-    return "fatal" if math.isinf(value) else f"{short_number(value)} less" if value else "as good"
+def _less(best: float, value: float) -> str:
+    """How much less an action is worth than the best one; −∞ is fatal."""
+    return "as good" if value == best else "fatal" if math.isinf(value) else f"{short_number(best - value)} less"
 
 
 def play(
@@ -233,27 +233,31 @@ def play(
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
 
-    With `out`, Q and R after a game's end keep the game, and R then begins one from another seed.
+    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed.
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
     session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
-    if not window and not sys.stdin.isatty():
-        raise ValueError("playing in the terminal needs a keyboard, but standard input is not one")
+    if not window and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
     with ExitStack() as opened:
         file = opened.enter_context(RecordFile(out, session.header)) if out else None
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
         screen: Screen = opened.enter_context(Window() if window else Terminal())
         going = True
-        while going:
-            screen.show([session.env.render()], session.lines())
-            for key in screen.read():
-                if going and file is not None and session.terminated and key in ("r", "q"):
-                    file.append(session.record())
-                    if key == "r":
+        try:
+            while going:
+                screen.show([session.env.render()], session.lines())
+                for key in screen.read():
+                    if file is not None and session.terminated and key == "r":
+                        file.append(session.record())
                         session.begin(next(seed for seed in _seeds() if seed not in file.episodes))
-                        continue
-                going = going and session.press(key)
+                    elif not session.press(key):
+                        going = False
+                        break
+        finally:  # Ctrl-C ends the session, too
+            if file is not None and session.terminated:
+                file.append(session.record())
     if file is not None:
         print(f"{out} holds {len(file.episodes)} finished games")

@@ -73,6 +73,8 @@ def ask_all(program: str, questions: Mapping[str, str], seconds: float) -> Itera
 
     Raises ValueError as `ask_each`, and for a line that is no answer.
     """
+    if not questions:
+        return  # a program may take long to start
     open_questions, lines = dict(questions), SimpleQueue[bytes]()
     with _running(words_of(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as (process, fail):
         assert process.stdin is not None

@@ -158,15 +158,18 @@ def _drawn(
     assert isinstance(guide, Player)
     env: Any = environment(env_id, env_kwargs)
     rules = _rules_of(env_id, json.dumps(env_kwargs))
-    names, refused = action_names(rules), 0
+    names, refused, passed = action_names(rules), 0, 0
     for attempt in itertools.count():
         if refused == PATIENCE:
             raise ValueError(f"none of {PATIENCE:,} positions has a gap from {gap[0]:g} to {gap[1]:g}")
         rng = np.random.default_rng([seed, attempt])
         observation, mask = _position(env, guide, attempt, longest, rng)
         if split_of(observation, rules) != split:
+            passed += 1
+            if passed == TEST_SHARE * PATIENCE:
+                raise ValueError(f"none of {passed:,} positions is in the split {split!r}")
             continue
-        refused += 1
+        refused, passed = refused + 1, 0
         rewards = move_rewards(judge.values(observation))
         second = np.sort(rewards[mask == 1])[::-1][1:2]
         lost = float(1 - second[0]) if len(second) else 0.0

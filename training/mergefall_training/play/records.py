@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -134,9 +134,14 @@ class Header:
     adversary: dict[str, Any] | None = None
     code: dict[str, str] = field(default_factory=dict)
 
-    def check_no_import(self) -> None:
-        """Raises ValueError if to make the player would import a module that the file names."""
-        check_no_import("player", [self.player, self.options])
+    def check_player(self) -> None:
+        """Raises ValueError if to make the player would import a module, or write a file, that the file names."""
+        _check_of_file("player", [self.player, self.options])
+
+    @property
+    def game_kwargs(self) -> dict[str, Any]:
+        """The environment's arguments without those that leave the game as it is: shaping, and how it is shown."""
+        return {name: value for name, value in self.env_kwargs.items() if name not in ("shaping", "render_mode")}
 
     @property
     def title(self) -> str:
@@ -172,9 +177,26 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
     with on_line(path, 1):
         header = header_from(records[0])
         id_of_file(header.env_id)
-        check_no_import("env_kwargs", header.env_kwargs)
-        check_no_import("adversary", header.adversary)
+        _check_of_file("env_kwargs", header.env_kwargs)
+        _check_of_file("adversary", header.adversary)
     return header, records[1:]
+
+
+def _check_of_file(what: str, value: Any) -> None:
+    """Raises ValueError for a module to import, or a file to write (`path`), in nested data of a file."""
+    check_no_import(what, value)
+    for path in _paths_in(value):
+        if not Path(path).exists():
+            raise ValueError(f"{what} names the file {path!r} to write; a file may only name files that are there")
+
+
+def _paths_in(value: Any) -> Iterator[str]:
+    """All text under the key `path` in nested mappings and lists."""
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        if key == "path" and isinstance(part, str):
+            yield part
+        yield from _paths_in(part)
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
@@ -288,7 +310,22 @@ def header_from(record: dict[str, Any]) -> Header:
     if record.keys() | {"adversary", "code"} != expected:
         raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
     options = record["options"]
-    if isinstance(options, dict) and "evaluation" in options:  # what Tetris players called their heuristic before
+    cap, against = record["max_episode_steps"], record.get("adversary")
+    paired = isinstance(against, dict) and against.keys() == {"player", "rate"}
+    for name, fits, expected in (
+        ("player", isinstance(record["player"], str), "text"),
+        ("options", isinstance(options, dict), "an object"),
+        ("env_kwargs", isinstance(record["env_kwargs"], dict), "an object"),
+        ("max_episode_steps", cap is None or (type(cap) is int and cap > 0), "a number of steps, or null"),
+        ("package", isinstance(record["package"], str), "text"),
+        ("adversary", against is None or paired, "an object with player and rate, or null"),
+        ("code", isinstance(record.get("code", {}), dict), "an object"),
+    ):
+        if not fits:
+            raise ValueError(f"{name} is {record[name]!r}; expected {expected}")
+    if "max_episode_steps" in record["env_kwargs"]:
+        raise ValueError("env_kwargs holds max_episode_steps; expected it beside them")
+    if "evaluation" in options:  # what Tetris players called their heuristic before
         record["options"] = {{"evaluation": "heuristic"}.get(name, name): value for name, value in options.items()}
     return Header(**record)
 

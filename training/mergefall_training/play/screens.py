@@ -68,14 +68,14 @@ def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 class Terminal(AbstractContextManager["Terminal"]):
-    """The terminal. If the output is no terminal, only the last picture is printed."""
+    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read."""
 
     render_mode = "ansi"
 
     def __init__(self) -> None:
         self._live = Live(console=Console(), auto_refresh=False)
         self._until_end = ExitStack()
-        self.interactive = sys.stdin.isatty()
+        self.interactive = sys.stdin.isatty() and self._live.console.is_terminal
 
     def __enter__(self) -> Self:
         if self.interactive and sys.platform != "win32":
@@ -136,8 +136,9 @@ def _posix_keys(timeout: float | None) -> list[str]:
         return []
     pressed = os.read(keyboard, 64).decode(errors="ignore")
     arrows = dict(zip("ABCD", ARROWS, strict=True))
-    found = re.findall(r"\x1b[\[O][A-D]|[^\x1b]", pressed)
-    return [arrows[key[-1]] if len(key) > 1 else _name(key) for key in found] if pressed else ["q"]
+    found = re.findall(r"\x1b\[[0-9;?]*[@-~]|\x1bO.|[^\x1b]", pressed)  # other sequences are keys such as F2
+    plain = [key for key in found if len(key) == 1 or (len(key) == 3 and key[-1] in arrows)]
+    return [arrows[key[-1]] if len(key) > 1 else _name(key) for key in plain] if pressed else ["q"]
 
 
 def _windows_keys(timeout: float | None) -> list[str]:

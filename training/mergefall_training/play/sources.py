@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mergefall.games import GAMES
-from mergefall.imports import is_import, name_of, strings_in
+from mergefall.imports import is_import, load, name_of, strings_in
 from mergefall.library import origin
 from mergefall_baselines.registry import added
 
@@ -55,48 +53,63 @@ def _digest(path: str) -> str | None:
     """The digest of the code at `module:name`; None if no file of the user's has it, as in a notebook."""
     module, _, name = path.partition(":")
     with suppress(ModuleNotFoundError):  # text with a colon need not name a module
-        import_module(module)  # before a run is resumed, nothing has imported its teacher
+        load(module)  # before a run is resumed, nothing has imported its teacher
     todo, done, code = [(module, name.partition(".")[0])], set[tuple[str, str]](), list[str]()
     while todo:
         known = todo.pop()
-        statements = _statements(sys.modules.get(known[0]))
+        statements = _statements(known[0])
         if known in done or not statements:
             continue
         done.add(known)
         for statement in statements:
             # Of a module that is referred to as a whole (no name), every statement counts.
-            if not known[1] or known[1] in _bound(statement):
+            if not known[1] or {known[1], "*"} & _bound(statement):
                 code.append(f"{known[0]}: {ast.unparse(statement)}")
                 todo += _references(statement, known[0])
     return hashlib.sha256("\n".join(sorted(code)).encode()).hexdigest()[:16] if code else None
 
 
-def _statements(module: ModuleType | None) -> list[ast.stmt]:
+def _statements(module: str) -> list[ast.stmt]:
     """The statements of a module of the user's; none for installed ones, and for those without a file."""
-    file = getattr(module, "__file__", None)
-    if module is None or file is None or not file.endswith(".py"):
-        return []
-    package = module.__name__.partition(".")[0]
-    if package in _OURS or package in sys.stdlib_module_names or _INSTALLED & set(Path(file).parts):
-        return []
-    if not Path(file).is_file():
-        return []
-    return ast.parse(inspect.getsource(module)).body
+    file = _file(module)
+    return ast.parse(file.read_bytes()).body if file else []
+
+
+def _file(module: str) -> Path | None:
+    """The file of a module of the user's, which need not have been imported; None for all other modules."""
+    package, _, below = module.partition(".")
+    if package in _OURS or package in sys.stdlib_module_names:
+        return None
+    origin = None
+    if module in sys.modules:
+        origin = getattr(sys.modules[module], "__file__", None)
+    elif not below or _file(package):  # to look into a package is to import it
+        with suppress(ModuleNotFoundError):  # the second name of `module.name` need not be a module
+            spec = find_spec(module)
+            origin = spec.origin if spec else None
+    file = Path(origin or "")
+    return file if file.suffix == ".py" and file.is_file() and not _INSTALLED & set(file.parts) else None
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a module gives a value to, or whose objects it may change."""
+    """The names that a statement at the top of a module gives a value to, or whose objects it may change.
+
+    Among those of ``from module import *`` is `*`.
+    """
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
     nodes = list(ast.walk(statement))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     parts = [node for node in nodes if isinstance(node, ast.Attribute | ast.Subscript)]
     changed = {_root(node) for node in parts if not isinstance(node.ctx, ast.Load)}
-    called = {node.id for node in nodes if isinstance(node, ast.Name)} if isinstance(statement, ast.Expr) else set()
-    return defined | stored | changed | called
+    called = {_root(node.func) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+    if isinstance(statement, ast.Expr):
+        called |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    return set[str]().union(*map(_bound, imports), defined, stored, changed, called) - {""}
 
 
 def _root(node: ast.expr) -> str:
@@ -106,9 +119,17 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _package(module: str) -> str:
+    """The package that a module's relative imports begin at."""
+    if module in sys.modules:
+        return sys.modules[module].__package__ or ""
+    file = _file(module)
+    return module if file and file.stem == "__init__" else module.rpartition(".")[0]
+
+
 def _references(statement: ast.stmt, module: str) -> Iterator[tuple[str, str]]:
     """(module, name) of everything that a statement may refer to; the name is empty for a whole module."""
-    package = sys.modules[module].__package__ or ""
+    package = _package(module)
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
             yield module, node.id
@@ -117,5 +138,5 @@ def _references(statement: ast.stmt, module: str) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
             source = ".".join([*above, *([node.module] if node.module else [])])
-            yield from ((source, alias.name) for alias in node.names)
+            yield from ((source, alias.name.strip("*")) for alias in node.names)  # no name is all of them
             yield from ((f"{source}.{alias.name}", "") for alias in node.names)  # if the name is a module

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import mergefall
 import numpy as np
-from mergefall.checks import integer
+from mergefall.checks import integer, number
 from mergefall.games import game_of
 from mergefall.text import rules_text
 from mergefall.typing import Options
@@ -36,6 +36,7 @@ REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
     "2048": ({"name": "2048/greedy"}, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
     "tetris": ({"name": "tetris/dellacherie"}, {"name": "tetris/bcts"}, {"name": "tetris/two-tetrad"}),
 }
+MOST_SECONDS = 1_000_000  # of a time limit
 KINDS = ("legal", "illegal", "unreadable")
 
 
@@ -112,8 +113,7 @@ class Bench:
 
         Raises ValueError if the program fails, and for a file of another bench.
         """
-        if not seconds > 0:
-            raise ValueError(f"the time limit is {seconds} s; expected more than 0")
+        number("the time limit in seconds", seconds, most=MOST_SECONDS, above=0)
         words_of(program)
         asked = {puzzle.id: puzzle for puzzle in self.puzzles}
         with ExitStack() as stack:
@@ -234,8 +234,8 @@ def _resumed(
     if records and (differing := differences(records[0], header)):
         raise ValueError(f"{path} holds answers of another bench: {'; '.join(differing)}. Choose another file.")
     answers = dict[str, str]()
-    for number, record in enumerate(records[1:], start=2):
-        with on_line(path, number):
+    for line, record in enumerate(records[1:], start=2):
+        with on_line(path, line):
             name, answer = record.get("id"), record.get("answer")
             if not isinstance(name, str) or not isinstance(answer, str) or name in answers:
                 raise ValueError(f"expected an answer to another puzzle, with id and answer; found {str(record)[:200]}")

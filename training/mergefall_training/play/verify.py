@@ -59,24 +59,29 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
     header, records = read_header(path)
     with on_line(path, 1):
         game_of(header.env_id)
-        environment(header.env_id, header.env_kwargs).close()
-    verdicts, games = {}, []
+        environment(header.env_id, header.game_kwargs).close()
+    verdicts: dict[int, Verdict] = {}
+    games: list[tuple[int, Episode]] = []
     seeds: set[int] = set()
     for line, record in enumerate(records, start=2):
         try:
-            episode, actions = _read(header, record, seeds)
+            games.append((line, _read(header, record, seeds)))
         except ValueError as error:
-            verdicts[line] = Verdict(line, record.get("seed"), str(error))
-        else:
-            games.append(_Game(line, episode, actions))
-    games.sort(key=lambda game: len(game.actions))
+            seed = record.get("seed")
+            verdicts[line] = Verdict(line, seed if isinstance(seed, int) else None, str(error))
+    games.sort(key=lambda game: game[1].length)
     with progress_bar(f"{path.name}: games", len(games), enabled=progress) as show:
         for first in range(0, len(games), AT_ONCE):
-            part = games[first : first + AT_ONCE]
+            part: list[_Game] = []
+            for line, episode in games[first : first + AT_ONCE]:  # a small record may hold many actions
+                try:
+                    part.append(_Game(line, episode, actions_of(episode.actions, episode.length)))
+                except ValueError as error:
+                    verdicts[line] = Verdict(line, episode.seed, str(error))
             for game, problem in zip(part, _problems(header, part), strict=True):
                 whole = len(game.actions) == game.episode.length
                 verdicts[game.line] = Verdict(game.line, game.episode.seed, problem, not whole)
-            show(first + len(part), "")
+            show(min(first + AT_ONCE, len(games)), "")
     return [verdicts[line] for line in sorted(verdicts)]
 
 
@@ -87,8 +92,8 @@ class _Game:
     actions: NDArray[np.uint16]
 
 
-def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> tuple[Episode, NDArray[np.uint16]]:
-    """The episode of a record and its actions. Raises ValueError for a record that cannot hold."""
+def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> Episode:
+    """The episode of a record. Raises ValueError for a record that cannot hold."""
     if "actions" not in record:
         raise ValueError("it holds no actions; an earlier version wrote it")
     content = dict(record)
@@ -99,20 +104,22 @@ def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> tuple[Epis
     if episode.seed in seeds:
         raise ValueError(f"seed {episode.seed} is there twice")
     seeds.add(episode.seed)
-    if episode.length < 1 or episode.game is not game_of(header.env_id):
+    if episode.length < 1 or episode.seed < 0 or episode.game is not game_of(header.env_id):
         raise ValueError(f"it is no record of {header.env_id}: {asdict(episode)}")
-    return episode, actions_of(episode.actions, episode.length)
+    return episode
 
 
 def _problems(header: Header, games: list[_Game]) -> list[str]:
     """Play games side by side; for each, why it is not the recorded one, or nothing."""
-    kwargs = {name: value for name, value in header.env_kwargs.items() if name != "render_mode"}
-    cap, n = header.max_episode_steps, len(games)
-    envs: Any = gym.make_vec(header.env_id, num_envs=n, max_episode_steps=cap, **kwargs)
+    n = len(games)
+    if not n:
+        return []
+    kwargs: Any = {"max_episode_steps": header.max_episode_steps, **header.game_kwargs}
+    envs: Any = gym.make_vec(header.env_id, num_envs=n, **kwargs)
     if header.adversary is not None:
         envs = adversary(envs, header.adversary["player"], header.adversary["rate"])
     counts = np.array([len(game.actions) for game in games])
-    table = np.zeros((counts.max(), n), np.int64)
+    table = np.zeros((counts.max(), n), np.uint16)
     for i, game in enumerate(games):
         table[: counts[i], i] = game.actions
     problems: list[str | None] = [None] * n
@@ -121,7 +128,7 @@ def _problems(header: Header, games: list[_Game]) -> list[str]:
         table[:, i] = 0
     envs.reset(seed=[game.episode.seed for game in games])
     for step, actions in enumerate(table, start=1):
-        _, _, terminated, truncated, infos = envs.step(actions)
+        _, _, terminated, truncated, infos = envs.step(actions.astype(np.int64))
         over = terminated | truncated
         for i in np.flatnonzero((over & (step < counts)) | (step == counts)):
             if problems[i] is None:

@@ -19,7 +19,7 @@ from mergefall_baselines.player import takes_masks
 from mergefall_training.play.actions import actions_of
 from mergefall_training.play.records import Episode, Header, read_records
 from mergefall_training.play.screens import Screen, side_by_side
-from mergefall_training.play.workers import task
+from mergefall_training.play.workers import environment, task
 from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 
@@ -79,19 +79,17 @@ class Show:
             seed = min(episodes, key=lambda episode: episode.result).seed
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
-            raise ValueError(f"{path} has no game from seed {seed}; it has seeds {[e.seed for e in episodes]}")
+            raise ValueError(f"{path} has no game from seed {seed}; it has {_seeds_of(episodes)}")
         if record.actions is None or record.rest is not None:
-            header.check_no_import()
+            header.check_player()
             return cls._played(header, header.title, record.seed, record)
         return cls(header, header.title, record.seed, None, actions_of(record.actions, record.length), record)
 
     def environment(self, render_mode: str) -> gym.Env[Any, Any]:
         """The environment of the game, with its adversary."""
-        header = self.header
-        cap, against = header.max_episode_steps, header.adversary
-        # Earlier versions recorded the render mode of games played by hand.
-        shown: Any = header.env_kwargs | {"render_mode": render_mode}
-        env = gym.make(header.env_id, max_episode_steps=cap, **shown)
+        header, against = self.header, self.header.adversary
+        shown = {"render_mode": render_mode, "max_episode_steps": header.max_episode_steps}
+        env = environment(header.env_id, header.game_kwargs, **shown)
         return env if against is None else with_adversary(env, against["player"], against["rate"])
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
@@ -125,6 +123,11 @@ class Show:
                 f"this game ended with {headline} {info[headline]} after {info['moves']} moves, the recorded one with "
                 f"{record.result} after {record.length}: the player or the game has changed since"
             )
+
+
+def _seeds_of(episodes: Sequence[Episode]) -> str:
+    """How many games there are, and from which seeds."""
+    return f"{len(episodes)} games, from seeds {episodes[0].seed} to {episodes[-1].seed}" if episodes else "no games"
 
 
 def figures_of(info: Options) -> str:
@@ -186,7 +189,7 @@ class _Pace:
                     return False
                 if key == "space":
                     self._paused = not self._paused
-                elif key in "+=-":
+                elif key in ("+", "=", "-"):
                     self._fps *= 1 / FASTER if key == "-" else FASTER
             if "right" in keys or (not self._paused and (not keys or time.monotonic() >= end)):
                 return True

@@ -29,7 +29,7 @@ from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
 from mergefall.games import GAMES
-from mergefall.imports import strings_in
+from mergefall.imports import load, strings_in
 from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
@@ -184,6 +184,8 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
     """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
     try:
         json.dumps(kwargs)
+        if ":" in env_id:  # Gymnasium imports the module, but does not know where else to look
+            load(env_id.partition(":")[0])
         return gym.make(env_id, **options, **kwargs)
     except DependencyNotInstalled:
         raise
@@ -260,6 +262,8 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as Python's own check does
         raise SystemExit(f"mergefall: {MAIN_GUARD}")
+    if sys.platform == "win32":
+        workers = min(workers, 61)  # Windows waits for no more
     threads = max(1, cores() // workers)
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, spawn, initializer=_start_worker, initargs=(threads,))

@@ -37,6 +37,7 @@ from mergefall_training.learn.agents import player_at
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import EVALUATION_SEED, MOST_SEED, Config, open_run
 from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.sources import code_of
 from mergefall_training.play.statistics import mean_of_runs
 from mergefall_training.tune.suggest import Choice, Range, Space, corners, space_of, spec_of, suggest
 from mergefall_training.tune.trials import TrialFile, trial_progress
@@ -134,7 +135,8 @@ def search(
         space: JSON as `space_of` takes it; overrides the algorithm's ranges in `spaces.yaml`.
         changed: hyper-parameters to hold fixed.
 
-    Raises ValueError if the folder holds another search, or if the algorithm refuses a corner of the space.
+    Raises ValueError if the folder holds another search or one of an earlier version of the user's code, or if the
+    algorithm refuses a corner of the space.
     """
     budget, changed = budget or Budget(), dict(changed or {})
     spec = spec_of(choice("algorithm", algorithm, sorted(ALGORITHMS)), changed, space or {})
@@ -169,9 +171,10 @@ def search(
     _check_space(config, dimensions, device)
     header = {"format": FORMAT, "version": VERSION, **asdict(start), "space": spec, "settings": asdict(budget)}
     header |= {"package": __version__, "optuna": optuna.__version__}
+    code = code_of(start.env_kwargs, start.hyperparameters, spec)
     total = budget.trials + budget.finalists + 1
     with (
-        TrialFile(folder / "trials.jsonl", header, HyperparameterTrial) as record,
+        TrialFile(folder / "trials.jsonl", header, HyperparameterTrial, code) as record,
         trial_progress(f"{algorithm}: trials and finals, at most", total, progress) as show,
     ):
 

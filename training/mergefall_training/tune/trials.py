@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Generic, Self, TypeVar
 from mergefall.typing import Options
 
 from mergefall_training.files import differences, on_line, open_alone, read_lines
+from mergefall_training.play.records import check_same_code
 from mergefall_training.progress import progress_bar
 
 T = TypeVar("T")  # a trial: a dataclass of JSON types
@@ -28,11 +29,14 @@ class TrialFile(Generic[T]):
     - `path`: the file; None: trials are not recorded.
     - `header`: the search's arguments, in JSON types.
     - `kind`: the dataclass of a trial; it raises ValueError for bad fields.
+    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them.
 
-    Raises ValueError if the file has another header or is damaged.
+    Raises ValueError if the file has another header, is of an earlier version of the user's code, or is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, header: Options, kind: type[T]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, header: Options, kind: type[T], code: Mapping[str, str]
+    ) -> None:
         self.passed: list[T] = []
         self._known: list[T] = []
         self._kind: Any = kind
@@ -41,7 +45,7 @@ class TrialFile(Generic[T]):
         if self._path is None:
             return
         try:
-            line = json.dumps(header, allow_nan=False)
+            line = json.dumps({**header, "code": dict(code)} if code else dict(header), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
         with ExitStack() as until_read:
@@ -51,6 +55,8 @@ class TrialFile(Generic[T]):
                 with on_line(self._path, number):
                     if number == 1:
                         _check_header(record, json.loads(line))
+                        if code_there := record.get("code"):
+                            check_same_code(self._path, code_there, code)
                     else:
                         self._known.append(self._trial_from(record))
             self._file.truncate(whole)
@@ -98,6 +104,7 @@ def _check_header(found: Options, asked: Options) -> None:
     for name in ("format", "version"):
         if found.get(name) != asked[name]:
             raise ValueError(f"{name} is {found.get(name)!r}; expected {asked[name]!r}")
+    found, asked = ({**header, "code": None} for header in (found, asked))  # `check_same_code` compares it
     if differing := differences(found, asked):
         raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
 

@@ -28,6 +28,7 @@ from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
+from mergefall_training.play.sources import code_of
 from mergefall_training.play.workers import play_all, process_pool, task
 from mergefall_training.tune.climbing import Climb, Weights, ends
 from mergefall_training.tune.trials import TrialFile, trial_progress
@@ -88,7 +89,7 @@ def tune(
         out: JSON-lines file to which each finished trial is appended. The same call on it resumes a stopped run, with
             the result of an unbroken one.
 
-    Raises ValueError if the file holds another run.
+    Raises ValueError if the file holds another run, or one of an earlier version of the user's code.
     """
     climb = climb or Climb()
     climb.check()
@@ -100,6 +101,7 @@ def tune(
     game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
     header = {"format": FORMAT, "version": VERSION, "player": player, "options": {**options, option: spec}}
     header |= {"option": option, "weights": list(start), **game, "settings": asdict(climb), "package": __version__}
+    code = code_of(player, {**options, option: spec}, job.env_kwargs)
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
         begun = perf_counter()
@@ -114,7 +116,7 @@ def tune(
     most = (1 + climb.restarts) * (1 + 2 * len(start) * climb.passes)
     total = min(most, climb.trials or most)
     with (
-        TrialFile(out, header, WeightTrial) as record,
+        TrialFile(out, header, WeightTrial, code) as record,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         trial_progress(f"{player}: trials, at most", total, progress) as show,
     ):

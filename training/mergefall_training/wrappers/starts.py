@@ -18,6 +18,7 @@ from mergefall.typing import Environment
 from mergefall_baselines.arrays import read_arrays
 
 FORMAT, VERSION = "mergefall starts", 1
+MOST = 1_000_000  # ordinary starts in a pool
 PARTS = {part for game in GAMES.values() for part in game.start}  # of a start, as `reset` takes them
 
 
@@ -63,4 +64,6 @@ def _draw_starts(env: Environment, path: str | os.PathLike[str], ordinary: float
     ordinary = number("ordinary", ordinary, 0, 1)
     starts = load_starts(path) if ordinary < 1 else []
     plain = round(len(starts) * ordinary / (1 - ordinary)) if starts else 0
+    if plain > MOST:
+        raise ValueError(f"ordinary is {ordinary}; expected less beside {len(starts)} starts, or 1")
     env.unwrapped.set_starts([*starts, *({} for _ in range(plain))])

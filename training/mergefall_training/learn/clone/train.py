@@ -5,7 +5,7 @@
 - Illegal actions of the teacher are left out.
 - Some games are held out. `matched`, in the curve's figures, is the share of their moves that the policy would play.
 - The value network learns the discounted returns of the teacher's games. So MaskablePPO can continue from policy and
-  values: `warm_start: RUN`.
+  values: `warm_start: RUN`. A game that a cap ended counts as over, so the returns of its last moves are too low.
 - A step is one move learned from; `timesteps` of them make as many passes over the games as needed. The seed alone
   determines the order of the moves.
 
