@@ -1,4 +1,4 @@
-# Every target but clean-cache sets everything up in .venv first. tests/README.md describes the targets.
+# Every target but oldest and clean-cache sets everything up in .venv first. tests/README.md describes the targets.
 
 PYTHON ?= python3
 VENV := .venv

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 import tyro
 from mergefall.checks import id_of_file
+from mergefall.imports import check_no_import
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
@@ -489,7 +490,8 @@ def load_agent(path: str, env_id: str = "", **changed: Any) -> tuple[Agent, Args
     state = load_checkpoint(path)
     args = Args(**(state["args"] | {"shaping": None} | changed))
     if args.env_id != env_id:
-        id_of_file(args.env_id)  # a file must not name a module to import, as shaping may, too
+        id_of_file(args.env_id)  # a file must not name a module to import
+    check_no_import("env_kwargs", args.env_kwargs)
     envs = make_envs(args, 1, "NextStep")
     agent = Agent(envs, args.channels, args.mixed_precision).to(args.device)
     envs.close()

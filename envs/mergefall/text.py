@@ -107,7 +107,8 @@ def rules_text(rules: Any) -> str:
         goal = f", or as soon as there is a {rules.goal}" if rules.goal else ""
         return _RULES_2048.format(rows=rules.rows, cols=rules.cols, goal=goal)
     slides = _SLIDES if rules.placements == "slide" else ""
-    scores, end = _SCORES if rules.reward == "score" else "", _ENDS[rules.overflow]
+    scores = _SCORES[rules.piece_set.storage] if rules.reward == "score" else ""
+    end = _ENDS[rules.overflow]
     return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, slides=slides, scores=scores, end=end)
 
 
@@ -123,7 +124,10 @@ You choose how often the piece is turned clockwise by 90 degrees, and the column
 at the left. The piece then drops straight down.{slides} Full rows vanish and count one line each.{scores} {end}
 The field is written row by row, the top row first; # is a filled cell."""
 _SLIDES = " It may then slide one column to the left or right if the cells there are free, and falls on."
-_SCORES = " One, two, three or four rows at once score 40, 100, 300 or 1200 points."
+_SCORES = {  # by the height of the tallest piece
+    4: " One, two, three or four rows at once score 40, 100, 300 or 1200 points.",
+    5: " One, two, three, four or five rows at once score 40, 100, 300, 1200 or 1240 points.",
+}
 _ENDS = {
     "strict": "The game ends when a piece comes to rest with a cell above the field, even if it fills rows.",
     "clear_first": "The game ends when a cell is left above the field after full rows have vanished.",

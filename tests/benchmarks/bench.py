@@ -19,9 +19,8 @@ import time
 
 from contest import Contestant, contest, goal, peer_python
 
-OUR_SIZES, PGX_SIZES = (1024, 4096, 16384), (1024, 8192)
+SIZES, TETRIS_SIZES = (1024, 4096, 16384), (256, 1024, 4096)  # games of a batch, the same for ours and for a peer
 SB3_SIZE = 1024
-TETRIS_SIZES, JUMANJI_SIZES = (256, 4096), (256, 1024)
 
 START = """
 import gymnasium as gym, mergefall
@@ -60,13 +59,13 @@ def bench_batched(rounds: int) -> None:
             Contestant(
                 f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"batched-ours-{threads}", size
             )
-            for size in OUR_SIZES
+            for size in SIZES
         ]
         for threads in (1, 2)
     }
     pgx = [
         Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, python)
-        for size in PGX_SIZES
+        for size in SIZES
         for name, way in (("", ""), ("-scan", ", lax.scan"))
     ]
     contest(ours[1] + ours[2] + pgx, rounds)
@@ -109,7 +108,7 @@ def bench_tetris_batched(rounds: int) -> None:
         for size in TETRIS_SIZES
     ]
     jumanji = [
-        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, python) for size in JUMANJI_SIZES
+        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, python) for size in TETRIS_SIZES
     ]
     contest(ours + jumanji, rounds)
     best = max(contestant.median for contestant in ours)

@@ -15,12 +15,15 @@ def rate(chunk, size):
 
 
 def batched(env_id, size, moves, **kwargs):
-    """A native batch, random legal actions, `moves` at a time; observations, masks, rewards and infos in every step."""
+    """A native batch, random legal actions, `moves` at a time; observations, masks, rewards and infos in every step.
+
+    A game that ends begins anew within the step, as in the peers: each step is a move.
+    """
     import gymnasium as gym
     import mergefall  # noqa: F401
     import numpy as np
 
-    envs = gym.make_vec(env_id, num_envs=size, **kwargs)
+    envs = gym.make_vec(env_id, num_envs=size, autoreset_mode="SameStep", **kwargs)
     _, infos = envs.reset(seed=0)
     noise = np.random.default_rng(0).random((8, size, int(envs.single_action_space.n)))
     steps = max(1, moves // size)

@@ -35,7 +35,7 @@ TO_THE_END = """async () => {
         root.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
         const thoughts = pane.querySelectorAll(".thoughts .bar").length;
         root.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
-        found.push([player.value, Number(game.value), Number(pane.dataset.score), thoughts,
+        found.push([player.textContent, Number(game.value), Number(pane.dataset.score), thoughts,
           pane.querySelector(".figures").textContent]);
       }
     }
@@ -48,7 +48,7 @@ BY_HAND = """async () => {
   for (const root of document.querySelectorAll(".replay")) {
     const pane = root.querySelectorAll(".pane")[1];
     const who = pane.querySelector("select"), board = pane.querySelector("canvas");
-    who.value = "you";
+    who.selectedIndex = who.options.length - 1;
     who.dispatchEvent(new Event("change"));
     await new Promise((resolve) => setTimeout(resolve, 20));
     const press = (key) => board.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -168,3 +168,49 @@ def test_a_leaderboard_replays_the_games_of_its_entries(runs, tmp_path, asked):
     assert all("by: A & B" in text for text in cells)
     content, screen = asked(folder / "index.html", WIDTHS, width=500)
     assert content <= screen
+
+
+def test_players_of_any_name_are_watched(runs, tmp_path, asked):
+    """Blanks that HTML would fold, and the name that stands for the reader."""
+    suite = (
+        "games:\n  - {name: small, env: mergefall/Game2048-v0, env_kwargs: {rows: 2, cols: 2}, episodes: 2, players: ["
+    )
+    suite += ", ".join(f"{{player: 2048/greedy, label: {json.dumps(name)}}}" for name in ("two  blanks", " a ", "you"))
+    (tmp_path / "names.yaml").write_text(suite + "]}\n")
+    main(["compare", str(tmp_path / "names.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
+    main(["report", str(tmp_path / "out"), "--out", str(tmp_path / "report.html")])
+    found = asked(tmp_path / "report.html", TO_THE_END)
+    assert len({player for player, *_ in found}) == 3
+    assert len(found) >= 6
+
+
+KEYS = """async () => {
+  const root = document.querySelector(".replay"), pane = root.querySelectorAll(".pane")[1];
+  const who = pane.querySelector("select"), board = pane.querySelector("canvas");
+  const text = () => pane.querySelector(".figures").textContent;
+  who.selectedIndex = who.options.length - 1;
+  who.dispatchEvent(new Event("change"));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const press = (key, held = {}) => board.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...held }));
+  for (let i = 0; i < 4; i++) for (const key of ["ArrowLeft", "ArrowDown"]) press(key);
+  const found = [text()];
+  for (const held of [{ altKey: true }, { ctrlKey: true }]) {
+    for (const key of ["ArrowRight", "ArrowUp", "u"]) press(key, held);
+  }
+  found.push(text());
+  press("U");
+  found.push(text());
+  const play = root.querySelector(".controls button[title=play]");
+  play.click();
+  found.push(play.ariaLabel);
+  return found;
+}"""
+
+
+def test_keys_of_the_browser_are_left_to_it(page, asked):
+    played, held, taken_back, label = asked(page, KEYS)
+    assert played == held
+    steps = int(played.split()[1])
+    assert steps > 1
+    assert taken_back.startswith(f"step {steps - 1} of {steps - 1}:")
+    assert label == "pause"

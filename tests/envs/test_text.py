@@ -255,3 +255,6 @@ def test_rules_are_told_as_they_are():
     ]
     assert len(set(told)) == 4
     assert ["300" in text for text in told] == [False, True, False, True]
+    for pieces, scores in (("tetromino", (40, 100, 300, 1200)), ("five", (40, 100, 300, 1200, 1240))):
+        rules = Rules(pieces=pieces, reward="score")
+        assert ", ".join(map(str, scores[:-1])) + f" or {scores[-1]} points" in rules_text(rules)

@@ -581,7 +581,7 @@ class Verify:
         for file in self.files:
             verdicts = verify(file)
             wrong = [verdict for verdict in verdicts if verdict.problem]
-            partial = sum(verdict.partial for verdict in verdicts if not verdict.problem)
+            partial = sum(verdict.proven is not None for verdict in verdicts)
             note = f"; {partial} of them up to action {RECORDED:,}, where their records end" if partial else ""
             print(f"{file}: {len(verdicts) - len(wrong)} of {len(verdicts)} records hold{note}")
             for verdict in wrong:

@@ -9,6 +9,8 @@ import yaml
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.compare.board import ABOUT, board, enter
+from mergefall_training.play import actions as actions_module
+from mergefall_training.play import verify as verify_module
 from mergefall_training.play.records import checksum, header_from
 
 pytest.importorskip("matplotlib")
@@ -194,3 +196,49 @@ def test_wrong_arguments_are_said(tmp_path):
         enter([tmp_path / "mine"], tmp_path / "board", "../x", command="x")
     with pytest.raises(ValueError, match="there is no folder"):
         board(tmp_path / "nothing")
+
+
+def test_a_player_of_whom_no_game_ended_stands_by_its_lower_bound(tmp_path):
+    """Else a random player with a cap of three pieces would be the best one."""
+    record(tmp_path / "mine" / "a.jsonl", "tetris/bcts", TETRIS, count=6, rows=8)
+    record(tmp_path / "mine" / "b.jsonl", "tetris/random", TETRIS, count=6, cap=3, rows=8)
+    (section,) = board(entered(tmp_path), progress=False)
+    assert [row.contestant.label for row in section.result.rows] == ["tetris/bcts", "tetris/random"]
+    assert math.isinf(section.result.rows[1].summary.mean.value)
+
+
+def test_what_lies_behind_the_recorded_actions_does_not_count(tmp_path, monkeypatch):
+    for module in (actions_module, verify_module):
+        monkeypatch.setattr(module, "RECORDED", 20)
+    played = record(tmp_path / "mine" / "a.jsonl", count=3)
+    folder = entered(tmp_path)
+    (section,) = board(folder, progress=False)
+    proven = section.result.rows[0].evaluation.episodes
+    assert [(episode.length, episode.terminated) for episode in proven] == [(20, False)] * 3
+    assert all(one.score < whole.score for one, whole in zip(proven, played.episodes, strict=True))
+    for line in (1, 2, 3):
+        altered(folder / "mine" / "a.jsonl", line, score=2**50, length=2**50)
+    (again,) = board(folder, progress=False)
+    assert [(e.score, e.length) for e in again.result.rows[0].evaluation.episodes] == [(e.score, 20) for e in proven]
+    assert "3 games count up to action" in " ".join(again.problems)
+
+
+def test_a_number_that_no_game_has_is_named(tmp_path):
+    record(tmp_path / "mine" / "a.jsonl", count=2, rows=2, cols=2)
+    record(tmp_path / "yours" / "a.jsonl", count=2, rows=2, cols=2)
+    entered(tmp_path)
+    folder = entered(tmp_path, "yours")
+    altered(folder / "mine" / "a.jsonl", 1, score=10**30)
+    board(folder, progress=False)
+    assert "line 2: score is 1000000000000000000000000000000; expected a number up to" in (
+        folder / "index.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_players_of_one_name_keep_apart_within_an_entry(tmp_path):
+    for name in "abc":
+        record(tmp_path / "mine" / f"{name}.jsonl", count=2, rows=2, cols=2)
+    (section,) = board(entered(tmp_path), progress=False)
+    labels = [row.contestant.label for row in section.result.rows]
+    assert labels == ["2048/greedy", "2048/greedy (mine)", "2048/greedy (mine, 2)"]
+    assert section.verdicts.keys() == section.sources.keys() == set(labels)

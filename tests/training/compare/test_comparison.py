@@ -271,6 +271,26 @@ def test_a_part_of_a_suite_is_played(tmp_path):
         run(path, None, games=["large"])
 
 
+def test_games_that_are_played_apart_end_in_one_file(tmp_path):
+    path, out = write_suite(tmp_path), tmp_path / "out"
+    run(path, tmp_path / "whole")
+    for game in ("small", "capped", "small"):
+        run(path, out, games=[game])
+    whole, apart = (json.loads((folder / "results.json").read_text()) for folder in (tmp_path / "whole", out))
+    assert {game["name"] for game in apart["games"]} == {"small", "capped"}
+    timeless = [[player["mean"] for player in game["players"]] for game in whole["games"]]
+    assert [[player["mean"] for player in game["players"]] for game in apart["games"]] == timeless
+    for line in (tmp_path / "whole" / "results.csv").read_text().splitlines():
+        assert line.split(",")[:2] in [one.split(",")[:2] for one in (out / "results.csv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("label", [r"costs $5 and $6", r"$\foo$", "a" * 180])
+def test_plots_show_labels_as_they_are(tmp_path, label):
+    pytest.importorskip("matplotlib")
+    run(write_suite(tmp_path, '"greedy (reward)"', json.dumps(label)), tmp_path / "out")
+    assert list((tmp_path / "out" / "small").glob("*.png"))
+
+
 def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
     first = "{algorithm: afterstate, timesteps: 200, interval: 100, hyperparameters: *small}"
     text = TRAINED.replace("hyperparameters: {", "hyperparameters: &small {")
@@ -384,6 +404,11 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("2048/greedy", "2048/greedier", "2048/greedier"),
         ("2048/greedy,", "2048/greedy, options: {depht: 1},", "depht"),
         ("2048/greedy,", "2048/greedy, options: {cols: 9},", "game small, greedy (reward): cols"),
+        (
+            "2048/greedy,",
+            "2048/greedy, options: {heuristic: tile-order},",
+            "game small, greedy (reward): board of 2×3; tile-order is defined on 4×4 only",
+        ),
         ("2048/greedy,", "tetris/bcts,", "game small, greedy (reward): env_id is 'mergefall/Game2048-v0'"),
         ("players: [{player: 2048/random}]", "players: []", "at least one"),
         ('"greedy (reward)"', "random", "all different"),

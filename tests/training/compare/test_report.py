@@ -18,6 +18,7 @@ from mergefall_training.compare.report import report
 from mergefall_training.play.records import checksum, header_from
 
 pytest.importorskip("matplotlib")
+STAGED = {"name": "prairie-fire", "stages": [[3, {"reward": 20.0}], [5, {"reward": 40.0, "cliffs": 3.0}]]}
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
 
@@ -72,9 +73,10 @@ def test_games_are_those_of_the_shared_seeds_the_best_and_the_worst(tmp_path):
     ("player", "env_id", "env_kwargs"),
     [
         (make("2048/greedy", heuristic="monotone-smooth"), ENV, {}),
+        (make("2048/greedy", heuristic=STAGED), ENV, {}),
         (make("tetris/greedy", heuristic="bcts"), TETRIS, {"cols": 5, "rows": 6}),
     ],
-    ids=["2048", "tetris"],
+    ids=["2048", "2048-stages", "tetris"],
 )
 def test_values_and_terms_are_the_players(tmp_path, player, env_id, env_kwargs):
     """The terms of a chosen placement or afterstate add up to its value."""
@@ -194,3 +196,41 @@ def test_paths_without_games_are_errors(tmp_path):
     with pytest.raises(ValueError, match=r"broken\.jsonl"):
         report([tmp_path / "broken.jsonl"], tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_record_that_was_found_false_does_not_count(tmp_path):
+    played = record(tmp_path / "runs" / "a.jsonl", rows=2, cols=2)
+    lines = (tmp_path / "runs" / "a.jsonl").read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {"score": 10**9})
+    (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines) + "\n")
+    (section,), _ = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
+    assert section.result.rows[0].summary.mean.value == played.scores[1:].mean()
+    (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines[:2]) + "\n")
+    with pytest.raises(ValueError, match=r"records that do not hold: .*checksum"):
+        report([tmp_path / "runs"], tmp_path / "page.html", progress=False)
+
+
+def test_all_pairs_of_players_hold_together(tmp_path):
+    """The games that are compared also choose the best, so it is compared with chance's help."""
+    for k in range(5):
+        record(tmp_path / "runs" / f"{k}.jsonl", rows=2, cols=2)
+    page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
+    assert "with intervals of 99.5 %, so that those of all pairs hold together" in (  # 1 - 0.05 / 10
+        tmp_path / "page.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_the_curve_of_a_single_agent_and_that_of_a_series_are_shown(tmp_path):
+    agent = "algorithm: ntuple, timesteps: 4000, interval: 2000, hyperparameters: {patterns: 0123 01, threads: 1}"
+    text = (
+        "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
+        f"    players:\n      - {{player: 2048/random}}\n      - {{train: {{{agent}}}, label: pairs}}\n"
+    )
+    against = "    adversary: {player: 2048/greedy, rate: [0, 1]}\n    players:"
+    for name, suite in {"one": text, "series": text.replace("    players:", against)}.items():
+        (tmp_path / f"{name}.yaml").write_text(suite)
+        main(["compare", str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name), "--workers", "1"])
+        sections, _ = page_of([tmp_path / name], tmp_path / f"{name}.html", values=0)
+        for section in sections:
+            (row,) = [row for row in section.result.rows if row.contestant.label == "pairs"]
+            assert len(row.curve) == 3

@@ -25,7 +25,15 @@ from mergefall.games import Game, game_of
 
 from mergefall_training.compare.document import command, write_page
 from mergefall_training.compare.results import Row
-from mergefall_training.compare.sections import Section, label_of, record_files, result_of, row_of, suite_entry
+from mergefall_training.compare.sections import (
+    Section,
+    free_label,
+    label_of,
+    record_files,
+    result_of,
+    row_of,
+    suite_entry,
+)
 from mergefall_training.learn.run import versions
 from mergefall_training.play.actions import RECORDED
 from mergefall_training.play.evaluation import Evaluation
@@ -73,7 +81,7 @@ class Entry:
         if not path.is_file():
             raise ValueError(f"{folder} has no {ABOUT}; `mergefall board FOLDER --enter RUN` writes one")
         try:
-            found = yaml.safe_load(path.read_text())
+            found = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: it is no YAML: {' '.join(str(error).split())}") from error
         names = [one.name for one in fields(cls)]
@@ -126,12 +134,14 @@ def enter(
         labels[place] = label_of(read_header(file)[0], suite_entry(file.parent), file)
     entry = Entry(command, versions(), by, link, labels)
     temporary = folder.with_name(f".{name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a call that was killed
     try:
         for place, file in found.items():
             (temporary / place).parent.mkdir(parents=True, exist_ok=True)
             content = file.read_bytes()
             (temporary / place).write_bytes(content[: content.rfind(b"\n") + 1])  # a torn last line is no record
-        (temporary / ABOUT).write_text(yaml.safe_dump(asdict(entry), sort_keys=False, allow_unicode=True))
+        about = yaml.safe_dump(asdict(entry), sort_keys=False, allow_unicode=True)
+        (temporary / ABOUT).write_text(about, encoding="utf-8")
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -203,7 +213,7 @@ class _Table:
 
     def section(self) -> Section:
         """The finished table."""
-        return Section(result_of(self.name, self.rows), self.verdicts, self.problems, self.sources)
+        return Section(result_of(self.name, self.rows, bounds=True), self.verdicts, self.problems, self.sources)
 
 
 def _add(tables: dict[str, _Table], place: Path, entry: Entry, file: Path) -> None:
@@ -212,9 +222,11 @@ def _add(tables: dict[str, _Table], place: Path, entry: Entry, file: Path) -> No
     header = played.header
     game = game_of(header.env_id)
     rules = game.rules_of(header.env_kwargs)
+    if missing := [name for name in game.size if not isinstance(rules.get(name), int)]:
+        raise ValueError(f"{file}: env_kwargs have no {' and no '.join(missing)}")
     table = tables.setdefault(json.dumps([game.name, rules]), _Table(_name_of(game, rules)))
     title = entry.labels.get(file.relative_to(place).as_posix(), header.title)
-    label = f"{title} ({place.name})" if title in table.verdicts else title
+    label = free_label(title, place.name, table.verdicts)
     if header.adversary is not None:
         table.problems.append(f"{label}: games against an adversary do not count")
         return
@@ -223,13 +235,15 @@ def _add(tables: dict[str, _Table], place: Path, entry: Entry, file: Path) -> No
     if wrong := [verdict for verdict in verdicts if verdict.problem]:
         reason = f"line {wrong[0].line}: {wrong[0].problem}"
         table.problems.append(f"{label}: {len(wrong)} of {len(verdicts)} records do not hold, the first in {reason}")
-    episodes = list(_without_gap([episode for episode in played.episodes if episode.seed in held]))
+    proven = {verdict.seed: verdict.proven for verdict in verdicts if verdict.proven}
+    known = [proven.get(episode.seed, episode) for episode in played.episodes if episode.seed in held]
+    episodes = list(_without_gap(known))
     if behind := len(held) - len(episodes):
         table.problems.append(f"{label}: {behind} games lie behind a gap in the seeds, the first at {len(episodes)}")
     if not episodes:
         return
-    if part := sum(verdict.partial for verdict in verdicts if not verdict.problem):
-        table.problems.append(f"{label}: {part} games are proven up to action {RECORDED:,}, where their records end")
+    if proven:
+        table.problems.append(f"{label}: {len(proven)} games count up to action {RECORDED:,}, where their records end")
     if rules.get("goal") is not None:
         rules["reward"] = "goal"  # then players are compared by the share of games that they won
     shown = Evaluation(replace(header, env_id=game.env_ids[0], env_kwargs=rules), episodes)

@@ -216,14 +216,17 @@ def print_result(result: ContestResult, screen: Console) -> None:
     screen.print(Text.assemble((result.contest.name, "bold"), ": ", result.conditions), soft_wrap=True)
     view, missing = _table(result, screen)
     screen.print(view)
-    screen.print(f"[dim]{note_of(result)}[/dim]", highlight=False, soft_wrap=True)
+    print_note(note_of(result), screen)
     if missing:
-        screen.print(
-            f"[dim]Left out, as there is no room: {', '.join(missing)}.[/dim]", highlight=False, soft_wrap=True
-        )
+        print_note(f"Left out, as there is no room: {', '.join(missing)}.", screen)
     if any(len(group.rows) > 1 for group in result.groups):
         screen.print(_runs_table(result))
-        screen.print(f"[dim]{note_of_runs(result)}[/dim]", highlight=False, soft_wrap=True)
+        print_note(note_of_runs(result), screen)
+
+
+def print_note(note: str, screen: Console) -> None:
+    """Print a note below a table; labels in it may hold brackets."""
+    screen.print(Text(note, "dim"), soft_wrap=True)
 
 
 def _runs_table(result: ContestResult) -> Table:
@@ -269,7 +272,7 @@ def print_series(series: Series, screen: Console) -> None:
     if any(line.runs > 1 for line in series.lines):
         note += ", Student's over training seeds where there are several"
     note += _censoring((row for result in series.results for row in result.rows), headline)
-    screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
+    print_note(f"{note}.", screen)
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:
@@ -392,8 +395,9 @@ def percent(share: float) -> str:
 
 
 def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Console) -> None:
-    write_whole(folder / "results.csv", _csv(results).encode())
-    write_whole(folder / "results.json", json.dumps(_json(suite, results), indent=2, allow_nan=False).encode())
+    write_whole(folder / "results.csv", _csv(folder / "results.csv", results).encode())
+    games = json.dumps(_json(folder / "results.json", suite, results), indent=2, allow_nan=False)
+    write_whole(folder / "results.json", games.encode())
     written = ["results.csv", "results.json"]
     try:
         from mergefall_training.compare import plots
@@ -411,8 +415,13 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
 
 
-def _csv(results: list[ContestResult]) -> str:
+def _csv(path: Path, results: list[ContestResult]) -> str:
+    """A line for each player; those of games that were not played now stay as they are in the file."""
     rows = [record for result in results for record in result.records()]
+    if path.is_file():
+        played = {result.name for result in results}
+        with path.open(encoding="utf-8", newline="") as file:
+            rows += [row for row in csv.DictReader(file) if row.get("game") not in played]
     # Contests differ in their tiles: a column that a contest lacks stays empty there.
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     text = io.StringIO()
@@ -422,8 +431,9 @@ def _csv(results: list[ContestResult]) -> str:
     return text.getvalue()
 
 
-def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
-    games = []
+def _json(path: Path, suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
+    """All results; those of the suite's games that were not played now stay as they are in the file."""
+    games: list[dict[str, Any]] = []
     for result in results:
         header = result.rows[0].evaluation.header
         players = [
@@ -431,6 +441,7 @@ def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
                 "label": row.contestant.label,
                 "player": row.evaluation.header.player,
                 "options": row.evaluation.header.options,
+                "batched": row.batched,
                 **_finite(asdict(row.summary)),
                 **({} if row.ratio is None else {"ratio": _finite(asdict(row.ratio))}),
             }
@@ -457,7 +468,20 @@ def _json(suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
                 ],
             }
         )
-    return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name, "games": games}
+    about = {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name}
+    before = read_results(path)
+    if all(before.get(name) == value for name, value in about.items()):
+        played = {game["name"] for game in games}
+        games += [game for game in before["games"] if game["name"] not in played]
+    return about | {"games": games}
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """What `results.json` holds; empty if there is none, or if another program wrote it."""
+    if not path.is_file():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
 
 
 def _finite(value: Any) -> Any:

@@ -47,8 +47,8 @@ def write_page(
     for number, section in enumerate(sections):
         games.append(replays_of(section, replays, values, progress))
         bodies.append(_section_html(section, number))
-    parts = {name: (PAGE / name).read_text() for name in ("page.css", "rules.js", "replay.js")}
-    page = Template((PAGE / "page.html").read_text()).substitute(
+    parts = {name: (PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "rules.js", "replay.js")}
+    page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(title),
         version=__version__,
         about=about,
@@ -93,7 +93,8 @@ def _players_html(section: Section) -> str:
     columns = player_columns(result, _interval)
     for name in ("IQM", f"{result.game.turn}s", f"ratio to {result.contest.baseline}", *_lower_tiles(result)):
         columns.pop(name, None)
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(others))
+    pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
+    confidence = 1 - (1 - CONFIDENCE) / pairs
     labels = [row.contestant.label for row in result.rows]
     if section.sources:
         columns["entry"] = [html.escape(section.sources[label]["entry"]) for label in labels]
@@ -103,7 +104,7 @@ def _players_html(section: Section) -> str:
     note = note_of(result)
     if others:
         note += " Beside the best: on the seeds of both, "
-        note += f"with intervals of {100 * confidence:.4g} %, so that all hold together (Bonferroni); "
+        note += f"with intervals of {100 * confidence:.4g} %, so that those of all pairs hold together (Bonferroni); "
         note += "where both have the same, half a seed counts as more."
     return _table("player", labels, columns, note)
 
@@ -116,7 +117,7 @@ def _lower_tiles(result: ContestResult) -> list[str]:
 def _held_html(verdicts: list[Verdict]) -> str:
     """How many records hold, and how many of these were played again in part, because they hold no more."""
     held = [verdict for verdict in verdicts if not verdict.problem]
-    partial = sum(verdict.partial for verdict in held)
+    partial = sum(verdict.proven is not None for verdict in held)
     part = f", {partial} of them up to action {RECORDED:,}" if partial else ""
     if len(held) == len(verdicts):
         return f"all {len(held)}{part}"

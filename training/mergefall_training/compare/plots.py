@@ -31,10 +31,13 @@ from mergefall_training.play.statistics import Interval, mean_of_runs, plain, su
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
-INK = "#111111"  # on a light ground, in whatever colours a page is shown
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
+PLAIN_TEXT = matplotlib.rc_context({"text.parse_math": False})  # shows the dollar signs of a label as they are
+AT_LEAST = "mean is at least this"
+LABEL = 72  # letters of a label
 
 
+@PLAIN_TEXT
 def draw(result: ContestResult) -> dict[str, bytes]:
     """The plots of a contest, PNG files by name.
 
@@ -45,6 +48,7 @@ def draw(result: ContestResult) -> dict[str, bytes]:
     return {name: _png(figure) for name, figure in _figures(result).items()}
 
 
+@PLAIN_TEXT
 def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
     """The same plots as SVG elements for a page, without a ground and in the page's own ink.
 
@@ -73,6 +77,7 @@ def _figures(result: ContestResult) -> dict[str, Figure]:
     return figures
 
 
+@PLAIN_TEXT
 def draw_series(series: Series) -> dict[str, bytes]:
     """The plots of a series, PNG files by name: ``rates``, the mean of each line against the adversary's rate."""
     return {"rates": _png(_rates(series))}
@@ -93,9 +98,14 @@ def _figure(result: ContestResult | Series, title: str, height: float) -> tuple[
     return figure, axes
 
 
+def _short(label: str) -> str:
+    """A label as there is room for it."""
+    return label if len(label) <= LABEL else f"{label[:LABEL]}…"
+
+
 def _players_axis(axes: Axes, result: ContestResult) -> None:
     """One line per player, the best on top, with the number of games."""
-    labels = [f"{row.contestant.label}\nN={row.summary.episodes}" for row in result.rows]
+    labels = [f"{_short(row.contestant.label)}\nN={row.summary.episodes}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -134,7 +144,7 @@ def _at_least(axes: Axes, xs: ArrayLike, ys: ArrayLike, unknown: ArrayLike, name
     if where.any():
         marker = ">" if name == "x" else "^"
         at = np.asarray(xs)[where], np.asarray(ys)[where]
-        axes.plot(*at, marker, color="white", markeredgecolor=BLUE, markersize=9, label="mean is at least this")
+        axes.plot(*at, marker, color="white", markeredgecolor=BLUE, markersize=9, label=AT_LEAST)
 
 
 def _headline(result: ContestResult) -> Figure:
@@ -199,14 +209,14 @@ class _Entry(NamedTuple):
 def _entries(result: ContestResult) -> list[_Entry]:
     several = {group.label: group for group in result.groups if len(group.rows) > 1}
     found = [
-        _Entry(f"{row.contestant.label}, N={row.summary.episodes}", row.evaluation, row.summary.mean)
+        _Entry(f"{_short(row.contestant.label)}, N={row.summary.episodes}", row.evaluation, row.summary.mean)
         for row in result.rows
         if row.group not in several
     ]
     for group in several.values():
         games = [row.evaluation for row in group.rows]
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        label = f"{group.label}, {len(games)} runs, N={len(together.episodes)}"
+        label = f"{_short(group.label)}, {len(games)} runs, N={len(together.episodes)}"
         mean = group.mean if math.isfinite(group.mean.value) else together.summary().mean  # a run without an ended game
         found.append(_Entry(label, together, mean))
     return sorted(found, key=lambda entry: -entry.mean.value)
@@ -265,7 +275,9 @@ def _learning(result: ContestResult) -> Figure:
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
         several = f", {len(curves)} runs" if len(curves) > 1 else ""
-        axes.plot(steps, values, color=colour, label=f"{group.label}{several}, N={curves[0][-1].episodes} a point")
+        axes.plot(
+            steps, values, color=colour, label=f"{_short(group.label)}{several}, N={curves[0][-1].episodes} a point"
+        )
     means = [_seen(row.summary.mean)[0] for row in others]
     for mean in means:
         axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -276,7 +288,7 @@ def _learning(result: ContestResult) -> Figure:
     axes.set_ylabel(f"mean {headline}")
     axes.set_xlim(left=0)
     unknown = [math.isinf(row.summary.mean.value) for row in others]
-    labels = [row.contestant.label + ", at least" * least for row, least in zip(others, unknown, strict=True)]
+    labels = [_short(row.contestant.label) + ", at least" * least for row, least in zip(others, unknown, strict=True)]
     _name_points(axes, labels, [axes.get_xlim()[1]] * len(others), means)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -318,15 +330,16 @@ def _rates(series: Series) -> Figure:
     lines, ends, labels = [], [], []
     for number, line in enumerate(series.lines):
         colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        points = [(rate, *_seen(mean)) for rate, mean in zip(rates, line.means, strict=True)]
-        points = [point for point in points if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
+        known = [(rate, *_seen(mean), math.isinf(mean.value)) for rate, mean in zip(rates, line.means, strict=True)]
+        points = [point for point in known if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
         if not points:
             continue
-        where, means, low, high = np.array(points).T
+        where, means, low, high, bounds = np.array(points).T
         axes.vlines(where, low, high, colors=colour, linewidth=1.5, alpha=0.5)
         lines += axes.plot(where, means, style, color=colour, markersize=5)
+        _at_least(axes, where, means, bounds.astype(bool), "y")
         ends.append((where[-1], means[-1]))
-        labels.append(line.label)
+        labels.append(_short(line.label))
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -335,6 +348,9 @@ def _rates(series: Series) -> Figure:
     axes.set_ylabel(f"mean {headline}, with 95 % intervals")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     _name_points(axes, labels, [where for where, _ in ends], [mean for _, mean in ends], lines)
+    handles, names = axes.get_legend_handles_labels()
+    if unknown := [handle for handle, name in zip(handles, names, strict=True) if name == AT_LEAST]:
+        figure.legend(unknown[:1], [AT_LEAST], loc="outside lower center", frameon=False)
     return figure
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from mergefall.draw import Colour
 from mergefall.game2048 import board
 from mergefall.game2048.render import TILES, tile_colours
@@ -108,7 +109,7 @@ def _player_replays(section: Section, row: Row, first: list[int], values: int) -
             header.check_player()
             player = make(header.player, **header.options)
             player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
-        except ValueError as error:
+        except (ValueError, DependencyNotInstalled) as error:
             section.problems.append(f"{row.contestant.label}: its values are missing, because {error}")
         if not isinstance(player, Player) or getattr(player, "remembers", False):
             player = None
@@ -182,7 +183,9 @@ def _weighted_terms(env: Any, heuristic: Any, action: int) -> dict[str, float]:
     """weight · term of the afterstate of an action, by the term's name."""
     base = env.unwrapped
     if game_of(env.spec.id).name == "2048":
-        parts = heuristic.terms(base.afterstates()[0][action])
+        after = base.afterstates()[0][action]
+        heuristic = heuristic.at(int(after.max())) if hasattr(heuristic, "at") else heuristic
+        parts = heuristic.terms(after)
     else:
         found, _, _ = base.afterstate_terms(heuristic)
         parts = dict(zip(heuristic.term_names, found[action].tolist(), strict=True))

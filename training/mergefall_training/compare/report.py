@@ -35,7 +35,7 @@ def report(
         progress: whether to show progress bars.
 
     Every record is verified. Files that cannot be read, records that do not hold and players that cannot be made are
-    named in the page, and the rest is shown. Raises ValueError if no path holds a game, or for a negative number.
+    named in the page, and the rest counts. Raises ValueError if no path holds a game, or for a negative number.
     """
     replays, values = integer("replays", replays, 0), integer("values", values, 0)
     found = _collected([Path(path) for path in paths])
@@ -43,7 +43,16 @@ def report(
         raise ValueError("there is nothing to report on; expected files or folders of recorded games")
     if not found:
         raise ValueError(f"{', '.join(map(str, paths))}: there is no recorded game in it")
-    sections = [section_of(one, progress) for one in found]
+    sections, wrong = [], list[str]()
+    for one in found:
+        section = section_of(one, progress)
+        if section is None:
+            wrong += one.problems
+        else:
+            sections.append(section)
+    if not sections:
+        raise ValueError("; ".join(wrong))
+    sections[0].problems.extend(wrong)
     title = " · ".join(dict.fromkeys(section.result.name for section in sections))
     write_page(Path(out), title, sections, replays=replays, values=values, progress=progress)
     return sections
@@ -66,7 +75,7 @@ def _collected(paths: Sequence[Path]) -> list[Found]:
                 continue
             header = evaluation.header
             key = [str(file.parent), header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary]
-            entry = found.setdefault(json.dumps(key), Found(file.parent.name or "games", suite.get("baseline")))
+            entry = found.setdefault(json.dumps(key), Found(file.parent.name or "games", suite))
             entry.files.append((label_of(header, suite, file), file, evaluation))
     whole = [entry for entry in found.values() if entry.files]
     for entry in found.values():

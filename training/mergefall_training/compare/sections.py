@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import itertools
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mergefall_training.compare.comparison import FORMAT
+from mergefall_training.compare.comparison import read_results
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point, read_curve
@@ -54,13 +55,8 @@ def record_files(path: Path) -> Iterator[Path]:
 
 def suite_entry(folder: Path) -> dict[str, Any]:
     """What the results beside a contest's folder say about the contest; empty without such results."""
-    results = folder.parent / "results.json"
-    if not results.is_file():
-        return {}
-    found = json.loads(results.read_text())
-    if not isinstance(found, dict) or found.get("format") != FORMAT:  # of another program
-        return {}
-    return next((game for game in found["games"] if game["name"] == folder.name), {})
+    games = read_results(folder.parent / "results.json").get("games", ())
+    return next((game for game in games if game["name"] == folder.name), {})
 
 
 def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
@@ -68,36 +64,61 @@ def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
     for player in suite.get("players", ()):
         if same_player(player["player"], player["options"], header):
             return str(player["label"])
-    if (file.parent / "runs" / file.stem).is_dir():
+    if _run_of(file).is_dir():
         return file.stem.replace("_seed_", ", seed ").replace("_", " ")
     return header.title
 
 
 @dataclass
 class Found:
-    """Record files of one environment, while they are collected; `files`: (label, file, its games)."""
+    """Record files of one environment, while they are collected.
+
+    - `suite`: what their comparison says about the contest (`suite_entry`).
+    - `files`: (label, file, its games).
+    """
 
     name: str
-    baseline: str | None = None
+    suite: dict[str, Any] = field(default_factory=dict)
     files: list[tuple[str, Path, Evaluation]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def section_of(found: Found, progress: bool) -> Section:
-    """The figures of some files, each record verified; the player with the highest mean first."""
-    rows, verdicts, problems = [], {}, list(found.problems)
+def section_of(found: Found, progress: bool) -> Section | None:
+    """The figures of some files, each record verified; the player with the highest mean first.
+
+    Records that do not hold are left out; None if none are left. Those of earlier versions, which cannot be played
+    again, count. What is wrong is added to the problems of `found`.
+    """
+    rows, verdicts, problems = [], {}, found.problems
+    batched = {player["label"] for player in found.suite.get("players", ()) if player.get("batched")}
     for label, file, evaluation in found.files:
-        label = f"{label} ({file.name})" if label in verdicts else label
+        label = free_label(label, file.name, verdicts)
         verdicts[label] = verify(file, progress)
         kinds = Counter(verdict.problem for verdict in verdicts[label] if verdict.problem).most_common(3)
         if kinds:
             told = "; ".join(f"{problem} ({count} of {len(verdicts[label])})" for problem, count in kinds)
             problems.append(f"{label}: records that do not hold: {told}")
-        alike = SEED_LABEL.fullmatch(label)
-        curve = _curve(file) if alike else []
-        group, seed = (alike[1], int(alike[2])) if alike and curve else ("", 0)
-        rows.append(replace(row_of(label, evaluation), group=group, training_seed=seed, curve=curve))
-    return Section(result_of(found.name, rows, found.baseline), verdicts, problems)
+        wrong = {verdict.seed for verdict in verdicts[label] if verdict.problem}
+        held = [one for one in evaluation.episodes if one.seed not in wrong or one.actions is None]
+        if not held:
+            continue
+        curve, alike = _curve(file), SEED_LABEL.fullmatch(label)
+        group, seed = (alike[1], int(alike[2])) if alike else (label, 0)
+        row = replace(row_of(label, Evaluation(evaluation.header, held)), batched=label in batched)
+        rows.append(replace(row, group=group, training_seed=seed, curve=curve) if curve else row)
+    if not rows:
+        return None
+    return Section(result_of(found.name, rows, found.suite.get("baseline")), verdicts, problems)
+
+
+def free_label(label: str, source: str, taken: Container[str]) -> str:
+    """A label that is not taken: itself, or with its source, or with a number as well.
+
+    >>> free_label("greedy", "a", ()), free_label("greedy", "a", {"greedy", "greedy (a)"})
+    ('greedy', 'greedy (a, 2)')
+    """
+    names = itertools.chain([label, f"{label} ({source})"], (f"{label} ({source}, {k})" for k in itertools.count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def row_of(label: str, evaluation: Evaluation) -> Row:
@@ -107,8 +128,11 @@ def row_of(label: str, evaluation: Evaluation) -> Row:
     return Row(who, evaluation, evaluation.summary())
 
 
-def result_of(name: str, rows: list[Row], baseline: str | None = None) -> ContestResult:
-    """The result of a comparison of players whose games were recorded in one environment."""
+def result_of(name: str, rows: list[Row], baseline: str | None = None, *, bounds: bool = False) -> ContestResult:
+    """The result of a comparison of players whose games were recorded in one environment.
+
+    A player of whom no game ended comes first; with `bounds`, its mean counts as its lower bound instead.
+    """
     header = rows[0].evaluation.header
     contest = Contest(
         name=name,
@@ -120,10 +144,22 @@ def result_of(name: str, rows: list[Row], baseline: str | None = None) -> Contes
         baseline=baseline,
         adversary=header.adversary,
     )
-    return ContestResult(contest, sorted(rows, key=lambda row: -row.summary.mean.value))
+
+    def standing(row: Row) -> float:
+        mean = row.summary.mean
+        return mean.low if bounds and math.isinf(mean.value) else mean.value
+
+    return ContestResult(contest, sorted(rows, key=standing, reverse=True))
+
+
+def _run_of(file: Path) -> Path:
+    """Where the run folder of the agent is whose games a file holds; a series has one for all its rates."""
+    folder = file.parent / "runs" / file.stem
+    series = file.parent.with_name(file.parent.name.rpartition("-rate-")[0] or file.parent.name)
+    return folder if folder.is_dir() else series / "runs" / file.stem
 
 
 def _curve(file: Path) -> list[Point]:
     """The learning curve of the agent whose games a file holds; empty if its run folder is not there."""
-    run = file.parent / "runs" / file.stem
+    run = _run_of(file)
     return read_curve(run) if (run / "curve.jsonl").is_file() else []

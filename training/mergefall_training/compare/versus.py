@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mergefall_training.compare.comparison import cell, percent, short
+from mergefall_training.compare.comparison import cell, percent, print_note, short
 from mergefall_training.compare.results import setting
 from mergefall_training.play.evaluation import Evaluation, Versus
 from mergefall_training.progress import console
@@ -40,7 +40,7 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
         note += (
             f", widened to {100 * confidence:.4g}%, so that all {len(others)} comparisons hold together (Bonferroni)"
         )
-    screen.print(f"[dim]{note}.[/dim]", highlight=False, soft_wrap=True)
+    print_note(f"{note}.", screen)
     for other, versus in zip(others, found, strict=True):
         screen.print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
     return found

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
-from mergefall.checks import id_of_file
+from mergefall.checks import MOST_COUNTED, id_of_file
 from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import
 from mergefall_baselines.player import title
@@ -112,9 +112,17 @@ def episode_from(record: Mapping[str, object]) -> Episode:
         given[name] = given[name] if name in TEXTS and isinstance(value, str) else type(value).__name__
     for kind in _KINDS:
         if given == {field.name: field.type for field in fields(kind)}:
+            _check_figures(record)
             return kind(**cast(Any, record))
     expected = "; or ".join(str({field.name: field.type for field in fields(kind)}) for kind in _KINDS)
     raise ValueError(f"no episode has the fields {given}; expected {expected}")
+
+
+def _check_figures(record: Mapping[str, Any]) -> None:
+    """Raises ValueError for a number that no game has."""
+    for name, value in record.items():
+        if isinstance(value, int | float) and not abs(value) <= MOST_COUNTED:
+            raise ValueError(f"{name} is {value!r}; expected a number up to {MOST_COUNTED:,}")
 
 
 @dataclass(frozen=True)

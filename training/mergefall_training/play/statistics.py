@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 CONFIDENCE = 0.95
 # Resampled values (8 bytes each) in memory at a time; larger resamples are split into chunks.
 _CHUNK = 4_000_000
+_BEYOND = 10  # resampled values beyond each end of an interval, at least
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def bootstrap(
     """A statistic of all samples with its stratified-bootstrap percentile interval.
 
     Each stratum (the samples of one run or task) is resampled with replacement, then all strata are pooled (Agarwal et
-    al. 2021); one stratum gives the plain bootstrap (Efron 1979). With fewer than two samples in a stratum the ends of
+    al. 2021); one stratum gives the plain bootstrap (Efron 1979). There are more `resamples` where fewer than ten would
+    lie beyond an end. With fewer than two samples in a stratum the ends of
     the interval are NaN. Percentile intervals of few samples are too narrow; from about 30 they cover as promised.
 
     >>> bootstrap(np.mean, [3, 3, 3, 3])
@@ -209,6 +211,7 @@ def _bootstrap(
     if min(map(len, arrays)) < 2:
         return Interval(value, math.nan, math.nan)
     rng = np.random.default_rng(seed)
+    resamples = max(resamples, math.ceil(_BEYOND / tail))
     step = max(1, _CHUNK // sum(map(len, arrays)))
     estimates = []
     for start in range(0, resamples, step):

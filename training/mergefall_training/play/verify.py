@@ -7,7 +7,7 @@ lead to its score, its length and its end. The player is not asked: its moves ne
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,13 @@ class Verdict:
     - `line`: its line in the file.
     - `seed`: of the game; None if the record cannot be read.
     - `problem`: why the record does not hold; empty if it holds.
-    - `partial`: whether only the first `RECORDED` actions of the game could be played again.
+    - `proven`: the game up to action `RECORDED`, if it holds no more actions; else None.
     """
 
     line: int
     seed: int | None
     problem: str
-    partial: bool = False
+    proven: Episode | None = None
 
 
 def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]:
@@ -78,9 +78,8 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
                     part.append(_Game(line, episode, actions_of(episode.actions, episode.length)))
                 except ValueError as error:
                     verdicts[line] = Verdict(line, episode.seed, str(error))
-            for game, problem in zip(part, _problems(header, part), strict=True):
-                whole = len(game.actions) == game.episode.length
-                verdicts[game.line] = Verdict(game.line, game.episode.seed, problem, not whole)
+            for game, found in zip(part, _played_again(header, part), strict=True):
+                verdicts[game.line] = Verdict(game.line, game.episode.seed, *found)
             show(min(first + AT_ONCE, len(games)), "")
     return [verdicts[line] for line in sorted(verdicts)]
 
@@ -109,8 +108,11 @@ def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> Episode:
     return episode
 
 
-def _problems(header: Header, games: list[_Game]) -> list[str]:
-    """Play games side by side; for each, why it is not the recorded one, or nothing."""
+_Found = tuple[str, Episode | None]  # the problem of a verdict, and what is proven
+
+
+def _played_again(header: Header, games: list[_Game]) -> list[_Found]:
+    """Play games side by side, and compare each with its record."""
     n = len(games)
     if not n:
         return []
@@ -122,25 +124,27 @@ def _problems(header: Header, games: list[_Game]) -> list[str]:
     table = np.zeros((counts.max(), n), np.uint16)
     for i, game in enumerate(games):
         table[: counts[i], i] = game.actions
-    problems: list[str | None] = [None] * n
+    found: list[_Found | None] = [None] * n
     for i in np.flatnonzero(table.max(axis=0) >= envs.single_action_space.n):
-        problems[i] = f"it holds the action {table[:, i].max()}; the highest is {envs.single_action_space.n - 1}"
+        found[i] = f"it holds the action {table[:, i].max()}; the highest is {envs.single_action_space.n - 1}", None
         table[:, i] = 0
     envs.reset(seed=[game.episode.seed for game in games])
     for step, actions in enumerate(table, start=1):
         _, _, terminated, truncated, infos = envs.step(actions.astype(np.int64))
         over = terminated | truncated
         for i in np.flatnonzero((over & (step < counts)) | (step == counts)):
-            if problems[i] is None:
-                problems[i] = _compared(games[i].episode, step, bool(terminated[i]), bool(over[i]), infos, int(i))
-    return [problem or "" for problem in problems]
+            if found[i] is None:
+                found[i] = _compared(games[i].episode, step, bool(terminated[i]), bool(over[i]), infos, int(i))
+    return [one or ("", None) for one in found]
 
 
-def _compared(episode: Episode, step: int, terminated: bool, over: bool, infos: Any, i: int) -> str:
-    """Why game i, which has come to an end or to its last recorded action, is not the recorded one."""
+def _compared(episode: Episode, step: int, terminated: bool, over: bool, infos: Any, i: int) -> _Found:
+    """What is found when game i has come to an end, or to its last recorded action."""
+    again = {name: int(infos[name][i]) for name in episode.game.figures} | {"length": step, "terminated": terminated}
     if not over:
-        going_on = step == RECORDED < episode.length
-        return "" if going_on else f"its game goes on after its {step} actions"
-    found = {name: int(infos[name][i]) for name in episode.game.figures} | {"length": step, "terminated": terminated}
-    wrong = {name: value for name, value in found.items() if value != getattr(episode, name)}
-    return "; ".join(f"{name} is {getattr(episode, name)}, played again {value}" for name, value in wrong.items())
+        if step == RECORDED < episode.length:
+            return "", replace(episode, rest=None, **again)
+        return f"its game goes on after its {step} actions", None
+    wrong = {name: value for name, value in again.items() if value != getattr(episode, name)}
+    told = (f"{name} is {getattr(episode, name)}, played again {value}" for name, value in wrong.items())
+    return "; ".join(told), None

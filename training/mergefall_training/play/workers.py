@@ -170,7 +170,10 @@ def task(
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
     if against is None and isinstance(player, KernelPlayer):
-        player.rules_of(known, kwargs)  # raises for an environment of another game
+        rules = player.rules_of(known, kwargs)  # raises for an environment of another game
+        heuristic = getattr(player, "heuristic", None)
+        if heuristic is not None:
+            heuristic.check_size(rules.rows, rules.cols)
     return Task(player, known, kwargs, spec.max_episode_steps, against)
 
 

@@ -70,6 +70,11 @@ class Budget:
         integer("episodes", self.episodes, 1, (EVALUATION_SEED - FINAL_SEED) // max(self.seeds, self.finals))
         integer("seed", self.seed, 0, MOST_SEED - self.seeds - self.finals)
 
+    @property
+    def all_trials(self) -> int:
+        """The most trials that are trained, finals included."""
+        return self.trials + self.finalists + 1
+
 
 @dataclass(frozen=True)
 class HyperparameterTrial:
@@ -171,11 +176,9 @@ def search(
     _check_space(config, dimensions, device)
     header = {"format": FORMAT, "version": VERSION, **asdict(start), "space": spec, "settings": asdict(budget)}
     header |= {"package": __version__, "optuna": optuna.__version__}
-    code = code_of(start.env_kwargs, start.hyperparameters, spec)
-    total = budget.trials + budget.finalists + 1
     with (
-        TrialFile(folder / "trials.jsonl", header, HyperparameterTrial, code) as record,
-        trial_progress(f"{algorithm}: trials and finals, at most", total, progress) as show,
+        TrialFile(folder / "trials.jsonl", header, HyperparameterTrial, code_of(asdict(start), spec)) as record,
+        trial_progress(f"{algorithm}: trials and finals, at most", budget.all_trials, progress) as show,
     ):
 
         def next_trial(number: int, hyperparameters: dict[str, Any], seeds: range, game: int) -> HyperparameterTrial:

@@ -70,8 +70,9 @@ function draw2048(canvas, game, colours) {
 function drawTetris(canvas, game, colours, aim) {
   const { rows, cols, storage, first, pieces } = game.rules;
   const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, side = 5 * cell * 0.6 + gap;
+  const pieceTop = (i) => (i ? 2.6 * cell + (i - 1) * 2.2 * cell : gap); // of the piece and the next ones
   const shown = aim || game.over ? storage : 0, height = (rows + shown) * cell + 2 * gap;
-  const { pen, board, empty } = sized(canvas, cols * cell + 2 * gap + side, Math.max(height, 10 * cell));
+  const { pen, board, empty } = sized(canvas, cols * cell + 2 * gap + side, Math.max(height, 10 * cell, pieceTop(game.queue.length)));
   box(pen, 0, 0, cols * cell + 2 * gap, height, 8, board);
   const square = (r, c, colour, scale = cell, left = gap, top = gap) =>
     box(pen, left + c * scale + 1, top + r * scale + 1, scale - 2, scale - 2, 2, colour);
@@ -96,7 +97,7 @@ function drawTetris(canvas, game, colours, aim) {
   }
   game.queue.forEach((id, i) => {
     const small = cell * (i ? 0.45 : 0.6);
-    const left = cols * cell + 3 * gap, top = i ? 2.6 * cell + (i - 1) * 2.2 * cell : gap;
+    const left = cols * cell + 3 * gap, top = pieceTop(i);
     for (const [r, c] of pieces[id].rotations[0]) square(r, c, colours[first + id][0], small, left, top);
   });
 }
@@ -108,9 +109,9 @@ class Pane {
     Object.assign(this, { viewer, index, section: viewer.section, frames: [], actions: [], step: 0, aim: null });
     this.kind = GAMES[this.section.game];
     const labels = this.section.players.map((player) => player.label);
-    this.who = element("select", { ariaLabel: "player" }, ...[...labels, YOU].map((label) => element("option", {}, label)));
+    this.who = element("select", { ariaLabel: "player" }, ...[...labels, YOU].map((label, value) => element("option", { value }, label)));
     this.which = element("select", { ariaLabel: "game" });
-    this.canvas = element("canvas", { tabIndex: 0, role: "img", ariaLabel: "board" });
+    this.canvas = element("canvas", { tabIndex: 0, ariaLabel: "board" });
     this.figures = element("p", { className: "figures" });
     this.thoughts = element("div", { className: "thoughts" });
     this.hand = element("div", { className: "hand" });
@@ -122,12 +123,12 @@ class Pane {
   }
 
   get byHand() {
-    return this.who.value === YOU;
+    return Number(this.who.value) === this.section.players.length;
   }
 
   /* The games of the chosen player; those that the reader can play are all seeds of the section. */
   get choices() {
-    if (!this.byHand) return this.section.players.find((player) => player.label === this.who.value).replays;
+    if (!this.byHand) return this.section.players[this.who.value].replays;
     const all = this.section.players.flatMap((player) => player.replays);
     return [...new Map(all.map((replay) => [replay.seed, { seed: replay.seed, stream: replay.stream }])).values()];
   }
@@ -183,6 +184,8 @@ class Pane {
     const { colours } = this.section;
     if (this.section.game === "2048") draw2048(this.canvas, game, colours);
     else drawTetris(this.canvas, game, colours, this.byHand ? (aimed ?? []) : null);
+    this.canvas.role = this.byHand ? "application" : "img";
+    this.figures.ariaLive = this.byHand ? "polite" : "off"; // a replay says too much
     const last = this.step === this.length;
     const figures = Object.entries(game.figures).map(([name, value]) => `${name} ${plain(value)}`);
     const end = !this.byHand && last
@@ -253,15 +256,16 @@ class Pane {
   }
 
   press(event) {
-    if (!this.byHand) return;
+    if (!this.byHand || event.altKey || event.ctrlKey || event.metaKey) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const keys = this.section.game === "2048"
       ? { ArrowLeft: () => this.play(LEFT), ArrowUp: () => this.play(UP), ArrowDown: () => this.play(DOWN), ArrowRight: () => this.play(RIGHT) }
       : { ArrowLeft: () => this.turn(0, -1), ArrowRight: () => this.turn(0, 1), ArrowUp: () => this.turn(1, 0), ArrowDown: () => this.drop(), " ": () => this.drop() };
     keys.u = () => this.undo();
-    if (!keys[event.key]) return;
+    if (!keys[key]) return;
     event.preventDefault();
     event.stopPropagation();
-    keys[event.key]();
+    keys[key]();
   }
 
   play(action) {
@@ -274,7 +278,8 @@ class Pane {
   undo() {
     this.actions.pop();
     this.frames.length = Math.min(this.frames.length, 1 + Math.floor(this.length / KEYFRAME));
-    this.viewer.go(this.length);
+    if (this.aim) this.turn(0, 0); // the piece before may be wider
+    else this.viewer.go(this.length);
   }
 
   aimed(game) {
@@ -359,10 +364,11 @@ class Viewer {
       }, 50);
     }
     this.playing.textContent = this.timer ? "⏸" : "▶";
+    this.playing.title = this.playing.ariaLabel = this.timer ? "pause" : "play";
   }
 
   press(event) {
-    if (event.target.closest("select, input")) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("select, input")) return;
     const keys = { " ": () => this.toggle(), ArrowLeft: () => this.go(this.step - 1), ArrowRight: () => this.go(this.step + 1),
       Home: () => this.go(0), End: () => this.go(Infinity) };
     if (!keys[event.key] || (event.key === " " && event.target.closest("button"))) return;
@@ -377,10 +383,10 @@ async function showAddress(viewers) {
   if (!viewer) return;
   for (const [index, name] of ["a", "b"].entries()) {
     const pane = viewer.panes[index];
-    const has = (select, value) => [...select.options].some((option) => option.value === value);
-    if (has(pane.who, asked.get(name))) pane.who.value = asked.get(name);
+    const player = [...viewer.section.players.map(({ label }) => label), YOU].indexOf(asked.get(name));
+    if (player >= 0) pane.who.value = player;
     await pane.choosePlayer();
-    if (has(pane.which, asked.get("seed"))) pane.which.value = asked.get("seed");
+    if ([...pane.which.options].some(({ value }) => value === asked.get("seed"))) pane.which.value = asked.get("seed");
     await pane.chooseGame();
   }
   viewer.go(asked.get("step") === "end" ? Infinity : Number(asked.get("step") ?? 0));
