@@ -3,8 +3,8 @@
 Thousands of real games stand for all games: their mean, median and shares are the truth. Evaluations are samples of
 them, drawn with replacement, and the truth should lie in 95 % of the intervals.
 
-    python tests/benchmarks/coverage.py                  print a table
-    python tests/benchmarks/coverage.py --samples 2000   evaluations for each line of it
+    python tests/benchmarks/intervals.py                  print a table
+    python tests/benchmarks/intervals.py --samples 2000   evaluations for each line of it
 """
 
 from __future__ import annotations
@@ -80,6 +80,14 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
     yield "`ratio`", versus, "100", paired(ratio, scores.mean() / others.mean(), resamples=RESAMPLES)
     higher = float(((np.sign(scores - others) + 1) / 2).mean())
     yield "`superiority`", versus, "100", paired(superiority, higher)
+
+    def worst(rng: np.random.Generator) -> tuple[Interval, float]:
+        """Of equal players, the one with the lowest mean beside the one with the highest, as a report compares them."""
+        alike = scores[picked(rng, 10 * 100)].reshape(10, 100)
+        order = alike.mean(axis=1).argsort()
+        return ratio(alike[order[0]], alike[order[-1]], confidence=1 - 0.05 / 45), 1.0
+
+    yield "`ratio`, corrected for all 45 pairs", "the worst of ten equal players beside the best", "100", worst
 
     def until(rng: np.random.Generator) -> tuple[Interval, float]:
         sample, n = scores[picked(rng, 20_000)], 200
