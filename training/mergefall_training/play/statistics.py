@@ -81,8 +81,8 @@ def bootstrap(
 
     Each stratum (the samples of one run or task) is resampled with replacement, then all strata are pooled (Agarwal et
     al. 2021); one stratum gives the plain bootstrap (Efron 1979). There are more `resamples` where fewer than ten would
-    lie beyond an end. With fewer than two samples in a stratum the ends of
-    the interval are NaN. Percentile intervals of few samples are too narrow; from about 30 they cover as promised.
+    lie beyond an end. With fewer than two samples in a stratum the ends of the interval are NaN. Percentile intervals
+    of few samples are too narrow; from about 30 they cover as promised.
 
     >>> bootstrap(np.mean, [3, 3, 3, 3])
     Interval(value=3.0, low=3.0, high=3.0)
