@@ -102,6 +102,8 @@ class Args:
             raise ValueError(f"num_minibatches is {self.num_minibatches}; expected minibatches of at least 2 steps")
         if self.checkpoint_interval < 1:
             raise ValueError(f"checkpoint_interval is {self.checkpoint_interval}; expected at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; expected at least 0, because evaluations have the seeds below")
         if not 2 <= self.eval_episodes <= FIRST_SEED:
             raise ValueError(f"eval_episodes is {self.eval_episodes}; expected 2 to {FIRST_SEED}")
 

@@ -19,7 +19,7 @@ from mergefall.weighted import WeightedSum
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.player import Player, Trajectory, check_values, play_in_env
+from mergefall_baselines.player import NotFiniteError, Player, Trajectory, check_values, play_in_env
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
     EDGE,
@@ -303,6 +303,9 @@ class TreeSearch(KernelPlayer):
                 game.exclude(states, values)
             if of_boards is not None:
                 value[:] = of_boards
+                lost = ~np.isfinite(value) & np.isfinite(values).any(axis=1)
+                if lost.any():
+                    raise NotFiniteError(f"{game.leaf.name} values a board at {value[lost][0]}; expected a number")
         tree_kernels(game.kernels).update(trees, leaves, rows, values, value, self.plan)
 
     def _game(self, rules: Any) -> Game:

@@ -2,8 +2,9 @@
 
 Numba keys its cache on the file that defines a function, but our kernels inline rules from other files. So the cache
 key here includes a digest of all kernel files: of `mergefall`, of the package that defines the kernel, and of the
-packages of the kernels that it calls. What their closures hold is a part of the kernel's name. Each compiled signature
-has its own file, which is written whole and then renamed, so several processes can compile at once.
+packages of the kernels that it calls; and one of the constants that they take from other files. What their closures
+hold is a part of the kernel's name. Each compiled signature has its own file, which is written whole and then renamed,
+so several processes can compile at once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import numba
@@ -66,10 +68,20 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
+def _globals(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals that a function names, and what it names in modules."""
+    names = function.__code__.co_names
+    named = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    modules = [module for module in named.values() if isinstance(module, ModuleType)]
+    parts = {f"{one.__name__}.{name}": getattr(one, name, None) for one in modules for name in names}
+    return named | parts
+
+
 def _called(function: Callable[..., Any]) -> list[Any]:
     """The kernels in a function's closure and among its globals."""
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    return [value for value in (*named, *_closure(function).values()) if hasattr(value, "py_func")]
+    return [
+        value for value in (*_globals(function).values(), *_closure(function).values()) if hasattr(value, "py_func")
+    ]
 
 
 def _packages(function: Callable[..., Any]) -> frozenset[Path]:
@@ -82,6 +94,25 @@ def _constants(function: Callable[..., Any]) -> tuple[str, ...]:
     """What is compiled into a function from its closure, and into the kernels that it calls from theirs, as texts."""
     own = [f"{name}={_text(value)}" for name, value in _closure(function).items() if not hasattr(value, "py_func")]
     return (*own, *(text for one in _called(function) for text in getattr(one, "constants", ())))
+
+
+def _from_files(function: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> str:
+    """A digest of what is compiled into a function from files that need not be kernel files.
+
+    These are its constant globals, the files of plain Numba functions that it calls, and what is in those and in its
+    kernels.
+    """
+    texts = [f"{name}={_text(value)}" for name, value in _globals(function).items() if isinstance(value, _CONSTANTS)]
+    for one in _called(function):
+        if hasattr(one, "from_files"):
+            texts.append(one.from_files)
+        elif one.py_func not in seen:  # a function may call itself
+            file = Path(one.py_func.__code__.co_filename)
+            texts += [repr(_content(file)), _from_files(one.py_func, seen | {one.py_func})]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
+_CONSTANTS = bool | int | float | complex | str | tuple | np.generic | np.ndarray | np.dtype
 
 
 def _text(value: Any) -> str:
@@ -139,13 +170,13 @@ class _FilePerSignature(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    def __init__(self, function: Callable[..., Any], packages: frozenset[Path]) -> None:
+    def __init__(self, function: Callable[..., Any], packages: frozenset[Path], from_files: str) -> None:
         super().__init__(function)
         self._notice = _Notice()
         self._cache_file = _FilePerSignature(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=digest(packages),
+            source_stamp=digest(packages) + from_files,
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
@@ -192,10 +223,10 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     function.__qualname__ = f"{function.__qualname__}-{label}"
     # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out.
     dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher.variant, dispatcher.constants = label, constants
+    dispatcher.variant, dispatcher.constants, dispatcher.from_files = label, constants, _from_files(function)
     if Path(function.__code__.co_filename).exists():  # False in a doctest or at a prompt
         dispatcher.packages = _packages(function)
-        dispatcher._cache = _KernelCache(function, dispatcher.packages)
+        dispatcher._cache = _KernelCache(function, dispatcher.packages, dispatcher.from_files)
     return dispatcher
 
 

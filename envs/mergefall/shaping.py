@@ -68,15 +68,14 @@ from typing import Any, NamedTuple, Protocol, Self
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import Autoreset
 from numpy.typing import NDArray
 
-from mergefall.checks import choice, number
+from mergefall.checks import choice, mapping, number
 from mergefall.games import batch_of_one, board_of
 from mergefall.kernels import kernel
 from mergefall.library import is_spec, recorded
 from mergefall.typing import Info, Observation, Options
-from mergefall.vector import GameVectorEnv
+from mergefall.vector import GameVectorEnv, resets_itself
 from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
@@ -301,7 +300,7 @@ class PotentialShaping(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             played[4]["shaping"] = 0.0
         else:
             played = self.shaping.step(self._state, self.env.step, action)
-        self._begins = (played[2] or played[3]) and _resets_itself(self.env)
+        self._begins = (played[2] or played[3]) and resets_itself(self.env)
         return played
 
     def _state(self) -> NDArray[np.uint64]:
@@ -344,7 +343,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        mask = (options or {}).get("reset_mask")
+        mask = mapping("reset options", options or {}).get("reset_mask")
         mask = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask)
         observations, infos = self.env.reset(seed=seed, options=options)
         self._ended[mask] = False
@@ -355,7 +354,7 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         after, ended = self._potentials(), terminated | truncated
         if self._mode is AutoresetMode.SAME_STEP:
-            for i in np.flatnonzero(ended):
+            for i in np.flatnonzero(ended & ~terminated):
                 after[i] = self.shaping.of_observation(infos["final_obs"][i])
         paid = self.shaping.pay(before, np.where(terminated, 0.0, after))
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -373,15 +372,6 @@ class VectorPotentialShaping(gym.vector.VectorWrapper):
     def _potentials(self) -> NDArray[np.float64]:
         states = self._games.clone_state() if self._native else np.stack(self._games.call("clone_state"))
         return self.shaping.of_states(states)
-
-
-def _resets_itself(env: Any) -> bool:
-    """Whether Gymnasium's `Autoreset` is among an environment's wrappers."""
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, Autoreset):
-            return True
-        env = env.env
-    return False
 
 
 def _read(game: Any, options: Options) -> Any:

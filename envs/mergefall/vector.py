@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
+from gymnasium.wrappers import Autoreset
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
@@ -21,6 +22,15 @@ from mergefall.words import stream_from_seed
 
 LISTED = "_list"  # ends the render modes that collect frames
 RENDER_MODES = ("ansi", "rgb_array", f"ansi{LISTED}", f"rgb_array{LISTED}")
+
+
+def resets_itself(env: Any) -> bool:
+    """Whether Gymnasium's `Autoreset` is among a single environment's wrappers."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, Autoreset):
+            return True
+        env = env.env
+    return False
 
 
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
@@ -102,7 +112,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self.render_mode = render_mode
         self._kept: list[list[Any]] = [[] for _ in range(self.num_envs)]  # frames that `render` has not returned yet
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**metadata, "render_modes": list(RENDER_MODES), "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = rules.observation_space()
         self.single_action_space = rules.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -113,6 +123,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
         self._started = False
+        self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
 
@@ -131,6 +142,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         for i, one in enumerate(self._seeds(seed)):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
+                self._given_seeds[i] = one
         seen = self._empty()
         if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
@@ -144,6 +156,11 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._started = True
         self._keep_frames(mask, mask)
         return self._observations(seen), infos
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The seed that `reset` last gave to each game; -1 for a game that was given none."""
+        return tuple(self._given_seeds)
 
     def step(
         self, actions: NDArray[np.int64]

@@ -27,10 +27,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM, coins
+from mergefall.checks import mapping
 from mergefall.games import batch_of_one
 from mergefall.library import recorded
 from mergefall.typing import Environment, Info, Observation
-from mergefall.vector import GameVectorEnv
+from mergefall.vector import GameVectorEnv, resets_itself
 
 
 def planes(env: Environment) -> Any:
@@ -180,9 +181,11 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def __init__(self, env: Environment) -> None:
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
+        self._begins = False  # whether the next step is Gymnasium's `Autoreset` beginning an episode
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
+        self._begins = False
         return observation, info | {"replaced": False}
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
@@ -190,11 +193,12 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         replaced = False
         with suppress(TypeError):  # tensors are numbers, too
             action = operator.index(action)
-        if self.action_space.contains(action):  # else the environment raises, with the reason
+        if not self._begins and self.action_space.contains(action):  # else the environment raises, with the reason
             masks = game.action_masks()[None]
             if replaced := not masks[0, action]:
                 action = _drawn(masks, game.clone_state()[None])[0]
         observation, reward, terminated, truncated, info = self.env.step(action)
+        self._begins = (terminated or truncated) and resets_itself(self.env)
         return observation, reward, terminated, truncated, info | {"replaced": replaced}
 
 
@@ -207,7 +211,9 @@ class VectorReplaceIllegal(VectorWrapper):
         self._ended: Any = np.zeros(self.num_envs, np.bool_)  # for Sync batches; native ones know it
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        mask = (options or {}).get("reset_mask")  # read first: SyncVectorEnv removes it from options
+        mask = mapping("reset options", options or {}).get(
+            "reset_mask"
+        )  # read first: SyncVectorEnv removes it from options
         observations, infos = self.env.reset(seed=seed, options=options)
         self._ended[slice(None) if mask is None else mask] = False
         return observations, _told(infos, np.zeros(self.num_envs, np.bool_))

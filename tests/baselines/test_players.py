@@ -13,6 +13,7 @@ from mergefall.game2048 import HEURISTICS, legal_actions
 from mergefall.game2048 import board as rules
 from mergefall.kernels import kernel
 from mergefall.tetris import from_text
+from mergefall.tetris.heuristics.linear import linear
 from mergefall.weighted import LARGEST
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register, registry
@@ -22,10 +23,12 @@ from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
-from mergefall_baselines.game2048.player import Player2048, narrowest
+from mergefall_baselines.game2048.player import MAX_RANK, Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random
 from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import factory_of
+from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.network import network_class, network_shape
 
 ENV = "mergefall/Game2048-v0"
 OPTIONS = {
@@ -393,3 +396,38 @@ def test_an_environments_arguments_may_be_numpys_numbers():
 def test_registering():
     with pytest.raises(ValueError, match="2048/random"):
         register("2048/random", lambda: None)
+
+
+@pytest.mark.parametrize(("player", "env_id"), [("2048/random", ENV), ("tetris/random", "mergefall/Tetris-v0")])
+@pytest.mark.parametrize("begin", [None, 3])
+def test_the_games_of_a_batch_draw_apart(player, env_id, begin):
+    random = make(player)
+    alone, together = gym.make(env_id).reset(seed=0)[0], gym.make_vec(env_id, num_envs=32)
+    same = together.reset(seed=[0] * 32)[0]
+    state = None if begin is None else random.start(begin)
+    first, _ = random.predict(alone, state)
+    chosen = []
+    for _ in range(3):
+        actions, state = random.predict(same, state)
+        chosen.append(actions)
+    assert chosen[0][0] == first  # the first game is as if it were alone
+    assert all(len(set(actions.tolist())) > 1 for actions in chosen)
+    assert (chosen[0] != chosen[1]).any()
+
+
+def test_heuristics_of_classes_made_on_the_spot_are_pickled():
+    network = network_class(network_shape("1x2", 4, 4, mirrored=False))
+    for one in (linear(["holes", "lines"])(holes=-2.0), network(np.ones(network.shape.size))):
+        again = pickle.loads(pickle.dumps(one))
+        assert type(again) is type(one)
+        assert again.weight_vector().tolist() == one.weight_vector().tolist()
+        player = pickle.loads(pickle.dumps(Greedy(one)))
+        observation, _ = gym.make("mergefall/Tetris-v0", cols=4, rows=4).reset(seed=0)
+        assert player.act(observation) == Greedy(one).act(observation)
+
+
+def test_the_largest_ranks_are_valued_or_refused():
+    largest = np.full((6, 6), MAX_RANK)
+    assert np.isfinite(make("2048/greedy").values(largest)).all()
+    with pytest.raises(ValueError, match=f"expected 0 to {MAX_RANK}"):
+        make("2048/greedy").values(largest + 1)

@@ -237,7 +237,8 @@ def test_batched_is_single(name, mode, kwargs):
     n = 5
     native = gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs)
     sync = SyncVectorEnv([lambda: gym.make(name, **kwargs)] * n, autoreset_mode=mode)
-    assert native.metadata == sync.metadata
+    modes = {"render_modes": native.metadata["render_modes"]}  # a batch shows no windows, and keeps frames
+    assert native.metadata == {**sync.metadata, **modes}
     for attribute in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
         assert getattr(native, attribute) == getattr(sync, attribute)
     rng = np.random.default_rng(2)
@@ -404,3 +405,17 @@ def test_a_notebook_shows_the_board(name):
         if "2048" in name:
             texts = [[cell.text or "0" for cell in row] for row in rows]
             assert texts == [[str(2**rank) if rank else "0" for rank in row] for row in board.tolist()]
+
+
+@each_id
+def test_a_batch_knows_the_seeds_it_was_given_and_how_it_renders(name):
+    envs = gym.make_vec(name, num_envs=3)
+    assert envs.np_random_seed == (-1, -1, -1)
+    envs.reset(seed=5)
+    alone = SyncVectorEnv([lambda: gym.make(name)] * 3)
+    alone.reset(seed=5)
+    assert envs.np_random_seed == alone.np_random_seed == (5, 6, 7)
+    envs.reset(seed=[None, 9, None])
+    assert envs.np_random_seed == (5, 9, 7)
+    for mode in envs.metadata["render_modes"]:
+        gym.make_vec(name, num_envs=2, render_mode=mode).close()

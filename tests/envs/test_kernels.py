@@ -78,6 +78,37 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10)[0] == 11
 
 
+@pytest.mark.parametrize(
+    ("caller", "constants"),
+    [
+        ("from toy.constants import STEP\n{kernel}    return x + STEP\n", "STEP = {step}\n"),
+        ("from toy.constants import STEP\n{kernel}    return x + STEP[0]\n", "STEP = ({step}, 0)\n"),
+        ("from toy import constants\n{kernel}    return x + constants.STEP\n", "STEP = {step}\n"),
+        (
+            "from toy.constants import STEP\n{kernel}    return x + STEP[0]\n",
+            "import numpy as np\nSTEP = np.array([{step}])\n",
+        ),
+        (
+            "from toy.constants import plain\n{kernel}    return plain(x)\n",
+            "import numba\n@numba.njit\ndef plain(x):\n    return plain(x - 1) + 1 if x > 1 else x + {step}\n",
+        ),
+    ],
+)
+def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, run, caller, constants):
+    kernel = "from mergefall.kernels import kernel\n@kernel\ndef callee(x):\n"
+    run(0)  # makes the other files
+    (tmp_path / "toy" / "callee.py").write_text(caller.format(kernel=kernel))
+    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def edited(step):
+        (tmp_path / "toy" / "constants.py").write_text(constants.format(step=step))
+        done = subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
+        return list(map(int, done.stdout.split()))
+
+    assert [edited(10), edited(10), edited(20), edited(20)] == [[11, 0], [11, 1], [21, 0], [21, 1]]
+
+
 def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
     """As an episode loop of one package runs a player of another's."""
     for package in ("loops", "toy"):

@@ -14,11 +14,12 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset
 from mergefall.game2048 import HEURISTICS as OF_2048
-from mergefall.game2048 import board, heuristic
+from mergefall.game2048 import board, heuristic, legal_actions
 from mergefall.games import board_of
 from mergefall.shaping import CONSTANTS, PotentialShaping, VectorPotentialShaping
 from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_baselines import make
+from mergefall_baselines.tetris.network import network_class, network_shape
 
 from .tools import equal, moves
 
@@ -554,3 +555,48 @@ def test_copies_of_an_environment_have_the_same_player():
 def test_a_player_that_cannot_be_is_refused(player, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         gym.make(GAME, shaping={"potential": {"player": player}})
+
+
+def raises_where_a_game_is_over(cells):
+    """A potential that is undefined where no move is legal."""
+    legal = legal_actions(cells)
+    assert legal.any()
+    return float(legal.sum())
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("way", ["argument", "wrapper"])
+def test_finished_games_are_not_valued(mode, way):
+    """There Φ is 0, in a batch as alone, so a function need not be defined there."""
+    shaping = {
+        "potential": raises_where_a_game_is_over,
+        "gamma": 1.0,
+        "scale": 1.0,
+        "squash": "identity",
+        "offset": 0.0,
+    }
+    size = {"rows": 2, "cols": 2, "autoreset_mode": mode.value}
+    if way == "argument":
+        envs = gym.make_vec(GAME, num_envs=4, shaping=shaping, **size)
+    else:
+        envs = VectorPotentialShaping(gym.make_vec(GAME, num_envs=4, **size), **shaping)
+    _, infos = envs.reset(seed=0)
+    rng, ended = np.random.default_rng(0), np.zeros(4, bool)
+    for _ in range(60):
+        if mode is AutoresetMode.DISABLED and ended.any():
+            _, infos = envs.reset(options={"reset_mask": ended})
+        *_, terminated, truncated, infos = envs.step((infos["action_mask"] * rng.random((4, 4))).argmax(axis=1))
+        ended = terminated | truncated
+
+
+def test_a_network_of_another_board_is_no_potential():
+    shape = network_shape("1x2", 16, 20, mirrored=False)
+    network = network_class(shape)(np.ones(shape.size))
+    with pytest.raises(ValueError, match="the network is for"):
+        VectorPotentialShaping(gym.make_vec(TETRIS, num_envs=3, cols=4, rows=20), network, gamma=1.0)
+
+
+def test_reset_options_of_another_type_are_named():
+    envs = VectorPotentialShaping(gym.make_vec(GAME, num_envs=2), "monotone-smooth")
+    with pytest.raises(ValueError, match=r"reset options are \[1\]; expected a mapping"):
+        envs.reset(options=[1])

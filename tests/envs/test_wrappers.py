@@ -12,6 +12,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import Autoreset
 from mergefall.shaping import PotentialShaping
 from mergefall.tetris import HEURISTICS, TetrisEnv, from_text
 from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
@@ -326,3 +327,26 @@ def test_a_method_of_a_class_is_named_with_the_class():
     assert env.spec.additional_wrappers[-1].kwargs["heuristic"]["name"].endswith(":Steeper.value")
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert equal(played(again, 20), played(env, 20))
+
+
+def test_the_step_in_which_autoreset_begins_replaces_nothing():
+    env = replace_illegal(Autoreset(gym.make(G2048, max_episode_steps=1)))
+    env.reset(seed=0, options={"board": "2 . . ./. . . ./. . . ./. . . ."})
+    assert env.step(1)[3]
+    *_, info = env.step(0)  # illegal on the old board, and not played
+    assert (info["replaced"], info["score"]) == (False, 0)
+
+
+def test_views_take_no_game_at_all():
+    for env_id, way in ((G2048, flat), (G2048, planes), (TETRIS, flat), (TETRIS, planes)):
+        env = way(gym.make(env_id))
+        game = env.unwrapped
+        none = game.rules.observations(game.rules.new_states(0))
+        assert game.rules.action_masks(none).shape == (0, env.action_space.n)
+        assert game.view_type.read(game.rules, way.__name__)(none).shape == (0, *env.observation_space.shape)
+
+
+def test_features_of_a_users_own_heuristic_are_not_bounded():
+    mine = type("Mine", (type(HEURISTICS["bcts"]),), {"__module__": __name__})()
+    for heuristic, most in ((HEURISTICS["bcts"], 4 * 20 * 21), (mine, np.inf)):
+        assert features(gym.make(TETRIS, cols=4), heuristic=heuristic).observation_space.high[0] == most

@@ -148,6 +148,11 @@ def test_shaping_has_the_discount_of_the_learner():
     assert envs.shaping.gamma == 0.9
 
 
+def test_no_seed_trains_on_the_games_of_evaluations():
+    with pytest.raises(ValueError, match="seed is -1; expected at least 0"):
+        ppo.Args(seed=-1)
+
+
 def test_minibatches_that_do_not_divide_the_rollout_are_an_error():
     with pytest.raises(ValueError, match="num_minibatches is 3; expected a divisor of num_envs · num_steps, 2048"):
         ppo.Args(num_minibatches=3)

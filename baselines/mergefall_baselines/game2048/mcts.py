@@ -113,7 +113,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         root: ``"gumbel"``, Gumbel scores and sequential halving; or ``"puct"``, as below the root.
         considered: int ≥ 1, actions that sequential halving begins with.
         exploration: float > 0, the constant of PUCT: an action scores value + exploration · prior · √(visits of its
-            position) / (1 + visits). Values are scaled to 0 to 1 by the tree's lowest and highest position.
+            position) / (1 + visits). Values are scaled by the tree's lowest and highest position, 0 and 1; rewards on
+            the way to one are beyond that.
         prior: ``"values"``, softmax(values / temperature) of the leaf's values of the actions; or ``"uniform"``.
         temperature: float > 0, in units of the leaf's values. With 1, log-probabilities are the policy itself. Default:
             a quarter of the range of the position's values.

@@ -41,7 +41,7 @@ from mergefall_baselines.kernel_player import (
 from mergefall_baselines.player import NotFiniteError, check_values
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
-MAX_RANK = 61  # two of the next would merge past int64
+MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 18 merges
 
 
 class Boards(NamedTuple):

@@ -297,6 +297,10 @@ class BlockNetwork(Heuristic):
             slot = self.slots.index(name)
             object.__setattr__(self, name, float(rounded[slot]) if slot < BIAS else 1.0)
 
+    def __reduce__(self) -> Any:
+        """Copies and pickles name the class by its shape."""
+        return _network_of, (self.shape, self.weights)
+
     def weight_vector(self) -> NDArray[np.float64]:
         return self.weights
 
@@ -325,6 +329,10 @@ def network_class(shape: Shape) -> type[BlockNetwork]:
     names = (*shape.features, "bias", *["blocks"] * bool(shape.blocks))
     attributes = {"name": name, "shape": shape, "term_names": names, "__module__": __name__}
     return type("BlockNetwork", (BlockNetwork,), attributes)
+
+
+def _network_of(shape: Shape, weights: Array) -> BlockNetwork:
+    return network_class(shape)(weights)
 
 
 @cache

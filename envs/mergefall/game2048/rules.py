@@ -128,7 +128,7 @@ class Rules:
     def action_masks(self, observations: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """The legal actions bool[n, 4] of observations uint8[n, rows, cols], which are not checked."""
         masks = np.empty((len(observations), 4), np.bool_)
-        batch.action_masks(observations.reshape(len(observations), -1), self.rows, self.cols, masks)
+        batch.action_masks(observations.reshape(len(observations), self.rows * self.cols), self.rows, self.cols, masks)
         return masks
 
     def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -32,14 +32,14 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
             small, upper, lower = packed.packable(states, i)
             if small:
                 board = packed.from_words(upper, lower)
-                seen = packed.status(board, core.goal_of(states[i, core.SHAPE]))
-                value = np.float64(of_packed(board, False, tables, weights))
+                over = core.is_over(packed.status(board, core.goal_of(states[i, core.SHAPE])))
+                value = 0.0 if over else np.float64(of_packed(board, False, tables, weights))
             else:
                 rows, cols, goal = core.shape_of(states[i])
                 cells = core.flat_cells(states[i], rows, cols)
-                seen = core.status(cells, rows, cols, goal)
-                value = of_cells(cells, rows, cols, False, weights)
-            values[i] = 0.0 if core.is_over(seen) else squashed(value, offset, scale, bends)
+                over = core.is_over(core.status(cells, rows, cols, goal))
+                value = 0.0 if over else of_cells(cells, rows, cols, False, weights)
+            values[i] = 0.0 if over else squashed(value, offset, scale, bends)
 
     return potentials
 

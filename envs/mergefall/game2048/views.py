@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -43,7 +44,7 @@ class View2048:
         cells = one_hot(observations, self.rules.max_rank)  # [n, rows, cols, ranks]
         if self.kind == "planes":
             return np.ascontiguousarray(np.moveaxis(cells, -1, 1))
-        return cells.reshape(len(cells), -1)
+        return cells.reshape(len(cells), math.prod(cells.shape[1:]))
 
     @property
     def space(self) -> gym.spaces.Box:

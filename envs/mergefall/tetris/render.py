@@ -105,7 +105,8 @@ class Canvas:
         slides = self._rules.placements == "slide"
         placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
         cells = np.zeros((height, self._rules.cols), dtype=bool)
-        if placement >= 0:
+        over = bool((columns >> np.uint64(self._rules.rows)).any())  # then a piece may rest above the picture
+        if placement >= 0 and not over:
             rotation, y, column = (
                 rotation_of.py_func(placement),
                 row_of.py_func(placement),

@@ -42,7 +42,9 @@ class ShapingTetris(Shaping):
 
     @staticmethod
     def choose(spec: Any, rows: int, cols: int) -> Heuristic:
-        return heuristic(spec)
+        potential = heuristic(spec)
+        potential.check_size(rows, cols)
+        return potential
 
     @staticmethod
     def of_empty(potential: Heuristic, rows: int, cols: int) -> float:

@@ -24,7 +24,7 @@ def one_hot(observations: dict[str, Any], n: int) -> NDArray[np.float32]:
     pieces = np.asarray(observations["piece"])[:, None]
     if "queue" in observations:
         pieces = np.concatenate([pieces, observations["queue"]], axis=1)
-    return np.eye(n, dtype=np.float32)[pieces].reshape(len(pieces), -1)
+    return np.eye(n, dtype=np.float32)[pieces].reshape(len(pieces), n * pieces.shape[1])
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ViewTetris:
             constant = np.broadcast_to(pieces[:, :, None, None], (*pieces.shape, *board.shape[1:]))
             return np.concatenate([board[:, None].astype(np.float32), constant], axis=1)
         if self.heuristic is None:
-            return np.concatenate([board.reshape(len(board), -1), pieces], axis=1)
+            return np.concatenate([board.reshape(len(board), self.rules.rows * self.rules.cols), pieces], axis=1)
         terms = np.stack(list(self.heuristic.board_terms(board).values()), axis=1, dtype=np.float32)
         return np.concatenate([terms, pieces], axis=1)
 
@@ -65,7 +65,7 @@ class ViewTetris:
         if self.heuristic is None:
             return gym.spaces.Box(0, 1, (rows * cols + pieces,), np.float32)
         terms = len(self.heuristic.board_terms(np.zeros((rows, cols), np.uint8)))
-        bounded = not hasattr(self.heuristic, "function")
+        bounded = type(self.heuristic).__module__.startswith("mergefall.") and not hasattr(self.heuristic, "function")
         most = cols * rows * (rows + 1) if bounded else np.inf  # beyond any sum over cells of depths or heights
         low, high = [-most] * terms + [0] * pieces, [most] * terms + [1] * pieces
         return gym.spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)

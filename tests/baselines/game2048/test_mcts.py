@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import legal_actions, outcomes
 from mergefall.game2048.rules import move
-from mergefall_baselines import Player, make, play_in_env, register, tree
+from mergefall_baselines import Player, make, play_in_env, register, registry, tree
 from mergefall_baselines.registry import factory_of
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
@@ -265,3 +265,24 @@ def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf():
         for leaf, message in (("tetris/greedy", "plays another game"), ("2048/chooses", "does not value actions")):
             with pytest.raises(ValueError, match=f"player is '{leaf}', which {message}"):
                 make(name, **{option: {"player": leaf} if option == "heuristic" else leaf})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_board_that_has_no_value_is_an_error(value):
+    """NaN would stand for the value of the best action, which of a policy is a log-probability."""
+
+    class Preferring(Player):
+        name = "preferring"
+
+        def values(self, observation, state=None):
+            return np.array([np.where(legal_actions(board), -1.0, -np.inf) for board in observation])
+
+        def board_values(self, observation):
+            return np.full(len(observation), value)
+
+    register("2048/preferring", Preferring)
+    try:
+        with pytest.raises(ValueError, match=f"values a board at {value}; expected a number"):
+            make("2048/mcts", heuristic={"player": "2048/preferring"}, simulations=4).values(BOARD)
+    finally:
+        del registry._FACTORIES["2048/preferring"]

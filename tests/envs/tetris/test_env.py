@@ -377,3 +377,14 @@ def test_fatal_actions_are_those_that_end_the_game(kwargs):
         if env.step(int(np.flatnonzero(legal)[step % legal.sum()]))[2]:
             env.reset()
     assert seen
+
+
+@pytest.mark.parametrize("act", [lambda env: env.aim(4), lambda env: env.step(4)], ids=["aim", "step"])
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
+def test_a_finished_game_is_drawn(act, mode):
+    """Its last piece rests above the field, where another one would rest above the picture."""
+    env = gym.make("mergefall/Tetris-v0", cols=4, rows=4, render_mode=mode).unwrapped
+    env.reset(seed=0, options={"board": "#.../#.../#.../#...", "piece": "I", "queue": ["I"]})
+    assert env.step(4)[2]
+    act(env)
+    assert env.render() is not None

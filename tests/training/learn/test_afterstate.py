@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from mergefall.game2048 import board
-from mergefall.games import game_of
+from mergefall.games import board_of, game_of
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
-from mergefall_baselines import make, play_in_env, register
+from mergefall_baselines import Player, make, play_in_env, register, registry
 from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import (
     INPUTS,
@@ -390,6 +390,7 @@ def test_presets_are_sound(env_id):
         ({"n_steps": 0}, "n_steps is 0"),
         ({"reward_scale": 0}, "reward_scale is 0"),
         ({"average": 2}, "average is 2"),
+        ({"average": 1.0}, "average is 1; expected less"),
         ({"warm_start": 5}, "warm_start is 5; expected a run folder"),
         ({"learning_rate": "low"}, "learning_rate is 'low'"),
         ({"policy_kwargs": {"net_arch": [0]}}, "net_arch is 0"),
@@ -521,3 +522,21 @@ def test_a_rollout_of_fatal_placements_alone_teaches_nothing():
     learner = Learner(config(TETRIS, {"rows": 4, "cols": 4}, 200, **changes), torch.device("cpu"))
     while learner.step < 200:
         assert np.isfinite(learner.learn()["loss"])
+
+
+class Stubborn(Player):
+    """Always wants the same action, legal or not."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.zeros(np.shape(board_of(observation))[:-2], np.int64), state
+
+
+def test_an_illegal_action_of_a_guide_is_named():
+    register("2048/stubborn", Stubborn)
+    try:
+        learner = Learner(config(GAME2048, {}, guide="2048/stubborn", guide_share=1.0), torch.device("cpu"))
+        with pytest.raises(ValueError, match="guide '2048/stubborn' plays the illegal action 0"):  # noqa: PT012
+            for _ in range(100):
+                learner.learn()
+    finally:
+        del registry._FACTORIES["2048/stubborn"]

@@ -8,8 +8,9 @@ from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn import player_maker
 from mergefall_training.learn.distill.train import Learner
-from mergefall_training.learn.models import load_model
+from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.run import Config, open_run, read_curve
+from mergefall_training.learn.sb3.train import build, network_of, warm_start
 
 from tests.training.learn.small_runs import (
     AFTERSTATES,
@@ -138,3 +139,49 @@ def test_dqn_goes_on_from_it(tmp_path, env_id, env_kwargs, network, teacher):
     changed["policy_kwargs"] = network | {"features_extractor_kwargs": {"features_dim": 8}}
     with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
         trained(tmp_path / "other", Config("dqn", env_id, env_kwargs, changed, 64, 64))
+
+
+def values_of_first_board(learner):
+    """The value of the first board in units of the reward."""
+    with torch.no_grad():
+        values = learner.outputs(learner.observations, learner.masks)[1]
+    return float(values[0]) * learner.reward_unit
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_value_head_is_taken_over_with_its_unit(tmp_path, normalize):
+    """Else rewards would be many times too large for it, until the run has found the unit itself."""
+    first = Learner(small("distill", {"normalize": True}), "cpu")
+    first.envs.begin_with(20.0)
+    spec = {"algorithm": "distill", "env_id": G2048, "env_kwargs": first.config.env_kwargs, "network": first.network()}
+    save_model(tmp_path / "model.npz", spec, first.arrays())
+    second = Learner(small("distill", {"warm_start": str(tmp_path / "model.npz"), "normalize": normalize}), "cpu")
+    second.begin()
+    assert first.reward_unit == second.reward_unit == pytest.approx(20.0)
+    assert values_of_first_board(first) == pytest.approx(values_of_first_board(second), rel=1e-5)
+    changed = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
+    changed |= {"warm_start": str(tmp_path / "model.npz"), "normalize": normalize}
+    config = Config("maskable-ppo", G2048, SMALL, changed, 192, 64)
+    model, envs = build(config, "cpu")
+    warm_start(model.policy, config, network_of(changed), envs)
+    if normalize:
+        assert np.sqrt(envs.normalize.ret_rms.var) == pytest.approx(20.0, rel=1e-3)
+    unit = 1.0 if normalize else 20.0
+    ratio = model.policy.value_net.weight.detach() / first.policy.value_net.weight.detach()
+    assert torch.allclose(ratio, torch.full_like(ratio, unit), rtol=1e-4)
+
+
+@pytest.mark.parametrize("changed", [{"env_kwargs": {**SMALL, "reward": "score"}}, {"unit": 1.0}])
+def test_a_value_head_of_other_rewards_begins_anew(tmp_path, changed):
+    first = Learner(small("distill"), "cpu")
+    first.envs.begin_with(20.0)
+    first.policy.value_net.weight.data += 1
+    network = first.network() | ({"reward_unit": changed["unit"]} if "unit" in changed else {})
+    kwargs = changed.get("env_kwargs", first.config.env_kwargs)
+    spec = {"algorithm": "distill", "env_id": G2048, "env_kwargs": kwargs, "network": network}
+    save_model(tmp_path / "model.npz", spec, first.arrays())
+    second = Learner(small("distill", {"warm_start": str(tmp_path / "model.npz")}), "cpu")
+    fresh = second.policy.value_net.weight.clone()
+    second.begin()
+    assert torch.equal(second.policy.value_net.weight, fresh)
+    assert second.envs.normalize.ret_rms.var == 1.0

@@ -59,6 +59,7 @@ def test_a_search_values_one_move_before_the_end_as_its_rewards(tmp_path):
     ("env", "reward"),
     [
         ({"env_kwargs": SMALL | {"goal": 64, "reward": "goal"}}, "goal"),
+        ({"env_kwargs": SMALL | {"goal": 64}}, "log2"),  # the search would play on
         ({"env_kwargs": SMALL | {"shaping": {"potential": "nneonneo"}}, "changed": {"gamma": 0.9}}, "log2"),
         ({"env_id": TETRIS, "env_kwargs": FIELD | {"reward": "score"}, "changed": OF_TETRIS}, "score"),
     ],

@@ -176,3 +176,17 @@ def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_i
     assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
     with pytest.raises(ValueError, match="another model"):
         make(name, checksum="0" * 16)
+
+
+def test_an_archive_whose_directory_is_damaged_is_no_model(tmp_path):
+    """Python's `is_zipfile` looks at its end alone."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr("description", b"{}")
+    damaged = bytearray(content.getvalue())
+    damaged[damaged.index(b"PK\x01\x02")] ^= 0x41
+    path = tmp_path / "model.npz"
+    path.write_bytes(damaged)
+    assert zipfile.is_zipfile(path)
+    with pytest.raises(ValueError, match="no mergefall model"):
+        make(str(path))

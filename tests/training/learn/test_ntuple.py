@@ -437,3 +437,16 @@ def test_a_checkpoint_with_numbers_out_of_range_is_refused(name, change, message
         value[place if len(place) > 1 else place[0]] = change[-1]
     with pytest.raises(ValueError, match=message):
         Learner(asked).restore(learner.step, state | {name: value})
+
+
+@pytest.mark.parametrize("coherence", [0.05, 0.15])
+def test_temporal_coherence_begins_at_its_step(coherence):
+    """Not at the next evaluation, which a short run may not have before its end."""
+    asked = config(coherence=coherence, timesteps=20_000, interval=2000)
+    learner, begun = Learner(asked), None
+    while learner.step < asked.timesteps:
+        before = learner.step
+        learner.learn()
+        if begun is None and learner.coherence.size:
+            begun = before
+    assert begun == pytest.approx((1 - coherence) * asked.timesteps, abs=20)

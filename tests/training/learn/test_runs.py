@@ -181,3 +181,11 @@ def test_learners_import_only_what_they_need(tmp_path, missing, config):
     assert run.returncode == 0, run.stderr
     assert ("tensorboard is not installed" in run.stderr) == ("tensorboard" in missing)
     assert len(read_curve(tmp_path / "run")) > 1
+
+
+def test_the_board_of_a_preset_is_for_its_own_environment():
+    """Another environment of the game has its own size; the module before an id does not matter."""
+    for env_id, size in (("Tetris", (10, 10)), ("SZTetris", (10, 20)), ("Quintris", (15, 25))):
+        found = configure("maskable-ppo", f"mergefall:mergefall/{env_id}-v0").env_kwargs
+        assert (found["cols"], found["rows"]) == size
+    assert configure("maskable-ppo", "mergefall/Quintris-v0", env_kwargs={"rows": 12}).env_kwargs["rows"] == 12

@@ -93,13 +93,23 @@ def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]
 
 def _model_file(path: str, model: str) -> Path:
     """`run.model_file`; raises ValueError for what is no model of ours."""
-    if zipfile.is_zipfile(path) and "policy.pth" in zipfile.ZipFile(path).namelist():
+    if _is_of_stable_baselines(path):
         raise ValueError(
             f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so load it yourself if "
             f"you trust it. In Python, evaluate the model: `evaluate(PPO.load({path!r}), …)`. In a shell, write a "
             "function that returns it, and name that as module:function in place of the path"
         )
     return model_file(path, model)
+
+
+def _is_of_stable_baselines(path: str) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as file:
+            return "policy.pth" in file.namelist()
+    except zipfile.BadZipFile:
+        return False  # `load_model` says what is wrong
 
 
 # The option `rewards` of searches by the environment's `reward`, its default first.
@@ -109,10 +119,12 @@ COUNTED: dict[str, dict[str, bool | str]] = {"2048": {"score": True, "log2": "lo
 def counted(env_id: str, env_kwargs: Options) -> bool | str | None:
     """What a search counts if it counts the rewards of an environment, its option `rewards`; None if none can.
 
+    None can where a `goal` ends the game, because searches play on.
+
     >>> counted("mergefall/Game2048-v0", {"reward": "log2"}), counted("mergefall/Tetris-v0", {"reward": "score"})
     ('log2', None)
     """
-    if env_kwargs.get("shaping") is not None:
+    if env_kwargs.get("shaping") is not None or env_kwargs.get("goal") is not None:
         return None
     known = COUNTED[game_of(env_id).name]
     return known.get(env_kwargs.get("reward", next(iter(known))))

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 from mergefall.checks import integer
+from mergefall.games import game_of
 from mergefall.typing import Options
 
 from mergefall_training.learn import folder_of
@@ -24,7 +25,7 @@ EVALUATIONS = 10  # of a run, by default
 
 
 def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
-    """An algorithm's preset for an environment, or else for another environment of the same game.
+    """An algorithm's preset for an environment, or else for another environment of the same game but its size.
 
     `name` is one of the preset's `others`; default: the usual preset. Raises ValueError if there is no such preset.
 
@@ -34,6 +35,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     120000000
     """
     presets = _presets(algorithm)
+    env_id = env_id.rpartition(":")[2]
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
     same = [known for known in presets if gym.registry[known].entry_point == game]
     if env_id not in presets and not same:
@@ -43,7 +45,11 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     if name is not None and name not in others:
         there = ", ".join(others) or "none"
         raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
-    return preset | (others[name] if name is not None else {})
+    found = preset | (others[name] if name is not None else {})
+    if env_id not in presets:
+        sizes = game_of(env_id).size
+        found["env_kwargs"] = {name: value for name, value in found.get("env_kwargs", {}).items() if name not in sizes}
+    return found
 
 
 def usual_env(algorithm: str) -> str:

@@ -152,7 +152,7 @@ class Student:
     def begin(self) -> None:
         """Load the parameters at `warm_start`, if it is given."""
         if self.h.warm_start is not None:
-            warm_start(self.policy, self.config, self._layers())
+            warm_start(self.policy, self.config, self._layers(), self.envs)
 
     # -- playing ------------------------------------------------------------------------------------------------------
 

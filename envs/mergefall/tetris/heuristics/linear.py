@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import cache
 from inspect import get_annotations
 from typing import Any, ClassVar
@@ -350,5 +350,14 @@ def linear(features: Iterable[str]) -> type[Linear]:
 def _linear(features: tuple[str, ...]) -> type[Linear]:
     name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # distinct: it names the kernels
     fields = [(feature, float, field(default=0.0)) for feature in features]
-    namespace = {"name": name, "__module__": __name__}
+    namespace = {"name": name, "__module__": __name__, "__reduce__": _reduced}
     return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)
+
+
+def _reduced(self: Linear) -> Any:
+    """Copies and pickles name the class by its features."""
+    return _of_features, (asdict(self),)
+
+
+def _of_features(weights: dict[str, float]) -> Linear:
+    return _linear(tuple(weights))(**weights)

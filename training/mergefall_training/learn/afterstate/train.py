@@ -73,6 +73,8 @@ class Hyperparameters:
             integer(name, getattr(self, name), 1)
         for name in ("gamma", "td_lambda", "average", "guide_share"):
             number(name, getattr(self, name), 0, 1)
+        if self.average == 1:
+            raise ValueError("average is 1; expected less, because the running mean would keep nothing of the network")
         number("reward_scale", self.reward_scale, above=0)
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
         if not isinstance(units, list) or set(self.policy_kwargs) != {"net_arch"}:
@@ -192,7 +194,11 @@ class Learner:
         rewards = F(h.reward_scale) * table.rewards
         if self.guide is not None and self.step < h.guide_share * self.config.timesteps:
             masks = {"action_masks": self.envs.action_masks()} if takes_masks(self.guide) else {}
-            rows = rows_of(table, self.guide.predict(self.observations, deterministic=True, **masks)[0])
+            actions = self.guide.predict(self.observations, deterministic=True, **masks)[0]
+            rows = rows_of(table, actions)
+            if len(rows) != len(actions):
+                legal = self.envs.action_masks()[np.arange(len(actions)), actions]
+                raise ValueError(f"guide {h.guide!r} plays the illegal action {actions[~legal][0]}")
         else:
             rows = best(table, rewards + F(h.gamma) * values)
         over = table.over[rows]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.agents import heuristic_player
 
-LOST = -1000.0  # value of a lost game to a search: below all boards under weights of length 1
+LOST = -1000.0  # value of a lost game to a search: below all boards of 20 rows under weights of length 1
 
 
 def heuristic_of(spec: Any) -> Heuristic:

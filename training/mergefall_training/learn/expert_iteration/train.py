@@ -97,9 +97,9 @@ class Learner(BufferStudent):
         super().__init__(config, h, device)
         game, rewards = game_of(config.env_id), counted(config.env_id, config.env_kwargs)
         if rewards is None:
-            about = {name: config.env_kwargs.get(name) for name in ("reward", "shaping")}
+            about = {name: config.env_kwargs.get(name) for name in ("reward", "goal", "shaping")}
             known = " or ".join(COUNTED[game.name])
-            raise ValueError(f"no search counts the rewards of {about}; expected {known}, unshaped")
+            raise ValueError(f"no search counts the rewards of {about}; expected {known}, unshaped and without a goal")
         self.search = SEARCHES[game.name](
             {"player": Network(self)},
             simulations=h.simulations,

@@ -19,6 +19,7 @@ Chen & Wu (2021), optimistic start, and a fixed step size before temporal cohere
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -127,6 +128,8 @@ class Learner:
                 self.workers[name] = 0
         tasks, made = self._tasks(), self.workers["moves"].copy()
         left = min(self.config.timesteps - self.step, self.config.interval - self.step % self.config.interval)
+        if self.step < self._coherent_from:
+            left = min(left, self._coherent_from - self.step)
         limit = min(ROUND, -(-left // len(tasks)))
 
         def work(which: int) -> None:
@@ -139,10 +142,15 @@ class Learner:
         self.step += moves - int(made.sum())
         return {"games": games, "score": score / max(games, 1)}
 
+    @property
+    def _coherent_from(self) -> int:
+        """The step from which on temporal coherence sets the steps."""
+        return math.ceil((1 - self.hyperparameters.coherence) * self.config.timesteps)
+
     def _tasks(self) -> NDArray[np.void]:
         """The arguments of the workers' calls in this round: a `TASK` for each."""
         h, network = self.hyperparameters, self.model
-        coherent = self.step >= (1 - h.coherence) * self.config.timesteps
+        coherent = self.step >= self._coherent_from
         if coherent and not self.coherence.size:
             self.coherence = np.zeros(2 * network.weights.size, dtype=np.float32)
         tasks, lookups = np.zeros(len(self.workers), dtype=TASK), network.shape.lookups

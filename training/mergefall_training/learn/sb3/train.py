@@ -41,6 +41,8 @@ from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import schedule, training_progress
 
+REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
+KNOWN = 1e6  # steps that another run's unit of rewards counts as
 OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
@@ -70,7 +72,7 @@ def check(config: Config, device: str = "auto") -> None:
     with made_of(config):
         model.predict(envs.top.reset(), deterministic=True)
     if config.hyperparameters.get("warm_start"):
-        warm_start(model.policy, config, network_of(config.hyperparameters))
+        warm_start(model.policy, config, network_of(config.hyperparameters), envs)
 
 
 def train(run: Run) -> None:
@@ -82,7 +84,7 @@ def train(run: Run) -> None:
             envs.restore(checkpoint[1]["envs"])
             restore(model, checkpoint[1]["model"])
     elif run.config.hyperparameters.get("warm_start"):
-        warm_start(model.policy, run.config, network_of(run.config.hyperparameters))
+        warm_start(model.policy, run.config, network_of(run.config.hyperparameters), envs)
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     with training_progress(run) as show:
         keeper = _Keeper(run, envs, show)
@@ -134,17 +136,24 @@ def made_of(config: Config) -> Iterator[None]:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
 
 
-def warm_start(policy: Any, config: Config, network: Options) -> None:
-    """Load into a policy the parameters of the model at `warm_start`.
+def warm_start(policy: Any, config: Config, network: Options, envs: Envs) -> None:
+    """Load into a policy the parameters of the model at `warm_start`, and into `envs` the unit of its values.
 
     `network` is the policy's description, as in model files. The value head of a policy begins anew if the model's says
-    a teacher's values. Raises ValueError if the model's environment or network differs.
+    a teacher's values or those of other rewards, or if rewards are normalised here alone. Raises ValueError if the
+    model's environment or network differs.
     """
     path = config.hyperparameters["warm_start"]
     found = load_model(model_file(path))
-    arrays = dict(found.arrays)
-    if found.spec["network"].get("rewards", True) is None:
-        arrays |= {name: array for name, array in parameters_of(policy).items() if name.startswith("value_net.")}
+    arrays, about = dict(found.arrays), found.spec["network"]
+    unit, normalizes = float(about.get("reward_unit", 1.0)), envs.normalize is not None
+    alike = all(found.spec["env_kwargs"].get(name) == config.env_kwargs.get(name) for name in REWARDS)
+    known = alike and about.get("rewards", True) is not None and (unit != 1.0 or not normalizes)
+    head = {name: array for name, array in parameters_of(policy).items() if name.startswith("value_net.")}
+    if not known:
+        arrays |= head
+    elif not normalizes:
+        arrays |= {name: (unit * arrays[name]).astype(np.float32) for name in head if name in arrays}
     asked = {"env_id": config.env_id, **network}
     theirs = {"env_id": found.spec["env_id"], **network_of(found.spec["network"])}
     for name in asked:
@@ -154,6 +163,8 @@ def warm_start(policy: Any, config: Config, network: Options) -> None:
         set_parameters(policy, as_values(arrays) if config.algorithm == "dqn" else arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
+    if known and (head or found.spec["algorithm"] == config.algorithm):
+        envs.begin_with(unit)
 
 
 def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Options) -> None:
@@ -198,6 +209,12 @@ class Envs:
         self.monitor = VecMonitor(native, info_keywords=("score",))
         self.normalize = VecNormalize(self.monitor, norm_obs=False, gamma=gamma) if normalize else None
         self.top: VecEnv = self.normalize or self.monitor
+
+    def begin_with(self, unit: float) -> None:
+        """Normalise rewards from the first step on as a run did at its end; it takes many steps to find the unit."""
+        if self.normalize:
+            statistics = self.normalize.ret_rms
+            statistics.var, statistics.count = np.array(unit**2 - self.normalize.epsilon), KNOWN
 
     def state(self) -> dict[str, Any]:
         """The state of the environments and their wrappers."""
@@ -306,7 +323,9 @@ def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], di
     """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
     normalized = model.get_vec_normalize_env()
     unit = np.sqrt(normalized.ret_rms.var + normalized.epsilon) if normalized is not None else 1.0
-    about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
+    about: dict[str, Any] = {"gamma": float(model.gamma), "reward_unit": float(unit)}
+    if any("regret" in wrapper for wrapper in hyperparameters.get("env_wrapper") or ()):
+        about["rewards"] = None  # its values are no sums of the game's rewards
     return parameters_of(model.policy), network_of(hyperparameters) | about
 
 
