@@ -46,6 +46,7 @@ def loop_over(decide):
         return 100 * decide(x)
     return loop
 """
+KERNEL = "from mergefall.kernels import kernel\n@kernel\ndef callee(x):\n"
 RUN = """
 from toy.caller import caller
 print(caller(1))
@@ -94,10 +95,10 @@ def test_editing_a_callee_in_another_file_is_seen(run):
         ),
     ],
 )
-def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, run, caller, constants):
-    kernel = "from mergefall.kernels import kernel\n@kernel\ndef callee(x):\n"
-    run(0)  # makes the other files
-    (tmp_path / "toy" / "callee.py").write_text(caller.format(kernel=kernel))
+def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, caller, constants):
+    (tmp_path / "toy").mkdir()
+    for name, text in {"__init__": "", "caller": CALLER, "callee": caller.format(kernel=KERNEL)}.items():
+        (tmp_path / "toy" / f"{name}.py").write_text(text)
     paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
@@ -106,7 +107,7 @@ def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, run, cal
         done = subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
         return list(map(int, done.stdout.split()))
 
-    assert [edited(10), edited(10), edited(20), edited(20)] == [[11, 0], [11, 1], [21, 0], [21, 1]]
+    assert [edited(10), edited(20), edited(20)] == [[11, 0], [21, 0], [21, 1]]
 
 
 def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
