@@ -21,7 +21,7 @@ from mergefall.chance import STREAM
 from mergefall.games import Game
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel, Observation, Options
-from mergefall.words import next_bits, stream_from_seed
+from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
 from mergefall_baselines.player import Player, Trajectory, check_values, choose_unmasked, play_in_env
@@ -289,11 +289,10 @@ class KernelPlayer(Player):
         if memory.dtype != np.uint64 or memory.shape not in ((words,), (1, words), (count, words)):
             shape = list(memory.shape)
             raise ValueError(f"{self.name} got a state of {memory.dtype}{shape}; expected uint64[{count}, {words}]")
-        several = memory.shape != (count, words)
+        shared = memory.shape != (count, words)
         memory = np.array(np.broadcast_to(memory, (count, words)))
-        if several:  # games draw apart; the first as if it were alone
-            apart = np.arange(count, dtype=np.uint64)[1:] * np.uint64(0x9E3779B97F4A7C15)
-            memory[1:, 0] = next_bits.py_func(memory[1:, 0] ^ apart)[1]
+        if shared and count > 1:  # games draw apart
+            memory[:, 0] = split(memory[0, 0], count)
         if episode_start is not None:
             memory[np.broadcast_to(np.asarray(episode_start, dtype=bool), (count,)), 1:] = 0
         return memory

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 
@@ -54,6 +55,17 @@ def next_bits(stream):
     z = (stream ^ (stream >> U(30))) * U(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
     return stream, z ^ (z >> U(31))
+
+
+def split(stream: np.uint64, count: int) -> NDArray[np.uint64]:
+    """Streams of several games, uint64[count], from that of one, which is the first.
+
+    >>> split(np.uint64(5), 2)[0]
+    np.uint64(5)
+    """
+    streams = np.full(count, stream)
+    streams[1:] = next_bits.py_func(streams[1:] ^ np.arange(1, count, dtype=U) * U(0x9E3779B97F4A7C15))[1]
+    return streams
 
 
 def stream_before(bits: np.uint64) -> np.uint64:

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -395,9 +395,12 @@ def percent(share: float) -> str:
 
 
 def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Console) -> None:
-    write_whole(folder / "results.csv", _csv(folder / "results.csv", results).encode())
-    games = json.dumps(_json(folder / "results.json", suite, results), indent=2, allow_nan=False)
-    write_whole(folder / "results.json", games.encode())
+    before = _not_played(folder, suite, results)
+    write_whole(
+        folder / "results.csv", _csv(folder / "results.csv", results, {game["name"] for game in before}).encode()
+    )
+    content = _about(suite) | {"games": _json(results) + before}
+    write_whole(folder / "results.json", json.dumps(content, indent=2, allow_nan=False).encode())
     written = ["results.csv", "results.json"]
     try:
         from mergefall_training.compare import plots
@@ -415,13 +418,24 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     screen.print(Text(f"written to {folder}: {', '.join(written)}"), soft_wrap=True)
 
 
-def _csv(path: Path, results: list[ContestResult]) -> str:
-    """A line for each player; those of games that were not played now stay as they are in the file."""
+def _about(suite: Suite) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name}
+
+
+def _not_played(folder: Path, suite: Suite, results: list[ContestResult]) -> list[dict[str, Any]]:
+    """What `results.json` says of the suite's games that were played before, and not now."""
+    before, played = read_results(folder / "results.json"), {result.name for result in results}
+    if any(before.get(name) != value for name, value in _about(suite).items()):
+        return []
+    return [game for game in before["games"] if game["name"] not in played]
+
+
+def _csv(path: Path, results: list[ContestResult], kept: Collection[str]) -> str:
+    """A line for each player; those of the games `kept` stay as they are in the file."""
     rows = [record for result in results for record in result.records()]
-    if path.is_file():
-        played = {result.name for result in results}
+    if kept and path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
-            rows += [row for row in csv.DictReader(file) if row.get("game") not in played]
+            rows += [row for row in csv.DictReader(file) if row.get("game") in kept]
     # Contests differ in their tiles: a column that a contest lacks stays empty there.
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     text = io.StringIO()
@@ -431,8 +445,7 @@ def _csv(path: Path, results: list[ContestResult]) -> str:
     return text.getvalue()
 
 
-def _json(path: Path, suite: Suite, results: list[ContestResult]) -> dict[str, Any]:
-    """All results; those of the suite's games that were not played now stay as they are in the file."""
+def _json(results: list[ContestResult]) -> list[dict[str, Any]]:
     games: list[dict[str, Any]] = []
     for result in results:
         header = result.rows[0].evaluation.header
@@ -468,12 +481,7 @@ def _json(path: Path, suite: Suite, results: list[ContestResult]) -> dict[str, A
                 ],
             }
         )
-    about = {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name}
-    before = read_results(path)
-    if all(before.get(name) == value for name, value in about.items()):
-        played = {game["name"] for game in games}
-        games += [game for game in before["games"] if game["name"] not in played]
-    return about | {"games": games}
+    return games
 
 
 def read_results(path: Path) -> dict[str, Any]:
