@@ -19,8 +19,8 @@ n draws cover the outcomes far more evenly than independent ones.
 
 Sources:
 
-- PUCT, and values scaled by the tree's extremes: Schrittwieser et al. (2020), "Mastering Atari, Go, chess and shogi by
-  planning with a learned model" (MuZero).
+- PUCT, and values scaled by the extremes of those met: Schrittwieser et al. (2020), "Mastering Atari, Go, chess and
+  shogi by planning with a learned model" (MuZero).
 - Gumbel scores and sequential halving: Danihelka et al. (ICLR 2022), "Policy improvement by planning with Gumbel".
 - Chance nodes between afterstates and positions: Antonoglou et al. (ICLR 2022), "Planning in stochastic environments
   with a learned model" (Stochastic MuZero).
@@ -76,7 +76,7 @@ TREE = np.dtype(
     [
         ("count", np.int64),  # nodes
         ("stream", np.uint64),
-        ("low", np.float64),  # the least and the greatest value of a position
+        ("low", np.float64),  # the least and the greatest value met: of the root, and of the actions visited
         ("high", np.float64),
         ("nonsense", np.bool_),  # whether a leaf had an action worth NaN or +inf
     ],
@@ -181,7 +181,7 @@ def start(tree, plan):
 
 @kernel
 def scaled(value, tree):
-    """A value in units of the range of the tree's positions: 0 is the lowest, 1 the highest."""
+    """A value in units of the range of the values met: 0 is the lowest, 1 the highest."""
     low, high = tree.tree[0].low, tree.tree[0].high
     return (value - low) / (high - low) if high > low else 0.0
 
@@ -335,17 +335,20 @@ def expand(tree, index, values, value, plan):
         edges[a].visits = edges[a].pending = edges[a].child = 0
     if not node.over:
         set_priors(edges, values, plan)
-        about.low, about.high = min(about.low, node.value), max(about.high, node.value)
+        if index == 0:
+            about.low = about.high = node.value
 
 
 @kernel
 def backup(tree, leaf, plan):
     """Count the value of a leaf as a visit of all edges above it."""
-    node = leaf
-    value = lost_value(tree, plan) if tree.nodes[leaf].over else tree.nodes[leaf].value
+    node, about, over = leaf, tree.tree[0], tree.nodes[leaf].over
+    value = lost_value(tree, plan) if over else tree.nodes[leaf].value
     while node > 0:
         at = tree.nodes[node]
         value = at.reward + plan.gamma * value
+        if not over:  # a lost position may be worth far less than all others
+            about.low, about.high = min(about.low, value), max(about.high, value)
         edge = tree.edges[at.parent, at.action]
         edge.total += value
         edge.visits += 1

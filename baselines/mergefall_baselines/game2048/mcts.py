@@ -113,8 +113,8 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         root: ``"gumbel"``, Gumbel scores and sequential halving; or ``"puct"``, as below the root.
         considered: int ≥ 1, actions that sequential halving begins with.
         exploration: float > 0, the constant of PUCT: an action scores value + exploration · prior · √(visits of its
-            position) / (1 + visits). Values are scaled by the tree's lowest and highest position, 0 and 1; rewards on
-            the way to one are beyond that.
+            position) / (1 + visits). Values are scaled by the lowest and the highest that the search has met, 0 and
+            1, rewards included.
         prior: ``"values"``, softmax(values / temperature) of the leaf's values of the actions; or ``"uniform"``.
         temperature: float > 0, in units of the leaf's values. With 1, log-probabilities are the policy itself. Default:
             a quarter of the range of the position's values.
@@ -124,7 +124,7 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         leaves: int ≥ 1, of each tree for one evaluation, kept apart by virtual losses. More than 1 makes decisions
             faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
         lost: the value of a position without a legal move. Default: 0 if the search and the leaf player's own values
-            count rewards; else lowest − (highest − lowest) of the values of the tree's positions.
+            count rewards; else lowest − (highest − lowest) of the values met.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
             heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.

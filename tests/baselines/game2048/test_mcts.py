@@ -162,6 +162,36 @@ def test_a_policy_makes_priors_and_its_critic_values_leaves():
     np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
 
 
+@pytest.mark.parametrize("root", ["gumbel", "puct"])
+def test_where_all_positions_are_worth_the_same_the_rewards_decide(root):
+    class Equal(Player):
+        """No preferences, and the same value for every board."""
+
+        def values(self, observation, state=None):
+            return np.zeros((len(observation), 4))
+
+        def board_values(self, observation):
+            return np.full(len(observation), 7.0)
+
+    board = np.array([[3, 1, 0], [3, 2, 4], [0, 4, 2]])  # all moves are legal; up and down merge
+    options = {"heuristic": {"player": Equal()}, "gamma": 0.0, "temperature": 1.0, "simulations": 40}
+    found = make("2048/mcts", root=root, **options).statistics(board)
+    assert found.actions in (0, 2)
+    assert found.policy[[0, 2]].sum() > 0.8
+
+
+@pytest.mark.parametrize("rewards", [True, False, "log2"])
+def test_values_met_are_scaled_to_0_and_1(rewards):
+    player = make("2048/mcts", heuristic={"player": "2048/greedy"}, simulations=60, rewards=rewards)
+    nodes, edges, _ = searched_tree(player, BOARD)
+    ((grown, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    edges = edges[(nodes["seen"] == 1) & (nodes["over"] == 0)]
+    visited = edges[edges["visits"] > 0]
+    means = [tree.scaled(value, grown) for value in visited["total"] / visited["visits"]]
+    assert len(means) > 10
+    assert 0 <= min(means) < max(means) <= 1
+
+
 def factories():
     try:
         return {"2048/policy": factory_of("2048/policy")}
