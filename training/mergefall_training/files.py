@@ -33,6 +33,19 @@ def open_alone(path: Path, what: str) -> BinaryIO:
     return file
 
 
+def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
+    """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
+    path = Path(path)
+    if model not in ("best", "last"):
+        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
+    if not path.is_dir():
+        return path
+    file = path / ("best.npz" if model == "best" else "model.npz")
+    if not file.is_file():
+        raise ValueError(f"{path} holds no trained agent: there is no {file}")
+    return file
+
+
 def _lock(file: BinaryIO) -> None:
     """Lock a file until it is closed or the process ends; raises the system's error if it is locked already."""
     if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""Digests of a user's own code: what changes them, and what files of an earlier version say."""
+"""Digests of a user's own code and models: what changes them, and what files of an earlier version say."""
 
 import importlib
 import sys
@@ -7,6 +7,8 @@ from textwrap import dedent
 import pytest
 from mergefall.game2048 import HEURISTICS, register_heuristic
 from mergefall_baselines import make, register, registry
+from mergefall_training.learn.agents import SHIPPED
+from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import open_run
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -197,7 +199,7 @@ def test_games_of_an_earlier_version_are_refused(own):
     played = play()
     assert play().results.tolist() == played.results.tolist()
     own(lambda text: text.replace("board[3][0]", "board[0][0]"))
-    with pytest.raises(ValueError, match=r"games\.jsonl holds results of own_code:corner before the code was changed"):
+    with pytest.raises(ValueError, match=r"games\.jsonl holds results of an earlier version of own_code:corner"):
         play()
     assert Evaluation.read(path).results.tolist() == played.results.tolist()
     assert read_header(path)[0].code != play(folder / "new.jsonl").header.code
@@ -215,5 +217,71 @@ def test_training_with_an_earlier_version_is_not_resumed(own):
         pass
     own(lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0"))
     again = open_run(folder, config, resume="auto", progress=False)
-    with pytest.raises(ValueError, match="before the code was changed"):
+    with pytest.raises(ValueError, match="an earlier version of own_code:corner"):
         again.__enter__()
+
+
+@pytest.fixture
+def agent(tmp_path):
+    """A run folder of a trained agent, and a function that changes one of its models."""
+    shipped = load_model(SHIPPED / "2048-distill.npz")
+
+    def change(name, step):
+        save_model(tmp_path / "agent" / name, {**shipped.spec, "step": step}, shipped.arrays)
+
+    tmp_path.joinpath("agent").mkdir()
+    change("best.npz", 1)
+    change("model.npz", 1)
+    return (tmp_path / "agent").as_posix(), change
+
+
+def test_a_model_has_the_digest_of_its_file(agent):
+    path, change = agent
+    best, last = ({"player": {"name": path, "model": model}} for model in ("best", "last"))
+    before = code_of(best), code_of(last)
+    assert before == (code_of({"player": path}), code_of({"network": f"{path}/model.npz"}) and before[1])
+    assert before[0].keys() == {path}
+    change("best.npz", 2)
+    assert code_of(best) != before[0]
+    assert code_of(last) == before[1]
+    assert code_of({"player": f"{path}-2"}, {"name": "2048/greedy", "model": 3}, ["a" * 5000, "\0"]) == {}
+
+
+def test_games_of_a_search_over_an_earlier_model_are_refused(agent, tmp_path):
+    path, change = agent
+
+    def play(player):
+        return evaluate(player, *ENV, workers=1, out=tmp_path / "games.jsonl", progress=False)
+
+    search = {"name": "2048/mcts", "heuristic": {"player": path}, "simulations": 2, "temperature": 1}
+    played = play(make(**search))
+    change("model.npz", 2)  # the search has the other one
+    assert play(make(**search)).results.tolist() == played.results.tolist()
+    change("best.npz", 2)
+    with pytest.raises(ValueError, match=f"an earlier version of {path}. Delete it"):
+        play(make(**search))
+
+
+def test_a_trained_agent_is_known_by_its_checksum_wherever_it_is(agent, tmp_path):
+    path, _ = agent
+    out = tmp_path / "games.jsonl"
+    played = evaluate(make(path), *ENV, workers=1, out=out, progress=False)
+    moved = tmp_path.joinpath("agent").rename(tmp_path / "moved").as_posix()
+    assert evaluate(make(moved), *ENV, workers=1, out=out, progress=False).episodes == played.episodes
+
+
+def test_training_goes_on_with_the_same_teacher_alone(agent, tmp_path):
+    path, change = agent
+    network = {"policy_kwargs": load_model(f"{path}/best.npz").spec["network"]["policy_kwargs"]}
+
+    def begin_or_go_on(folder, **changed):
+        config = configure("distill", changed=network | changed, timesteps=1, interval=1, episodes=1)
+        with open_run(tmp_path / folder, config, resume="auto", progress=False):
+            pass
+
+    for change_of in ({"teacher": path}, {"teacher": "2048/greedy", "warm_start": path}):
+        begin_or_go_on("-".join(change_of), **change_of)
+    change("best.npz", 2)
+    with pytest.raises(ValueError, match=f"an earlier version of {path}"):
+        begin_or_go_on("teacher", teacher=path)
+    begin_or_go_on("teacher-warm_start", teacher="2048/greedy", warm_start=path)

@@ -14,9 +14,9 @@ from mergefall_baselines import Player
 from mergefall_baselines.tetris.expectimax import Expectimax
 from mergefall_baselines.tetris.greedy import Greedy
 
+from mergefall_training.files import model_file
 from mergefall_training.learn import player_maker
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import model_file
 from mergefall_training.play.preferences import PreferringPlayer
 
 SHIPPED = Path(__file__).parent / "shipped"  # model files that come with the package
@@ -92,7 +92,7 @@ def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]
 
 
 def _model_file(path: str, model: str) -> Path:
-    """`run.model_file`; raises ValueError for what is no model of ours."""
+    """`files.model_file`; raises ValueError for what is no model of ours."""
     if _is_of_stable_baselines(path):
         raise ValueError(
             f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so load it yourself if "

@@ -1,6 +1,6 @@
 """The folder of a training run: its configuration, learning curve, models and checkpoint.
 
-    config.json      algorithm, environment, hyper-parameters, seed, versions, digests of the user's own code
+    config.json      algorithm, environment, hyper-parameters, seed, versions, digests of the user's own code and models
     curve.jsonl      a header, then a line for each evaluation
     best.npz         the model with the highest mean in an evaluation so far (`models.py`)
     model.npz        the model at the last evaluation
@@ -239,7 +239,8 @@ def open_run(
 
     - the learner refuses the configuration of a new run,
     - there is a run and `resume` is False, or there is none and `resume` is True,
-    - the folder holds a run with another configuration (versions aside), or of an earlier version of the user's code,
+    - the folder holds a run with another configuration (versions aside), or one of which the user's own code or a model
+      has changed (but for `warm_start`, which is read when the run begins),
     - another process trains in the folder.
     """
     folder = Path(folder)
@@ -252,7 +253,8 @@ def open_run(
         if resume and resume != "auto":
             raise ValueError(f"{folder} holds no training run: there is no {path}; leave out --resume to begin one")
         trainer(config.algorithm).check(config, device)
-    asked, code = asdict(config), code_of(config.env_kwargs, config.hyperparameters)
+    used = {name: value for name, value in config.hyperparameters.items() if name != "warm_start"}
+    asked, code = asdict(config), code_of(config.env_kwargs, used)
     try:
         asked = json.loads(json.dumps(asked, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -377,16 +379,3 @@ def _is_installed(name: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
-
-
-def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
-    """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
-    path = Path(path)
-    if model not in ("best", "last"):
-        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
-    if not path.is_dir():
-        return path
-    file = path / ("best.npz" if model == "best" else "model.npz")
-    if not file.is_file():
-        raise ValueError(f"{path} holds no trained agent: there is no {file}")
-    return file

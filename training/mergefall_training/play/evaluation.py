@@ -365,7 +365,8 @@ def evaluate(
 def _header(player: Predictor, job: Task, recorded: bool) -> Header:
     name = name_of_player(player)
     options = dict(getattr(player, "options", {}))
-    code = code_of(name, options, player, job.adversary or {}) if recorded else {}
+    named = "" if "checksum" in options else name  # a model of its own is known by that
+    code = code_of(named, options, player, job.adversary or {}) if recorded else {}
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 

@@ -130,7 +130,7 @@ class Header:
     """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
 
     - `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
-    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them; empty if no file is written.
+    - `code`: digests of the user's own code and models, as `sources.code_of` returns them; empty if no file is written.
     """
 
     player: str
@@ -234,11 +234,11 @@ def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool
 
 
 def check_same_code(path: Path, found: Mapping[str, str], asked: Mapping[str, str]) -> None:
-    """Raises ValueError if a user's own code is not the one whose results are at a path."""
+    """Raises ValueError if a user's own code or model is not the one whose results are at a path."""
     changed = [name for name in found.keys() | asked.keys() if found.get(name) != asked.get(name)]
     if changed:
         raise ValueError(
-            f"{path} holds results of {' and '.join(sorted(changed))} before the code was changed. "
+            f"{path} holds results of an earlier version of {' and '.join(sorted(changed))}. "
             "Delete it, or choose another name"
         )
 

@@ -1,16 +1,17 @@
-"""Digests of a user's own code, so that results of an earlier version of it are not taken for those of this one.
+"""Digests of a user's own code and models, so that results of earlier ones are not taken for results of these.
 
-A digest is of a function or class, and of everything in its module and in other modules of the user's that it refers
-to; comments and layout do not count. Installed packages have versions instead, and are left out.
+A digest of code is of a function or class, and of everything in its module and in other modules of the user's that it
+refers to; comments and layout do not count. Installed packages have versions instead, and are left out. A digest of a
+model is of its file.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from mergefall.imports import is_import, load, name_of, strings_in
 from mergefall.library import origin
 from mergefall_baselines.registry import added
 
+from mergefall_training.files import model_file
+
 _INSTALLED = {"site-packages", "dist-packages"}
 _OURS = {"mergefall", "mergefall_baselines", "mergefall_training"}
 
 
 def code_of(*described: Any) -> dict[str, str]:
-    """The digests of a user's own code by `module:name`.
+    """The digests of a user's own code by `module:name`, and of models by the text that names them.
 
     `described`: nested data that names players and heuristics, and players themselves.
 
@@ -34,7 +37,22 @@ def code_of(*described: Any) -> dict[str, str]:
     """
     paths = [path for part in described for path in _paths_in(part)]
     digests = {path: _digest(path) for path in paths}
-    return {path: digest for path, digest in digests.items() if digest}
+    models = {text: sha256(file.read_bytes()).hexdigest()[:16] for text, file in _models_in(described)}
+    return {name: digest for name, digest in (digests | models).items() if digest}
+
+
+def _models_in(part: Any) -> Iterator[tuple[str, Path]]:
+    """(text, file) of everything in nested data that names a file or a run folder, there with `model` beside it."""
+    parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
+    model = part.get("model") if isinstance(part, Mapping) else None
+    for text in parts:
+        if not isinstance(text, str):
+            yield from _models_in(text)
+            continue
+        with suppress(ValueError, OSError):  # most texts name no file
+            file = model_file(text, model or "best")
+            if file.suffix and file.is_file():
+                yield text, file
 
 
 def _paths_in(part: Any) -> Iterator[str]:
@@ -66,7 +84,7 @@ def _digest(path: str) -> str | None:
             if not known[1] or {known[1], "*"} & _bound(statement):
                 code.append(f"{known[0]}: {ast.unparse(statement)}")
                 todo += _references(statement, known[0])
-    return hashlib.sha256("\n".join(sorted(code)).encode()).hexdigest()[:16] if code else None
+    return sha256("\n".join(sorted(code)).encode()).hexdigest()[:16] if code else None
 
 
 def _statements(module: str) -> list[ast.stmt]:

@@ -29,9 +29,9 @@ class TrialFile(Generic[T]):
     - `path`: the file; None: trials are not recorded.
     - `header`: the search's arguments, in JSON types.
     - `kind`: the dataclass of a trial; it raises ValueError for bad fields.
-    - `code`: digests of the user's own code that plays, as `sources.code_of` returns them.
+    - `code`: digests of the user's own code and models, as `sources.code_of` returns them.
 
-    Raises ValueError if the file has another header, is of an earlier version of the user's code, or is damaged.
+    Raises ValueError if the file is damaged, or has another header, or if code or models have changed since.
     """
 
     def __init__(

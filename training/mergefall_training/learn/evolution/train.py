@@ -40,11 +40,12 @@ from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
+from mergefall_training.files import model_file
 from mergefall_training.learn import import_extra
 from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastLayer, Parameters, directions
 from mergefall_training.learn.evolution.player import heuristic_of
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, Run, model_file
+from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.training import schedule, train_in_rounds
 from mergefall_training.play.evaluation import SEEDS
 

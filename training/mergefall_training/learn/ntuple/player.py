@@ -18,8 +18,9 @@ from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.tdl2048 import SUFFIX, read_tdl2048
 
+from mergefall_training.files import model_file
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import model_file, read_checkpoint, read_config, read_curve
+from mergefall_training.learn.run import read_checkpoint, read_config, read_curve
 
 
 def player(

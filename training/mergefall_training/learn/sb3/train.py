@@ -32,9 +32,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
+from mergefall_training.files import model_file
 from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, Run, model_file
+from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import as_values, parameters_of, policies_of, set_parameters
 from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
