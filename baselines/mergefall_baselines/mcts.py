@@ -50,7 +50,8 @@ class RootStatistics(NamedTuple):
     - `policy`: float64[n, A], probabilities after it: the target of expert iteration. With root "gumbel" it is
       softmax(log prior + (50 + most visits) · value_scale · value in units of the tree's range), without noise; with
       root "puct" the shares of the visits.
-    - `value`: float64[n], the mean of `values` under `policy`.
+    - `value`: float64[n], the mean under `policy` of the actions' values, here without the cap of `values`: there none
+      is above the chosen action's.
 
     Without a batch, the first axis is missing. For a lost position the first legal action, if any, is chosen, and the
     probabilities are 0.
@@ -71,6 +72,11 @@ class _Roots(NamedTuple):
     values: NDArray[np.float64]
     edges: NDArray[np.void]  # EDGE[n, A]
     trees: NDArray[np.void]  # TREE[n, 1]
+
+
+def _means(edges: NDArray[np.void]) -> NDArray[np.float64]:
+    """The mean value of each action, as `tree.edge_value`; -inf if it is not searched."""
+    return (edges["first"] + edges["total"]) / (1 + edges["visits"])
 
 
 class Game(NamedTuple):
@@ -209,7 +215,7 @@ class TreeSearch(KernelPlayer):
         self._check_heuristic()
         self._check_values(roots.values, positions)
         policy = self._policy(roots)
-        value = (policy * np.where(policy > 0, roots.values, 0.0)).sum(axis=1)
+        value = (policy * np.where(policy > 0, _means(roots.edges), 0.0)).sum(axis=1)
         visits, priors = roots.edges["visits"].astype(np.int64), roots.edges["prior"].copy()
         found = RootStatistics(roots.actions, visits, roots.values, priors, policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
@@ -222,7 +228,7 @@ class TreeSearch(KernelPlayer):
         searched = edges["first"] > -np.inf
         low, high = roots.trees["low"], roots.trees["high"]
         spread = np.where(high > low, high - low, np.inf)
-        found = (edges["first"] + edges["total"]) / (1 + visits)
+        found = _means(edges)
         scores = np.where(searched, (np.where(searched, found, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
         weight = (VISIT_SCALE + visits.max(axis=1, keepdims=True)) * self.plan.value_scale
         logits = np.where(searched, np.log(np.maximum(edges["prior"], LEAST_PRIOR)) + weight * scores, -np.inf)

@@ -118,6 +118,15 @@ def test_statistics(game):
             np.testing.assert_allclose(found.policy, found.visits / 50)
 
 
+def test_the_value_under_the_policy_is_not_capped_at_that_of_an_action_chosen_by_noise():
+    above = 0
+    for seed in range(10):
+        found = make("2048/mcts", simulations=16, gumbel_scale=100.0, seed=seed).statistics(BOARD)
+        assert found.values.max() == found.values[found.actions]
+        above += found.value > found.values.max()
+    assert above > 0
+
+
 def test_priors(game):
     values = make(f"{game}/greedy", **{"heuristic": "nneonneo"} if game == "2048" else {}).values(SHOWN[game])
     legal = np.isfinite(values)
