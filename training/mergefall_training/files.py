@@ -1,4 +1,7 @@
-"""Files that survive a kill: JSON lines, appended under a lock, and files written whole or not at all."""
+"""Files that survive a kill: JSON lines, appended under a lock, and files written whole or not at all.
+
+Also where a run folder has its models, which records and runs name.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +33,6 @@ def open_alone(path: Path, what: str) -> BinaryIO:
     except (BlockingIOError, PermissionError) as error:
         file.close()
         raise ValueError(f"another run is writing to {path}; wait for its end or choose another file") from error
-    return file
-
-
-def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
-    """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
-    path = Path(path)
-    if model not in ("best", "last"):
-        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
-    if not path.is_dir():
-        return path
-    file = path / ("best.npz" if model == "best" else "model.npz")
-    if not file.is_file():
-        raise ValueError(f"{path} holds no trained agent: there is no {file}")
     return file
 
 
@@ -117,3 +107,16 @@ def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
             there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
             lines.append(f"{parent}{key} is {there} there, {here} here")
     return lines
+
+
+def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
+    """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
+    path = Path(path)
+    if model not in ("best", "last"):
+        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
+    if not path.is_dir():
+        return path
+    file = path / ("best.npz" if model == "best" else "model.npz")
+    if not file.is_file():
+        raise ValueError(f"{path} holds no trained agent: there is no {file}")
+    return file
