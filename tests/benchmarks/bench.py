@@ -157,10 +157,11 @@ def bench_learning(rounds: int) -> None:
             for name in ("maskable-ppo", "dqn")
         ]
         names = ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration")
-        found = contest([Contestant(f"{name}, {game}", f"learn-{game}-{name}") for name in names] + own, rounds)
+        others = [*own, Contestant(f"training/ppo.py, {game}", f"learn-{game}-one-file")]
+        found = contest([Contestant(f"{name}, {game}", f"learn-{game}-{name}") for name in names] + others, rounds)
         if game == "2048":
             goal("maskable-ppo, thousand steps/s", found[0].median / 1000, 20, "k")
-        for ours, theirs in zip(found[:2], found[len(names) :], strict=True):
+        for ours, theirs in zip(found[:2], found[len(names) : -1], strict=True):
             print(f"  {f'{ours.title} / with that network':44} {ours.median / theirs.median:>13,.2f}x")
 
 

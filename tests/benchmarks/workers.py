@@ -9,6 +9,7 @@ chosen outside the time taken, except in a `scan`, where pgx chooses and steps i
 import json
 import sys
 import time
+from pathlib import Path
 
 import tetris_workers
 from measuring import batched, rate
@@ -111,6 +112,22 @@ def learner(algorithm, env_id, changed=None):
 
     learn()
     return lambda: rate(lambda: timed(learn), size)
+
+
+def one_file(env_id):
+    """Steps/s of training/ppo.py by its defaults, in Tetris on 10×10 as the learners by their presets."""
+    sys.path.append(str(Path(__file__).parents[2] / "training"))
+    import ppo
+
+    args = ppo.Args(env_id=env_id, env_kwargs={"rows": 10} if "Tetris" in env_id else {})
+    trainer, rounds = ppo.Trainer(args), 10
+    trainer.update(trainer.rollout())
+
+    def learn():
+        for _ in range(rounds):
+            trainer.update(trainer.rollout())
+
+    return lambda: rate(lambda: timed(learn), rounds * args.batch_size)
 
 
 def timed(work):
@@ -281,6 +298,7 @@ WORKERS = {
 for game, env_id in (("2048", "mergefall/Game2048-v0"), ("tetris", "mergefall/Tetris-v0")):
     for algorithm in ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration"):
         WORKERS[f"learn-{game}-{algorithm}"] = lambda _, what=(algorithm, env_id): learner(*what)
+    WORKERS[f"learn-{game}-one-file"] = lambda _, env_id=env_id: one_file(env_id)
     for algorithm in ("maskable-ppo", "dqn"):
         WORKERS[f"learn-{game}-{algorithm}-own"] = lambda _, what=(algorithm, env_id): own_network(*what)
 
