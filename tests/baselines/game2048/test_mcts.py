@@ -15,10 +15,16 @@ LOST = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
 SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]], [[1, 4], [2, 0]]]
 
 
+def tree_of(player):
+    """The arrays of a compiled search's last tree."""
+    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    return tree
+
+
 def searched_tree(player, board):
     """(nodes, edges, states) of the compiled search from one board, the unused part left out."""
     player.values(board)
-    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    tree = tree_of(player)
     count = tree.tree["count"][0]
     return tree.nodes[:count], tree.edges[:count], tree.states[:count]
 
@@ -184,10 +190,9 @@ def test_where_all_positions_are_worth_the_same_the_rewards_decide(root):
 def test_values_met_are_scaled_to_0_and_1(rewards):
     player = make("2048/mcts", heuristic={"player": "2048/greedy"}, simulations=60, rewards=rewards)
     nodes, edges, _ = searched_tree(player, BOARD)
-    ((grown, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
     edges = edges[(nodes["seen"] == 1) & (nodes["over"] == 0)]
     visited = edges[edges["visits"] > 0]
-    means = [tree.scaled(value, grown) for value in visited["total"] / visited["visits"]]
+    means = [tree.scaled(value, tree_of(player)) for value in visited["total"] / visited["visits"]]
     assert len(means) > 10
     assert 0 <= min(means) < max(means) <= 1
 
