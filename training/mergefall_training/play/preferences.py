@@ -38,6 +38,8 @@ class PreferringPlayer(Player):
     def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
         """The preferences float64[n_actions], −∞ if illegal; float64[n, n_actions] for a batch."""
         legal = self._any.values(observation)
+        if not len(legal):
+            return legal
         single = legal.ndim == 1
         found = self.preferences(batch_of_one(observation) if single else observation)
         values = legal + found.reshape(legal.shape)
