@@ -1,6 +1,7 @@
 """Cloning learns the teacher's moves, goes on where it stopped, and MaskablePPO goes on from it."""
 
 import gymnasium as gym
+import minari
 import numpy as np
 import pytest
 from mergefall_baselines import make
@@ -84,6 +85,17 @@ def test_a_dataset_teaches_what_its_player_does(tmp_path, monkeypatch):
     ):
         with pytest.raises(ValueError, match=message):
             trained(tmp_path / message[:5], clone(changed | {"gamma": 0.99}, env_kwargs=kwargs))
+
+
+def test_a_run_does_not_go_on_with_other_games(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    name = demonstrate("2048/optimal", G2048, 30, env_kwargs=SMALL, progress=False)
+    config = clone({"teacher": None, "dataset": name})
+    trained(tmp_path / "run", config)
+    minari.delete_dataset(name)
+    assert demonstrate("2048/random", G2048, 30, env_kwargs=SMALL, dataset=name, progress=False) == name
+    with pytest.raises(ValueError, match=f"'{name}' has other games than when the run began"):
+        trained(tmp_path / "run", config, resume=True)
 
 
 def test_returns_are_those_from_each_time_on():

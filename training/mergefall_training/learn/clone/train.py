@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import gymnasium as gym
 import numpy as np
@@ -132,19 +133,24 @@ def train(run: Run) -> None:
     h = Hyperparameters.read(run.config.hyperparameters)
     policy, step = make_policy(run.config, h.policy, h.policy_kwargs, run.device), 0
     learned, held_out, scale, unit = moves_of(run.config, h, run.progress)
+    games = crc32(learned.actions)
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         step = checkpoint[0]
         with run.fitting():
             policy.load_state_dict(checkpoint[1]["policy"])
             policy.optimizer.load_state_dict(checkpoint[1]["optimizer"])
+            if checkpoint[1].get("games", games) != games:  # checkpoints of earlier versions do not say
+                source = "the teacher plays" if h.dataset is None else f"{h.dataset!r} has"
+                raise ValueError(f"{source} other games than when the run began; begin it anew in another folder")
     rate = schedule("learning_rate", h.learning_rate)
     about = {"gamma": h.gamma, "reward_unit": unit}
     network = {"policy": h.policy, "policy_kwargs": dict(h.policy_kwargs or {})} | about
 
     def keep() -> None:
         run.evaluate(step, model_of(policy, scale), network, {"matched": matched(policy, held_out)})
-        run.save_checkpoint(step, {"policy": policy.state_dict(), "optimizer": policy.optimizer.state_dict()})
+        learner = {"policy": policy.state_dict(), "optimizer": policy.optimizer.state_dict()}
+        run.save_checkpoint(step, learner | {"games": games})
 
     with training_progress(run) as show:
         for batch in batches(len(learned), h.batch_size, run.config.first_seed, step, run.config.timesteps):
