@@ -133,7 +133,7 @@ def train(run: Run) -> None:
     h = Hyperparameters.read(run.config.hyperparameters)
     policy, step = make_policy(run.config, h.policy, h.policy_kwargs, run.device), 0
     learned, held_out, scale, unit = moves_of(run.config, h, run.progress)
-    games = crc32(learned.actions)
+    games = crc32(learned.actions.tobytes())
     checkpoint = run.load_checkpoint()
     if checkpoint is not None:
         step = checkpoint[0]
