@@ -7,6 +7,7 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
+from mergefall.games import take
 from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
 from mergefall_training.learn.agents import SHIPPED
@@ -191,7 +192,7 @@ def test_networks_play_an_empty_batch(name, env_id, kwargs):
     pytest.importorskip("sb3_contrib")
     player, envs = make(name), gym.make_vec(env_id, num_envs=1, **kwargs)
     observation, info = envs.reset(seed=0)
-    none = {key: part[:0] for key, part in observation.items()} if isinstance(observation, dict) else observation[:0]
+    none = take(observation, slice(0))
     assert player.act(none).shape == (0,)
     assert player.values(none).shape == info["action_mask"][:0].shape
 
