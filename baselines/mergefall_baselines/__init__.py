@@ -15,6 +15,7 @@ from mergefall_baselines.game2048.minimax import Minimax, Mixed
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
+from mergefall_baselines.game2048.symmetric import Symmetric
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import expectimax as tetris_expectimax
@@ -36,6 +37,7 @@ register("2048/optimal", Optimal)
 register("2048/ntuple", NTuple)
 register("2048/mcts", Mcts)
 register("2048/lookahead", Lookahead)
+register("2048/symmetric", Symmetric)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)

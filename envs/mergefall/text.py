@@ -80,10 +80,7 @@ def canonical(observation: Observation, rules: Any) -> str:
     {'. ./2 4'}
     """
     if isinstance(rules, Rules2048):
-        board = np.asarray(observation)
-        forms = [board, board.T] if rules.rows == rules.cols else [board]
-        forms = [form[::down, ::across] for form in forms for down in (1, -1) for across in (1, -1)]
-        return min(map(game2048.to_text, forms))
+        return min(map(game2048.to_text, game2048.images(observation)[0]))
     seen: Any = observation
     board, *pieces = position(observation, rules).split()
     image, images = tetris.to_text(np.asarray(seen["board"])[:, ::-1]), [mirrored(piece) for piece in pieces]

@@ -38,6 +38,7 @@ OPTIONS = {
     "2048/mixed": {"depth": 2},
     "2048/mcts": {"simulations": 20},
     "2048/lookahead": {"player": "2048/ntuple"},
+    "2048/symmetric": {"player": {"name": "2048/greedy", "heuristic": "tile-order"}},
 }
 SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
 NAMES = [name for name in players() if name.startswith("2048/")]

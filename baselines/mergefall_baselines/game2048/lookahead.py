@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, number
 from mergefall.game2048.board import legal_mask, move_cells
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Observation, Options
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import Player2048
+from mergefall_baselines.game2048.player import BatchPlayer2048
 from mergefall_baselines.mcts import counted_rewards, leaf_player, own_rewards
-from mergefall_baselines.player import Trajectory, check_values, play_in_env
+from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of
 
 LOST = -1e9  # default value of a lost board where rewards do not count
@@ -52,7 +50,7 @@ def expand(boards, rows, cols, gains, children, edges, chances, lost):
     return found
 
 
-class Lookahead(Player2048):
+class Lookahead(BatchPlayer2048):
     """Expectimax over another player's values, such as a trained network's.
 
     A move is worth its score + γ · the mean over all new tiles of the board after it. A board is worth its best move;
@@ -79,9 +77,6 @@ class Lookahead(Player2048):
         True
     """
 
-    batched = True
-    compiled = False
-
     def __init__(
         self,
         player: Any,
@@ -99,20 +94,11 @@ class Lookahead(Player2048):
         predicted = self.rewards and own_rewards(self.leaf) is not False
         self.lost = (0.0 if predicted else LOST) if lost is None else number("lost", lost)
 
-    def _decide_all(
-        self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
-        ranks = self._ranks(observation)
-        boards = np.ascontiguousarray(ranks, np.uint8).reshape(-1, *ranks.shape[-2:])
-        values = self._values(boards, self.depth)
-        _, positions, _ = self._positions(observation)
-        self._check_values(values, positions)
-        memory = self._memory(state, len(boards), episode_start)
-        actions = values.argmax(axis=1)
-        return (actions[0].reshape(()), values[0], memory[0]) if ranks.ndim == 2 else (actions, values, memory)
+    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
+        return self._searched(boards, self.depth)
 
-    def _values(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
-        """Values of all moves, float64[n, 4], of boards uint8[n, rows, cols]; -inf where illegal."""
+    def _searched(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
+        """`_values`, at `depth` own moves."""
         if depth == 1:
             return self.leaf.values(boards)
         n, rows, cols = boards.shape
@@ -132,14 +118,7 @@ class Lookahead(Player2048):
         if not len(boards):
             return np.empty(0)
         if depth > 1:
-            return self._values(boards, depth).max(axis=1)
+            return self._searched(boards, depth).max(axis=1)
         values, of_boards = self.leaf.search_values(boards)
         check_values(self.leaf.name, values)
         return values.max(axis=1) if of_boards is None else of_boards
-
-    def play(
-        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
-    ) -> Trajectory:
-        """One whole episode from ``reset(seed=seed)``, in the gym loop."""
-        rules = asdict(self.rules_of(env_id, env_kwargs))
-        return play_in_env(self.with_rules(rules), env_id, seed, env_kwargs, max_episode_steps)

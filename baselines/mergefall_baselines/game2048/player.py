@@ -15,6 +15,7 @@ The highest value wins; ties go to the first in `order`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import LARGEST, SMALLEST, Rules
 from mergefall.games import GAMES
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.typing import Array, Kernel, Observation, Options
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import (
@@ -38,7 +39,7 @@ from mergefall_baselines.kernel_player import (
     has_nonsense,
     loop_result,
 )
-from mergefall_baselines.player import NotFiniteError, check_values
+from mergefall_baselines.player import NotFiniteError, Trajectory, check_values, play_in_env
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 18 merges
@@ -205,3 +206,33 @@ class Player2048(KernelPlayer):
         raise ValueError(
             f"{self.name} chose action {pick(values, self._order)}, which is illegal; expected a legal one"
         )
+
+
+class BatchPlayer2048(Player2048):
+    """A 2048 player that remembers nothing and values the boards of a batch together; it has no kernel."""
+
+    batched = True
+    compiled = False
+
+    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Values of all moves, float64[n, 4], of boards uint8[n, rows, cols]; -inf where illegal."""
+        raise NotImplementedError
+
+    def _decide_all(
+        self, observation: Observation, state: Any, episode_start: Any, exact: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+        ranks = self._ranks(observation)
+        boards = np.ascontiguousarray(ranks, np.uint8).reshape(-1, *ranks.shape[-2:])
+        values = self._values(boards)
+        _, positions, _ = self._positions(observation)
+        self._check_values(values, positions)
+        memory = self._memory(state, len(boards), episode_start)
+        actions = values.argmax(axis=1)
+        return (actions[0].reshape(()), values[0], memory[0]) if ranks.ndim == 2 else (actions, values, memory)
+
+    def play(
+        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
+    ) -> Trajectory:
+        """One whole episode from ``reset(seed=seed)``, in the gym loop."""
+        rules = asdict(self.rules_of(env_id, env_kwargs))
+        return play_in_env(self.with_rules(rules), env_id, seed, env_kwargs, max_episode_steps)

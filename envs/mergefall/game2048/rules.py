@@ -20,7 +20,7 @@ from mergefall.chance import Outcomes
 from mergefall.checks import MOST_COUNTED, choice, integer, listed, mapping
 from mergefall.game2048 import batch, chance, reference
 from mergefall.game2048 import board as core
-from mergefall.game2048.reference import ACTIONS
+from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.typing import Options
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
@@ -269,6 +269,30 @@ def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         boards[np.arange(i, len(boards), 2), empty] = rank
         probabilities[i::2] = probability / max(len(empty), 1)
     return boards.reshape(-1, *board.shape), probabilities
+
+
+def images(boards: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Boards turned and mirrored in all ways: (arrays [..., k, rows, cols], actions int64[k, 4]).
+
+    Of square boards there are k = 8, of others, which keep their size, 4; the first are the boards themselves. Action a
+    on the i-th image is the move `actions[i, a]` on the board. `boards`: an array [..., rows, cols], such as a batch.
+
+    >>> found, actions = images(np.array([[1, 1, 0], [0, 2, 3]]))
+    >>> found[1].tolist(), actions[1].tolist()  # mirrored: left and right change places
+    ([[0, 1, 1], [3, 2, 0]], [0, 3, 2, 1])
+    """
+    boards = checks.array("boards", boards, "ranks [..., rows, cols]")
+    if boards.ndim < 2:
+        raise ValueError(f"boards has shape {boards.shape}; expected [..., rows, cols]")
+    square = boards.shape[-2] == boards.shape[-1]
+    found: list[NDArray[Any]] = []
+    actions: list[NDArray[np.int64]] = []
+    for sides in (boards, boards.swapaxes(-1, -2)) if square else (boards,):
+        up, right, down, left = (UP, RIGHT, DOWN, LEFT) if sides is boards else (LEFT, DOWN, RIGHT, UP)
+        for flipped, top, bottom in ((sides, up, down), (sides[..., ::-1, :], down, up)):
+            found += [flipped, flipped[..., ::-1]]
+            actions += [np.array([top, right, bottom, left]), np.array([top, left, bottom, right])]
+    return np.stack(found, axis=-3), np.stack(actions)
 
 
 def to_text(ranks: Any) -> str:

@@ -13,7 +13,7 @@ from mergefall_training.learn import trainer
 from mergefall_training.learn.presets import configure, presets_of
 from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers, gaps, soft_targets, values_of
 
-from tests.training.learn.small_runs import G2048, OF_TETRIS, SMALL, TAUGHT, TETRIS, small
+from tests.training.learn.small_runs import G2048, NETWORK, OF_TETRIS, SMALL, TAUGHT, TETRIS, small
 
 
 def teachers_of(teacher, timesteps=300, **changed):
@@ -121,6 +121,29 @@ def test_the_temperature_starts_anew_with_each_teacher():
 def test_what_cannot_teach_is_refused(changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         trainer("distill").check(small("distill", changed))
+
+
+TILE_ORDER = {"name": "2048/greedy", "heuristic": "tile-order"}
+SEES_IMAGES_AS_ONE = {"policy": "AfterstatesPolicy", "policy_kwargs": NETWORK}
+
+
+def test_a_teacher_that_wants_one_corner_of_a_network_that_sees_none_is_pointed_out():
+    config = small("distill", SEES_IMAGES_AS_ONE | {"teacher": TILE_ORDER}, env_kwargs={})
+    with pytest.warns(UserWarning, match="the teacher <2048/greedy heuristic=tile-order> values the images"):
+        trainer("distill").check(config)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "network"),
+    [
+        ({"name": "2048/symmetric", "player": TILE_ORDER}, SEES_IMAGES_AS_ONE),
+        ({"name": "2048/mcts", "simulations": 10}, SEES_IMAGES_AS_ONE),  # it draws apart for each board
+        ("2048/ntuple", SEES_IMAGES_AS_ONE),
+        (TILE_ORDER, {}),
+    ],
+)
+def test_other_teachers_are_not(teacher, network):
+    trainer("distill").check(small("distill", network | {"teacher": teacher}, env_kwargs={}))
 
 
 def test_a_player_that_remembers_cannot_teach():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mergefall_training.learn.clone.train import make_policy
 from mergefall_training.learn.devices import device_of, use_mixed_precision
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.sb3.networks import parameters_of
+from mergefall_training.learn.sb3.networks import EachAction, RanksAfterstates, parameters_of
 from mergefall_training.learn.sb3.train import Envs, network_of, warm_start
 from mergefall_training.learn.training import schedule
 
@@ -153,6 +153,12 @@ class Student:
         """Load the parameters at `warm_start`, if it is given."""
         if self.h.warm_start is not None:
             warm_start(self.policy, self.config, self._layers(), self.envs)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the network sees all images of a board as one, by the same layers for each canonical afterstate."""
+        of_canonical = isinstance(self.policy.features_extractor, RanksAfterstates)
+        return of_canonical and isinstance(self.policy.action_net, EachAction)
 
     # -- playing ------------------------------------------------------------------------------------------------------
 

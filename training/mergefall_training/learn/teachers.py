@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, number
+from mergefall.game2048 import images
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
 from mergefall_baselines import Player
@@ -104,7 +106,8 @@ class Teachers(AbstractContextManager["Teachers"]):
     def check(self, student: Student) -> None:
         """Raise ValueError if a new run cannot begin, or if a teacher cannot teach it.
 
-        A teacher plays this game, values actions, and does not remember: it is asked about single boards.
+        A teacher plays this game, values actions, and does not remember: it is asked about single boards. Warns if it
+        values images of a board differently that are one to the network.
         """
         student.begin()
         student.outputs(student.observations, student.masks)
@@ -112,7 +115,15 @@ class Teachers(AbstractContextManager["Teachers"]):
             if isinstance(job.player, Player):
                 without_memory(job.player, "teacher")
             job.trajectory(0, 1)
-            values_of(job.player, take(student.observations, slice(1)))
+            first = take(student.observations, slice(1))
+            values_of(job.player, first)
+            if student.symmetric and not is_symmetric(job.player, first):
+                warnings.warn(
+                    f"the teacher {job.player!r} values the images of a board differently, turned and mirrored ones, "
+                    "which the network cannot tell apart; expected a symmetric one, such as "
+                    "{name: 2048/symmetric, player: …}",
+                    stacklevel=2,
+                )
 
     def state(self) -> list[Any]:
         """What `restore` takes to go on from here."""
@@ -131,6 +142,21 @@ def values_of(player: Any, observations: Observation) -> NDArray[np.float64]:
         return player.values(observations)
     except NotImplementedError as error:
         raise ValueError(f"teacher: {error}") from error
+
+
+def is_symmetric(player: Any, boards: NDArray[np.uint8]) -> bool:
+    """Whether a player of 2048 values moves alike on all images of uint8[n, rows, cols]; True if it values by chance.
+
+    >>> from mergefall_baselines import make
+    >>> boards = np.array([[[2, 1, 1], [0, 0, 1], [0, 0, 0]]], np.uint8)
+    >>> is_symmetric(make("2048/greedy"), boards)
+    True
+    """
+    found, actions = images(boards)
+    n, k = found.shape[:2]
+    again, values = np.split(values_of(player, np.concatenate([boards, found.reshape(n * k, *boards.shape[1:])])), [n])
+    values = values.reshape(n, k, -1)
+    return not np.allclose(again, values[:, 0], rtol=1e-6) or np.allclose(values, again[:, actions], rtol=1e-3)
 
 
 def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from mergefall import game2048
 from mergefall.game2048 import board, packed
 from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.kernels import kernel, unowned
@@ -226,9 +227,7 @@ def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
 @cache
 def _images(rows: int, cols: int) -> NDArray[np.int64]:
     """The cells of a flat board in the order of each of its images."""
-    cells = np.arange(rows * cols).reshape(rows, cols)
-    images = [image for turns in range(4) for image in (np.rot90(cells, turns), np.rot90(cells, turns)[::-1])]
-    return np.array([image.ravel() for image in images if image.shape == (rows, cols)])
+    return game2048.images(np.arange(rows * cols).reshape(rows, cols))[0].reshape(-1, rows * cols)
 
 
 @kernel
