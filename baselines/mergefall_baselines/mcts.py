@@ -92,8 +92,10 @@ class Game(NamedTuple):
     """Sets the values float64[n, A] of actions to -inf that are fatal in the states; None: no action is."""
 
 
-def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player], rules_type: type) -> Player:
+def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player], rules_type: type, what: str = "player") -> Player:
     """The player that values leaves: that of `{"player": …}`, else the one that `of_heuristic` makes.
+
+    `what` is what messages call it.
 
     Raises ValueError for a player that does not value actions, or whose game has other rules than `rules_type`.
     """
@@ -101,9 +103,9 @@ def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player], rules_type: ty
         return of_heuristic(spec)
     player = player_of(spec["player"])
     if type(player).values is Player.values:
-        raise ValueError(f"player is {player.name!r}, which does not value actions; it only chooses one")
+        raise ValueError(f"{what} is {player.name!r}, which does not value actions; it only chooses one")
     if getattr(player, "rules_type", rules_type) is not rules_type:
-        raise ValueError(f"player is {player.name!r}, which plays another game")
+        raise ValueError(f"{what} is {player.name!r}, which plays another game")
     return player
 
 

@@ -1,4 +1,4 @@
-"""Any player, made symmetric: it plays alike on all turned and mirrored images of a board."""
+"""Any player, made symmetric: it plays alike on a board and on its turned and mirrored images."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048.rules import images
+from mergefall.typing import Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import BatchPlayer2048
 from mergefall_baselines.mcts import leaf_player, own_rewards
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.player import Player, check_values
+from mergefall_baselines.registry import player_of, without_memory
 
 
 class Symmetric(BatchPlayer2048):
-    """A player on the image of the board that it values most, turned or mirrored; its moves are turned back.
+    """Makes a player treat a board and its turned and mirrored images alike.
 
-    `tile-order` wants the large tiles in one corner. Made symmetric, it takes the corner where they are. A network that
-    sees all images of a board as one, such as the presets', can learn from such a teacher only if it is symmetric.
+    It asks the player about the image that the player values most, and turns the moves back; of moves on equally
+    valued images, the better counts. `tile-order` wants the large tiles in one corner: made symmetric, it takes the
+    corner where they are. A network that sees all images of a board as one, such as the presets', can learn from such a
+    teacher only then.
 
     Args:
-        player: a player's name, a run folder, or a mapping of `name` and options.
-        by: the player whose value of an image, that of its best move, chooses. Default: `player` itself. A faster one,
-            such as the same search to a lower depth, saves time: it values eight images, `player` then only one.
+        player: a player's name, a run folder, or a mapping of `name` and options. Its own `order` does not count, and a
+            time limit is one for each image.
+        by: the player that chooses the image, by its value of the board. Default: `player` itself. A faster one, such
+            as `2048/greedy` with the same heuristic, saves time: it values eight images, `player` then only one.
         rows, cols: the board's size. Default: the observation's.
+
+    Raises ValueError for a player that does not value actions, that remembers, or that plays another game.
 
     Example:
         >>> from mergefall_baselines import make
@@ -37,16 +44,40 @@ class Symmetric(BatchPlayer2048):
 
     def __init__(self, player: Any, by: Any = None, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows, cols)
-        self.player = leaf_player({"player": player}, player_of, self.rules_type)
-        self.by = None if by is None else leaf_player({"player": by}, player_of, self.rules_type)
+        self.player = self._valuing("player", player)
+        self.by = self.player if by is None else self._valuing("by", by)
+        self.batched = self.player.batched and self.by.batched
         self.rewards, self.gamma = own_rewards(self.player), getattr(self.player, "gamma", 1.0)  # for searches over it
 
-    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def _valuing(self, what: str, spec: Any) -> Player:
+        return without_memory(leaf_player({"player": spec}, player_of, self.rules_type, what), what)
+
+    def _judge(self, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(values of all moves float64[n, 4], values of the boards float64[n]) of boards uint8[n, rows, cols]."""
         found, actions = images(boards)
         n, k = found.shape[:2]
-        values = (self.by or self.player).values(found.reshape(n * k, *boards.shape[1:])).reshape(n, k, 4)
-        each, best = np.arange(n), values.max(axis=2).argmax(axis=1)
-        chosen = values[each, best] if self.by is None else self.player.values(found[each, best])
-        turned_back = np.empty_like(chosen)
-        np.put_along_axis(turned_back, actions[best], chosen, axis=1)
-        return turned_back
+        values, worth = _judged(self.by, found.reshape(n * k, *boards.shape[1:]))
+        best = worth.reshape(n, k) == worth.reshape(n, k).max(axis=1, keepdims=True)
+        values, worth = values[best.ravel()], worth[best.ravel()]
+        if self.by is not self.player:
+            values, worth = _judged(self.player, found[best])
+        board, image = np.nonzero(best)
+        of_moves, of_boards = np.full((n, 4), -np.inf), np.full(n, -np.inf)
+        np.maximum.at(of_moves, (board[:, None], actions[image]), values)
+        np.maximum.at(of_boards, board, worth)
+        return of_moves, of_boards
+
+    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
+        return self._judge(boards)[0]
+
+    def board_values(self, observation: Observation) -> NDArray[np.float64]:
+        """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
+        ranks = self._ranks(observation)
+        return self._judge(ranks.astype(np.uint8).reshape(-1, *ranks.shape[-2:]))[1].reshape(ranks.shape[:-2])
+
+
+def _judged(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A player's (values of all moves float64[n, 4], values of the boards float64[n]), checked."""
+    values, of_boards = player.search_values(boards)
+    check_values(player.name, values)
+    return values, values.max(axis=1) if of_boards is None else of_boards

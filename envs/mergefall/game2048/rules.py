@@ -272,10 +272,13 @@ def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
 
 
 def images(boards: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Boards turned and mirrored in all ways: (arrays [..., k, rows, cols], actions int64[k, 4]).
+    """All images of boards, turned and mirrored: (images [..., k, rows, cols], actions int64[k, 4]).
 
-    Of square boards there are k = 8, of others, which keep their size, 4; the first are the boards themselves. Action a
-    on the i-th image is the move `actions[i, a]` on the board. `boards`: an array [..., rows, cols], such as a batch.
+    A square board has k = 8 images, others have 4, because an image keeps the board's size. Image 0 is the board
+    itself. To play action `a` on image `i` is to play `actions[i, a]` on the board.
+
+    Args:
+        boards: an array [..., rows, cols]: one board or a batch.
 
     >>> found, actions = images(np.array([[1, 1, 0], [0, 2, 3]]))
     >>> found[1].tolist(), actions[1].tolist()  # mirrored: left and right change places

@@ -1,25 +1,30 @@
 """A player made symmetric plays alike on all images of a board, by the image that it values most."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, from_text, images, move
-from mergefall_baselines import make, play_in_env
+from mergefall_baselines import Player, make, play_in_env
+from mergefall_baselines.player import NotFiniteError
 
 SEARCH = {"name": "2048/expectimax", "heuristic": "tile-order", "depth": 2}
 RNG = np.random.default_rng(0)
 BOARDS = RNG.permuted(np.tile(np.r_[np.zeros(5), 1, 1, 2, np.arange(2, 10)], (50, 1)), axis=1).reshape(-1, 4, 4)
-BOARDS = BOARDS.astype(np.uint8)
+STARTS = np.array([np.isin(range(16), cells) for cells in combinations(range(16), 2)])
+BOARDS = np.concatenate([BOARDS, STARTS.reshape(-1, 4, 4)]).astype(np.uint8)  # start boards have equally good images
+
+
+def played_alike(player):
+    found, actions = images(BOARDS)
+    values = player.values(BOARDS)
+    return all(np.array_equal(player.values(found[:, i]), values[:, turned]) for i, turned in enumerate(actions))
 
 
 @pytest.mark.parametrize("by", [None, {"name": "2048/greedy", "heuristic": "tile-order"}])
 def test_images_of_a_board_are_played_alike(by):
-    player = make("2048/symmetric", player=SEARCH, by=by)
-    values = player.values(BOARDS)
-    found, actions = images(BOARDS)
-    for i, turned in enumerate(actions):
-        np.testing.assert_array_equal(player.values(found[:, i]), values[:, turned])
-    plain = make(**SEARCH).values(BOARDS)
-    assert any((make(**SEARCH).values(found[:, i]) != plain[:, turned]).any() for i, turned in enumerate(actions))
+    assert not played_alike(make(**SEARCH))
+    assert played_alike(make("2048/symmetric", player=SEARCH, by=by))
 
 
 def test_it_plays_the_image_that_it_values_most():
@@ -42,6 +47,37 @@ def test_boards_that_are_not_square():
     np.testing.assert_allclose(player.values(boards), plain.values(boards), rtol=1e-12)
 
 
+class Judge(Player):
+    """Values boards apart from moves: by the corner that is empty or holds a low tile."""
+
+    name = "judge"
+
+    def values(self, observation, state=None):
+        return np.where(np.arange(4) == 1, 0.0, -1.0) + np.zeros((len(observation), 1))
+
+    def board_values(self, observation):
+        return -np.asarray(observation)[:, 0, 0].astype(float)
+
+
+def test_boards_are_worth_what_the_player_says():
+    player = make("2048/symmetric", player=Judge())
+    board = np.array([[3, 1], [2, 4]])
+    assert player.board_values(board) == -1
+    values, of_boards = player.search_values(board[None])
+    np.testing.assert_array_equal(values, [[-1, -1, 0, 0]])  # two images have the 2 in their first cell
+    np.testing.assert_array_equal(of_boards, [-1])
+
+
+def test_a_batch_of_no_boards_has_no_values():
+    player = make("2048/symmetric", player=SEARCH)
+    assert player.values(np.zeros((0, 4, 4), np.uint8)).shape == (0, 4)
+
+
+def test_games_are_played_side_by_side_if_the_player_plays_them_so():
+    assert not make("2048/symmetric", player=SEARCH).batched
+    assert make("2048/symmetric", player={"name": "2048/lookahead", "player": SEARCH}).batched
+
+
 def test_whole_games_and_searches_over_it():
     player = make("2048/symmetric", player={"name": "2048/greedy", "heuristic": "tile-order"})
     game = player.play("mergefall/Game2048-v0", 5, {"goal": 64})
@@ -53,8 +89,20 @@ def test_whole_games_and_searches_over_it():
 def test_bad_options_are_named():
     with pytest.raises(ValueError, match="no player '2048/none'"):
         make("2048/symmetric", player="2048/none")
-    with pytest.raises(ValueError, match="plays another game"):
+    with pytest.raises(ValueError, match="by is 'tetris/greedy', which plays another game"):
         make("2048/symmetric", player="2048/greedy", by="tetris/greedy")
+    with pytest.raises(ValueError, match="player is '2048/rollout', which remembers"):
+        make("2048/symmetric", player="2048/rollout")
+
+
+def test_values_that_are_no_numbers_are_named():
+    class Broken(Judge):
+        def values(self, observation, state=None):
+            return np.full((len(observation), 4), np.nan)
+
+    for players in ({"player": Broken()}, {"player": Judge(), "by": Broken()}):
+        with pytest.raises(NotFiniteError, match="judge values action 0 at nan"):
+            make("2048/symmetric", **players).values(BOARDS[:2])
 
 
 @pytest.mark.parametrize("text", ["2 4 . ./. 8 8 ./16 . 2 2/. . 4 4", "2 4 4/. 8 ."])

@@ -156,7 +156,7 @@ class Student:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the network sees all images of a board as one, by the same layers for each canonical afterstate."""
+        """Whether the policy sees a board and its images as one, by the same layers for each canonical afterstate."""
         of_canonical = isinstance(self.policy.features_extractor, RanksAfterstates)
         return of_canonical and isinstance(self.policy.action_net, EachAction)
 
