@@ -73,6 +73,13 @@ def test_the_teacher_fades_and_is_then_not_asked():
     assert len(asked) == 2
 
 
+def test_above_1_the_teacher_helps_until_the_end():
+    changed = {"kickstart_coef": 3.0, "kickstart_share": 1.5, "teacher": ["2048/optimal", "2048/greedy"]}
+    learner = Learner(small("kickstart", changed, timesteps=128), "cpu")
+    assert [learner.learn()["kickstart_coef"] for _ in range(4)] == [3.0, 2.5, 2.0, 1.5]
+    assert [learner.teachers.number_at(step) for step in (0, 63, 64, 127)] == [0, 0, 1, 1]
+
+
 def test_each_teacher_has_an_equal_share_of_the_steps_that_have_one():
     changed = {"teacher": ["2048/optimal", "2048/greedy"], "kickstart_share": 0.5}
     learner = Learner(small("kickstart", changed, timesteps=128), "cpu")

@@ -158,7 +158,7 @@ def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
         ("kickstart", {"policy": "None"}, "policy is 'None'"),
         ("kickstart", {"normalize": 1}, "normalize is 1; expected true or false"),
         ("kickstart", {"warm_start": 1}, "warm_start is 1; expected a path"),
-        ("kickstart", {"kickstart_share": 2}, "kickstart_share is 2; expected a finite number from 0 up to 1"),
+        ("kickstart", {"kickstart_share": -1}, "kickstart_share is -1; expected a finite number from 0"),
         ("kickstart", {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
         ("kickstart", {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
         ("expert-iteration", {"simulations": 0}, "simulations is 0; expected an integer"),

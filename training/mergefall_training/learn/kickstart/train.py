@@ -53,7 +53,7 @@ class Hyperparameters(TaughtHyperparameters):
     kickstart_coef: float = 1.0
     """Weight of the cross-entropy to the teacher at the start."""
     kickstart_share: float = 0.5
-    """Share of the steps after which that weight is 0; it falls linearly."""
+    """Share of the steps after which that weight is 0; it falls linearly. Above 1, the run ends before it is 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +61,7 @@ class Hyperparameters(TaughtHyperparameters):
         number("clip_range", self.clip_range, 0)
         number("ent_coef", self.ent_coef, 0)
         number("kickstart_coef", self.kickstart_coef, 0)
-        number("kickstart_share", self.kickstart_share, 0, 1)
+        number("kickstart_share", self.kickstart_share, 0)
         integer("batch_size", self.batch_size, 2)  # advantages are divided by their deviation in the batch
         if self.n_envs * self.n_steps % self.batch_size:
             size = self.n_envs * self.n_steps
@@ -75,7 +75,7 @@ class Learner(Student):
 
     def __init__(self, config: Config, device: str) -> None:
         super().__init__(config, Hyperparameters.of(config), device)
-        self.teachers = Teachers(config, self.h, self.h.kickstart_share)
+        self.teachers = Teachers(config, self.h, min(self.h.kickstart_share, 1))
 
     @property
     def kickstart_coef(self) -> float:
