@@ -224,8 +224,9 @@ class BatchPlayer2048(Player2048):
         ranks = self._ranks(observation)
         boards = np.ascontiguousarray(ranks, np.uint8).reshape(-1, *ranks.shape[-2:])
         values = self._values(boards)
-        _, positions, _ = self._positions(observation)
-        self._check_values(values, positions)
+        doubtful = ~np.isfinite(values.max(axis=1))
+        if doubtful.any():
+            self._check_values(values[doubtful], self._positions(boards[doubtful]).each)
         memory = self._memory(state, len(boards), episode_start)
         actions = values.argmax(axis=1)
         return (actions[0].reshape(()), values[0], memory[0]) if ranks.ndim == 2 else (actions, values, memory)
