@@ -54,7 +54,7 @@ def test_a_contest_with_several_rates_is_a_contest_for_each():
     suite = load_suite("robustness")
     names = [(contest.name, contest.series) for contest in suite.contests]
     assert names[:2] == [("2048-4x4-rate-0", "2048-4x4"), ("2048-4x4-rate-0.1", "2048-4x4")]
-    assert [contest.adversary["rate"] for contest in suite.contests] == [0, 0.1, 0.3, 1] * 4
+    assert [contest.adversary["rate"] for contest in suite.contests] == [0, 0.1, 0.3, 1] * 6
     assert all(contest.players == suite.contests[0].players for contest in suite.contests[:4])
 
 
