@@ -160,6 +160,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "robustness-2048": (ADVERSARY, None),
     "robustness-trained": (ADVERSARY | RUNS, None),
     "robustness-tetris": (ADVERSARY, None),
+    "robustness-others": (ADVERSARY, None),
     "coverage": (COVERAGE, None),
     "speed": (SPEED, None),
     "learning-speed": (SPEED, None),
