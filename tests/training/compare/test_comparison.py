@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from mergefall_training.compare.comparison import compare, print_result
 from mergefall_training.compare.suite import load_suite, suite_names
+from mergefall_training.learn.presets import load_preset
 from mergefall_training.learn.run import read_config, read_curve
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.verify import verify
@@ -241,6 +242,22 @@ def test_agents_trained_side_by_side_are_those_trained_one_by_one(tmp_path):
             episode.score for episode in theirs.evaluation.episodes
         ]
         assert [point.mean for point in ours.curve] == [point.mean for point in theirs.curve]
+
+
+def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
+    text = """
+description: The usual board, where the preset has a smaller one.
+games:
+  - {name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [train: {algorithm: dqn, seeds: 1}]}
+"""
+    (path := tmp_path / "usual.yaml").write_text(text)
+    (contest,) = load_suite(path).contests
+    assert load_preset("dqn", contest.env)["env_kwargs"]["rows"] == 10
+    assert contest.players[0].training.config(contest, seed=0).env_kwargs["rows"] == 20
+    (path := tmp_path / "own.yaml").write_text(text.replace("seeds: 1", "seeds: 1, env_kwargs: {reward: score}"))
+    (contest,) = load_suite(path).contests
+    kwargs = contest.players[0].training.config(contest, seed=0).env_kwargs
+    assert (kwargs["rows"], kwargs["reward"]) == (20, "score")
 
 
 def test_a_contest_is_played_with_each_preset(tmp_path):

@@ -24,8 +24,8 @@ and the players, which all play the same seeds::
 `train` in place of `player` trains agents for the comparison, one for each training seed from 0. It may also hold
 `preset`, `interval`, `hyperparameters`, `max_episode_steps`, `env_kwargs` (added to the contest's, such as a reward or
 `shaping`, for training only), `share` of the preset's steps (default: 1), and `after`, the training of another run
-whose network this one begins with. The preset fills in the rest. Its `episodes` (default: 30) are those of each point
-of the learning curve.
+whose network this one begins with. Its `episodes` (default: 30) are those of each point of the learning curve. The
+preset fills in the rest, but for the board and the pieces, which are the contest's.
 
 `presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none.
 
@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from mergefall.checks import choice, id_of_file, integer, number
+from mergefall.games import game_of
 
 from mergefall_training.learn import FROM_NOTHING
 from mergefall_training.yaml_numbers import load_yaml
@@ -82,14 +83,16 @@ class Training:
         """The configuration of a run; `warm_start` is the path of the model that it begins from."""
         # Imported late: it brings compiled code, which listing the suites does not need.
         from mergefall_training.learn.presets import configure, load_preset
+        from mergefall_training.play.workers import all_kwargs, environment
 
-        steps = self.timesteps
-        if steps is None:
-            steps = round(self.share * load_preset(self.algorithm, contest.env, self.preset)["n_timesteps"])
+        preset = load_preset(self.algorithm, contest.env, self.preset)
+        steps = round(self.share * preset["n_timesteps"]) if self.timesteps is None else self.timesteps
+        rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
+        board = {name: rules[name] for name in game_of(contest.env).spaces}
         return configure(
             self.algorithm,
             contest.env,
-            env_kwargs=contest.env_kwargs | self.env_kwargs,
+            env_kwargs=board | contest.env_kwargs | self.env_kwargs,
             max_episode_steps=self.max_episode_steps,
             changed=self.hyperparameters | ({} if warm_start is None else {"warm_start": warm_start}),
             preset=self.preset,
