@@ -157,6 +157,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "past-teachers": (SCORE | RUNS | MS, None),
     "trees": (SCORE | MS, None),
     "trees-sz": (LINES | MS, None),
+    "trees-tetris": (LINES | MS, None),
     "robustness-2048": (ADVERSARY, None),
     "robustness-trained": (ADVERSARY | RUNS, None),
     "robustness-tetris": (ADVERSARY, None),
