@@ -19,6 +19,8 @@ from mergefall_training.tune.climbing import Climb
 if TYPE_CHECKING:
     from mergefall_baselines import Player
 
+    from mergefall_training.learn.run import Config
+
 Pairs = tyro.conf.UseAppendAction[list[str]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
 Algorithm = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")]
@@ -263,7 +265,8 @@ class Train(InEnvironment):
     """Id of the environment; default: mergefall/Game2048-v0, or another that the algorithm has a preset for."""
     algorithm: Algorithm
     """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
-    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
+    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`. Or a run's folder, with
+    `--resume` and no options but `--device`: the folder says all else."""
     preset: str | None = None
     """Preset other than the usual one, such as `5min`; `mergefall train ALGORITHM --help` lists them."""
     set: Pairs = field(default_factory=list)
@@ -284,10 +287,26 @@ class Train(InEnvironment):
     """Run folder; default: runs/ALGORITHM-ENV-SEED."""
 
     def run(self) -> None:
-        from mergefall_training.learn.presets import configure, usual_env
         from mergefall_training.learn.run import rank, train
         from mergefall_training.play.statistics import plain
 
+        folder, config = self._folder_and_config()
+        run = train(folder, config, resume=self.resume, device=self.device)
+        best = max(run.points, key=rank)
+        figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
+        print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
+
+    def _folder_and_config(self) -> tuple[Path, Config]:
+        from mergefall_training.learn import ALGORITHMS
+        from mergefall_training.learn.presets import configure, usual_env
+        from mergefall_training.learn.run import read_config
+
+        folder = Path(self.algorithm)
+        if self.algorithm not in ALGORITHMS and folder.is_dir():
+            if self != Train(algorithm=self.algorithm, resume=True, device=self.device):
+                expected = f"`mergefall train {folder} --resume`, without options but --device"
+                raise ValueError(f"{folder} is a folder, not an algorithm; to continue its run: {expected}")
+            return folder, read_config(folder)
         env = self.env or usual_env(self.algorithm)
         config = configure(
             self.algorithm,
@@ -301,11 +320,7 @@ class Train(InEnvironment):
             seed=self.seed,
             preset=self.preset,
         )
-        folder = self.out or Path("runs", f"{self.algorithm}-{env.rpartition('/')[2]}-{self.seed}")
-        run = train(folder, config, resume=self.resume, device=self.device)
-        best = max(run.points, key=rank)
-        figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
-        print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
+        return self.out or Path("runs", f"{self.algorithm}-{env.rpartition('/')[2]}-{self.seed}"), config
 
 
 @dataclass(frozen=True)

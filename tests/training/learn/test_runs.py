@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ pytest.importorskip("sb3_contrib")
 from mergefall_training.cli import main
 from mergefall_training.learn import ALGORITHMS, trainer
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import read_curve, train
+from mergefall_training.learn.run import open_run, read_curve, train
 from mergefall_training.play.records import differences
 
 TETRIS = ("td", "cross-entropy", "cma-es")
@@ -131,6 +132,26 @@ def test_resuming_nothing_is_an_error(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, capsys, monkeypatch):
+    config = configure("ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
+    out = tmp_path / "run"
+    with open_run(out, config, progress=False):
+        pass
+    main(["train", str(out), "--resume", "--device", "cpu"])
+    assert f"{out}: 16 steps" in capsys.readouterr().out
+    for options in ([], ["--resume", "--timesteps", "32"], ["--resume", "--set", "gamma=0.5"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", str(out), *options])
+        assert stopped.value.code == 2
+        assert f"to continue its run: `mergefall train {out} --resume`, without options" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["train", str(tmp_path), "--resume"])
+    assert f"{tmp_path} holds no training run" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    Path("ppo").mkdir()  # an algorithm's name stays one
+    assert command(capsys, "ppo", Path("other"), **QUICK) == (0, "")
+
+
 def test_a_run_may_be_begun_or_resumed(tmp_path):
     config = configure("ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
     for _ in range(2):
@@ -156,6 +177,7 @@ def test_differences(found, asked, expected):
 
 WITHOUT = """
 import sys
+from pathlib import Path
 for name in {missing!r}:
     sys.modules[name] = None  # as if it were not installed
 from mergefall_training.learn.run import Config, train

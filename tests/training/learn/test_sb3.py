@@ -357,6 +357,7 @@ def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
     assert f"{out}: 64 steps" in capsys.readouterr().out
     assert list((out / "tensorboard").iterdir())
     main([*command, "--resume"])
+    main(["train", str(out), "--resume"])
     assert [point.step for point in read_curve(out)] == [0, 32, 64]
     main(["evaluate", str(out), "--episodes", "3", "--workers", "1", "--out", str(tmp_path / "games.jsonl")])
     assert "(2×3 " in capsys.readouterr().out
