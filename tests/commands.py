@@ -16,7 +16,7 @@ from unittest import mock
 from mergefall_baselines.registry import factory_of
 from mergefall_training import cli
 from mergefall_training.compare import load_suite
-from mergefall_training.learn.presets import configure
+from mergefall_training.learn import ALGORITHMS
 
 ROOT = Path(__file__).parents[1]
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
@@ -56,16 +56,7 @@ def check_one(command: str) -> None:
 
 def check_mergefall(arguments: list[str]) -> None:
     """Parse a command line as `mergefall` does, and check the names that parsing lets through."""
-    parsed, complaint = [], io.StringIO()
-    with ExitStack() as patches:
-        for kind in COMMANDS:
-            patches.enter_context(mock.patch.object(kind, "run", lambda command: parsed.append(command)))
-        patches.enter_context(redirect_stderr(complaint))
-        try:
-            cli.main(arguments)
-        except SystemExit as error:
-            raise ValueError(f"mergefall {shlex.join(arguments)}: {complaint.getvalue()}") from error
-    command = parsed[-1]
+    command = parsed(arguments)
     command = getattr(command, "search", command)  # `mergefall tune` has two subcommands
     fields = vars(command)
     if hasattr(command, "suite"):
@@ -75,11 +66,27 @@ def check_mergefall(arguments: list[str]) -> None:
                 assert not command.game or suite.only(command.game).contests
     elif hasattr(command, "player") and command.player.partition("/")[0] in ("2048", "tetris", "quintris"):
         check_player(command.player, cli.parse_options(fields.get("option", [])))
-    elif isinstance(command, cli.Train):
-        kwargs, changed = cli.parse_options(command.env_option), cli.parse_options(command.set)
-        configure(
-            command.algorithm, command.env or cli.GAME2048, env_kwargs=kwargs, changed=changed, preset=command.preset
-        )
+    elif isinstance(command, cli.Train) and begins(command):
+        command.folder_and_config()
+
+
+def begins(command: cli.Train) -> bool:
+    """Whether a command begins a run, and does not resume the one in a folder."""
+    return command.algorithm in ALGORITHMS or not command.resume
+
+
+def parsed(arguments: list[str]) -> Any:
+    """The command that a line of `mergefall` is. Raises ValueError for one that cannot be read."""
+    found, complaint = [], io.StringIO()
+    with ExitStack() as patches:
+        for kind in COMMANDS:
+            patches.enter_context(mock.patch.object(kind, "run", lambda command: found.append(command)))
+        patches.enter_context(redirect_stderr(complaint))
+        try:
+            cli.main(arguments)
+        except SystemExit as error:
+            raise ValueError(f"mergefall {shlex.join(arguments)}: {complaint.getvalue()}") from error
+    return found[-1]
 
 
 def check_player(name: str, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
@@ -78,6 +79,14 @@ def test_suites_of_the_pages_are_suites(page, number, code, output, tmp_path):
 def test_shell_lines_exist(page):
     for line in shell_lines(page):
         commands.check(line)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_pages_runs_have_folders_of_their_own(page):
+    lines = [shlex.split(line, comments=True) for line in shell_lines(page)]
+    found = [commands.parsed(line[1:]) for line in lines if line[:2] == ["mergefall", "train"]]
+    folders = [command.folder_and_config()[0] for command in found if not command.resume]
+    assert len(folders) == len(set(folders)), sorted(folders)
 
 
 @pytest.mark.parametrize("page", PAGES)

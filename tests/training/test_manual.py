@@ -80,6 +80,9 @@ def test_learners_are_described_with_hyper_parameters_and_presets(page, algorith
     for name in set(given) - {"n_timesteps", "env_kwargs", "max_episode_steps"}:
         assert re.search(rf"\n    {name} = |`{name}`", text), name
     assert f"n_timesteps={given['n_timesteps']}" in text
+    settings = re.findall(r"^    \w+ = .*\n(.*)", text, re.MULTILINE)  # each name and default, and the line below
+    assert settings
+    assert all(below.startswith("        ") for below in settings)
 
 
 def test_the_options_of_train_keep_their_help(capsys):

@@ -290,13 +290,14 @@ class Train(InEnvironment):
         from mergefall_training.learn.run import rank, train
         from mergefall_training.play.statistics import plain
 
-        folder, config = self._folder_and_config()
+        folder, config = self.folder_and_config()
         run = train(folder, config, resume=self.resume, device=self.device)
         best = max(run.points, key=rank)
         figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
         print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 
-    def _folder_and_config(self) -> tuple[Path, Config]:
+    def folder_and_config(self) -> tuple[Path, Config]:
+        """The run's folder and configuration."""
         from mergefall_training.learn import ALGORITHMS
         from mergefall_training.learn.presets import configure, usual_env
         from mergefall_training.learn.run import read_config

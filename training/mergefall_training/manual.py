@@ -178,7 +178,10 @@ def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str, str]]:
 
 
 def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
-    """(name, default as source, meaning) of a dataclass's fields: the text below a field, or the comment beside it."""
+    """(name, default as source, meaning) of a dataclass's fields.
+
+    The meaning is the text below a field, or the comment beside it, or that of the base class.
+    """
     found: dict[str, tuple[str, str]] = {}
     for cls in reversed(kind.__mro__[:-1]):
         source = textwrap.dedent(inspect.getsource(cls))
@@ -192,7 +195,8 @@ def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
                 about = " ".join(str(after.value.value).split())
             default = "required" if node.value is None else ast.unparse(node.value)
             default = re.sub(r"field\(default_factory=(?:lambda: )?(.*)\)", r"\1", default)
-            found[ast.unparse(node.target)] = default, about
+            name = ast.unparse(node.target)
+            found[name] = default, about or found.get(name, ("", ""))[1]
     for name, (default, about) in found.items():
         yield name, default, about
 

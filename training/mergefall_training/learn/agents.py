@@ -74,7 +74,7 @@ PLAYERS = {
     "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network."),
     "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
     "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
-    "tetris/distill": _shipped("tetris-distill.npz", "A policy network distilled from expectimax, 10×10, one piece."),
+    "tetris/distill": _shipped("tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview."),
     "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10.", depth=1),
     "tetris/sz-afterstate": _shipped(
         "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."

@@ -57,7 +57,7 @@ class Hyperparameters:
     n_envs: int = 256  # games played at once
     n_steps: int = 16  # of each game before the network learns
     n_epochs: int = 4  # passes over these steps
-    batch_size: int = 1024
+    batch_size: int = 1024  # afterstates of a gradient step
     learning_rate: float | str = "lin_0.001"  # of Adam; `lin_0.001` falls to 0
     gamma: float = 0.9  # γ; 0.9 looks about 10 pieces ahead
     td_lambda: float = 0.0  # λ; 0 looks one step ahead, 1 to the rollout's end

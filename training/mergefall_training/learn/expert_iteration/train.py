@@ -51,7 +51,8 @@ class Hyperparameters(BufferHyperparameters):
     n_envs: int = 256
     batch_size: int = 512
     learning_rate: float | str = "lin_0.004"
-    buffer_size: int = 4096  # the targets of an older network are worse
+    # Small, because the targets of an older network are worse.
+    buffer_size: int = 4096
     gradient_steps: int = 4
     simulations: int = 4
     """Simulations of the search for each move."""
