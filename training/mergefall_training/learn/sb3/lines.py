@@ -19,6 +19,7 @@ F = np.float32
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
 _HALF = np.uint32(1 << 15)  # rounds float32 to bfloat16, its upper 16 bits
+_AT_ONCE = 8  # rows of a table that are added in one pass: all those of a line of four tiles
 
 
 def neighbours(ranks: int) -> NDArray[np.uint8]:
@@ -42,48 +43,52 @@ def _line(line, rows, cols):
 
 
 @kernel
-def _ones(board, count, cell, stride, kinds, ones):
-    """Write where the inputs of a line are 1: for each cell, then for each pair of neighbours; returns their number."""
+def _begin_line(count, ranks, places):
+    """Write the bias and the zeros of a line's table behind the places of its inputs; returns the number of all."""
+    bias = count * ranks + (count - 1) * DIFFERENCES
+    places[2 * count - 1] = bias
+    places[2 * count :] = bias + 1
+    return 2 * count
+
+
+@kernel
+def _inputs(board, count, cell, stride, kinds, places):
+    """Write where the inputs of a line are 1, as rows of its table: for each cell, then for each pair of neighbours."""
     ranks = len(kinds)
-    for k in range(count):
-        ones[k] = k * ranks + np.int64(board[cell + k * stride])
-    for k in range(count - 1):
-        kind = np.int64(kinds[board[cell + k * stride], board[cell + (k + 1) * stride]])
-        ones[count + k] = count * ranks + k * DIFFERENCES + kind
-    return 2 * count - 1
+    before = board[cell]
+    places[0] = before
+    for k in range(1, count):
+        rank = board[cell + k * stride]
+        places[k] = k * ranks + np.int64(rank)
+        places[count + k - 1] = count * ranks + (k - 1) * DIFFERENCES + np.int64(kinds[before, rank])
+        before = rank
 
 
 @kernel(fastmath=True)
 def _features(boards, rows, cols, kinds, across, down, first, last, half, found):
-    """Write relu(bias + the sum of the rows of a table where the inputs are 1) for lines of some boards.
+    """Write relu(the sum of some rows of a table) for the lines of some boards.
 
-    - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns; the last row is the bias.
+    - `across`, `down`: tables float32[lines, inputs + 2, channels] of rows and columns; the last two rows are the bias
+      and zeros.
     - `found`: float32[n, lines, channels], or with `half` bfloat16 as uint16.
     """
     boards, kinds, across, down, found = unowned((boards, kinds, across, down, found))
     channels = across.shape[2]
     total = np.empty(channels, F)
     bits = total.view(np.uint32)
-    ones = np.empty(2 * max(rows, cols), np.int64)
-    for i in range(first, last):
-        for line in range(rows + cols):
-            count, cell, stride = _line(line, rows, cols)
-            table = across[line] if line < rows else down[line - rows]
-            many = _ones(boards[i], count, cell, stride, kinds, ones)
-            bias = table[len(table) - 1]
-            for c in range(channels):
-                total[c] = bias[c]
-            k = 0
-            while k + 4 <= many:  # four rows in one pass over the channels
-                a, b, d, e = table[ones[k]], table[ones[k + 1]], table[ones[k + 2]], table[ones[k + 3]]
+    places = np.empty(-(-2 * max(rows, cols) // _AT_ONCE) * _AT_ONCE, np.uint64)
+    for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
+        count, cell, stride = _line(line, rows, cols)
+        table = across[line] if line < rows else down[line - rows]
+        many = _begin_line(count, len(kinds), places)
+        for i in range(first, last):
+            _inputs(boards[i], count, cell, stride, kinds, places)
+            total[:] = F(0)
+            for k in range(0, many, _AT_ONCE):
+                a, b, d, e = table[places[k]], table[places[k + 1]], table[places[k + 2]], table[places[k + 3]]
+                f, g, h, j = table[places[k + 4]], table[places[k + 5]], table[places[k + 6]], table[places[k + 7]]
                 for c in range(channels):
-                    total[c] += a[c] + b[c] + d[c] + e[c]
-                k += 4
-            while k < many:
-                a = table[ones[k]]
-                for c in range(channels):
-                    total[c] += a[c]
-                k += 1
+                    total[c] += (a[c] + b[c] + d[c] + e[c]) + (f[c] + g[c] + h[c] + j[c])
             for c in range(channels):
                 total[c] = max(total[c], F(0))
             if half:
@@ -104,23 +109,22 @@ def _gradients(boards, rows, cols, kinds, half, kept, above, first, last, across
     channels = across.shape[2]
     here = np.empty(channels, F)
     bits = here.view(np.uint32)
-    ones = np.empty(2 * max(rows, cols), np.int64)
-    for i in range(first, last):
-        for line in range(rows + cols):
-            count, cell, stride = _line(line, rows, cols)
-            table = across[line] if line < rows else down[line - rows]
-            many = _ones(boards[i], count, cell, stride, kinds, ones)
-            seen, wanted, bias = kept[i, line], above[i, line], table[len(table) - 1]
+    places = np.empty(2 * max(rows, cols), np.uint64)
+    for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
+        count, cell, stride = _line(line, rows, cols)
+        table = across[line] if line < rows else down[line - rows]
+        many = _begin_line(count, len(kinds), places)
+        for i in range(first, last):
+            _inputs(boards[i], count, cell, stride, kinds, places)
+            seen, wanted = kept[i, line], above[i, line]
             if half:
                 for c in range(channels):
                     bits[c] = np.uint32(wanted[c]) << np.uint32(16) if seen[c] > 0 else np.uint32(0)
             else:
                 for c in range(channels):
                     here[c] = wanted[c] if seen[c] > 0 else F(0)
-            for c in range(channels):
-                bias[c] += here[c]
             for k in range(many):
-                row = table[ones[k]]
+                row = table[places[k]]
                 for c in range(channels):
                     row[c] += here[c]
 
@@ -148,8 +152,7 @@ class LineFeatures(torch.autograd.Function):
     ) -> torch.Tensor:
         n, rows, cols = boards.shape
         across, down = (
-            torch.cat([weight.t(), bias[None]]).unflatten(1, (-1, channels)).transpose(0, 1).contiguous().numpy()
-            for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)
+            _table(weight, bias, channels) for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)
         )
         flat, shape = boards.reshape(n, -1), (rows, cols, kinds)
         found = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
@@ -170,9 +173,18 @@ class LineFeatures(torch.autograd.Function):
         share(lambda one: _gradients(flat, *shape, half, kept, gradient, *one[0], *one[1]), work, threads)
         found: list[torch.Tensor] = []
         for column in zip(*sums, strict=True):
-            total = torch.from_numpy(np.sum(column, axis=0)).transpose(0, 1).flatten(1)
-            found += [total[:-1].t(), total[-1]]
+            total = torch.from_numpy(np.sum(column, axis=0))
+            found += [total[:, :-2].transpose(1, 2).flatten(0, 1), total[:, -2].flatten()]
         return None, None, None, None, *found
+
+
+def _table(weight: torch.Tensor, bias: torch.Tensor, channels: int) -> Array:
+    """The table of `_features` from the weights and biases of a layer."""
+    lines, inputs = len(bias) // channels, weight.shape[1]
+    table = torch.zeros(lines, inputs + 2, channels)
+    table[:, :inputs] = weight.view(lines, channels, inputs).transpose(1, 2)
+    table[:, inputs] = bias.view(lines, channels)
+    return table.numpy()
 
 
 def _numbers(tensor: torch.Tensor) -> Array:
