@@ -46,8 +46,8 @@ def number(value: float, record: Record) -> str:
     return f"{value:.{record.get('decimals', max(0, 3 - len(str(int(value)))))}f}"
 
 
-def value(record: Record) -> str:
-    """The record's mean with its interval, such as `64.8k [63.0, 66.6]`."""
+def value(record: Record, what: str = "") -> str:
+    """The record's mean with its interval, such as `64.8k [63.0, 66.6]`, and what it is a mean of."""
     if record["mean"] is None:
         return ""
     text = number(record["mean"], record) + record["unit"]
@@ -55,11 +55,11 @@ def value(record: Record) -> str:
         text += f" ± {number(record['error'], record)}"
     if "low" in record:
         text += f" [{number(record['low'], record)}, {number(record['high'], record)}]"
-    return text + (f" ({record['interval']})" if "interval" in record else "")
+    return text + what + (f" ({record['interval']})" if "interval" in record else "")
 
 
 def with_figure(record: Record) -> str:
-    return f"{value(record)} {record['figure']}"
+    return value(record, f" {record['figure']}")
 
 
 def rate(tile: str) -> Callable[[Record], str]:
@@ -127,8 +127,9 @@ COVERAGE = {
     "too low": field("below"),
 }
 MAIN = (
-    "ntuple-2h-6 league-strong-1 nneonneo-fast distill league-small-1 tile-order-expectimax-3 "
-    "two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 cross-entropy sz-evolved"
+    "ntuple-2h-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill league-small-1 "
+    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 "
+    "cross-entropy sz-evolved"
 )
 # By a table's name: its columns, the ids of its records (None: all that answer the question of this name).
 TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
