@@ -156,6 +156,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
     "past-teachers": (SCORE | RUNS | MS, None),
+    "distill-teachers": (WHO | {"mean score or lines": value, "of each run": listed("runs")}, None),
     "trees": (SCORE | MS, None),
     "trees-sz": (LINES | MS, None),
     "trees-tetris": (LINES | MS, None),
