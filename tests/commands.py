@@ -66,13 +66,8 @@ def check_mergefall(arguments: list[str]) -> None:
                 assert not command.game or suite.only(command.game).contests
     elif hasattr(command, "player") and command.player.partition("/")[0] in ("2048", "tetris", "quintris"):
         check_player(command.player, cli.parse_options(fields.get("option", [])))
-    elif isinstance(command, cli.Train) and begins(command):
-        command.folder_and_config()
-
-
-def begins(command: cli.Train) -> bool:
-    """Whether a command begins a run, and does not resume the one in a folder."""
-    return command.algorithm in ALGORITHMS or not command.resume
+    elif isinstance(command, cli.Train) and (command.algorithm in ALGORITHMS or not command.resume):
+        command.folder_and_config()  # else the command resumes the run in a folder, which is not there
 
 
 def parsed(arguments: list[str]) -> Any:

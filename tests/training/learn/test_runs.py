@@ -177,7 +177,6 @@ def test_differences(found, asked, expected):
 
 WITHOUT = """
 import sys
-from pathlib import Path
 for name in {missing!r}:
     sys.modules[name] = None  # as if it were not installed
 from mergefall_training.learn.run import Config, train

@@ -35,20 +35,16 @@ def neighbours(ranks: int) -> NDArray[np.uint8]:
 
 
 @kernel
-def _line(line, rows, cols):
-    """(number of cells of a line, its first cell, the distance of its cells): rows first, then columns."""
-    if line < rows:
-        return cols, line * cols, 1
-    return rows, line - rows, cols
+def _line(line, rows, cols, ranks, places):
+    """(number of cells of a line, its first cell, the distance of its cells): rows first, then columns.
 
-
-@kernel
-def _begin_line(count, ranks, places):
-    """Write the bias and the zeros of a line's table behind the places of its inputs; returns the number of all."""
+    Writes the rows of the line's table that hold the bias and zeros behind the `places` of its inputs.
+    """
+    count, cell, stride = (cols, line * cols, 1) if line < rows else (rows, line - rows, cols)
     bias = count * ranks + (count - 1) * DIFFERENCES
     places[2 * count - 1] = bias
     places[2 * count :] = bias + 1
-    return 2 * count
+    return count, cell, stride
 
 
 @kernel
@@ -78,13 +74,12 @@ def _features(boards, rows, cols, kinds, across, down, first, last, half, found)
     bits = total.view(np.uint32)
     places = np.empty(-(-2 * max(rows, cols) // _AT_ONCE) * _AT_ONCE, np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
-        count, cell, stride = _line(line, rows, cols)
+        count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
-        many = _begin_line(count, len(kinds), places)
         for i in range(first, last):
             _inputs(boards[i], count, cell, stride, kinds, places)
             total[:] = F(0)
-            for k in range(0, many, _AT_ONCE):
+            for k in range(0, 2 * count, _AT_ONCE):
                 a, b, d, e = table[places[k]], table[places[k + 1]], table[places[k + 2]], table[places[k + 3]]
                 f, g, h, j = table[places[k + 4]], table[places[k + 5]], table[places[k + 6]], table[places[k + 7]]
                 for c in range(channels):
@@ -111,9 +106,8 @@ def _gradients(boards, rows, cols, kinds, half, kept, above, first, last, across
     bits = here.view(np.uint32)
     places = np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
-        count, cell, stride = _line(line, rows, cols)
+        count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
-        many = _begin_line(count, len(kinds), places)
         for i in range(first, last):
             _inputs(boards[i], count, cell, stride, kinds, places)
             seen, wanted = kept[i, line], above[i, line]
@@ -123,7 +117,7 @@ def _gradients(boards, rows, cols, kinds, half, kept, above, first, last, across
             else:
                 for c in range(channels):
                     here[c] = wanted[c] if seen[c] > 0 else F(0)
-            for k in range(many):
+            for k in range(2 * count):
                 row = table[places[k]]
                 for c in range(channels):
                     row[c] += here[c]
