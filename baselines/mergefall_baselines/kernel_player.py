@@ -156,6 +156,11 @@ class KernelPlayer(Player):
         """The action chosen in a position; fills `values` and updates `memory`."""
         raise NotImplementedError
 
+    def _choose_all(self, positions: Any, exact: bool, memory: Array, values: Array, actions: Array) -> None:
+        """`_choose` in each of the positions of a batch; also fills `actions`."""
+        for i, position in enumerate(positions):
+            actions[i] = self._choose(position, exact, memory[i], values[i])
+
     def _loop(self, rules: Any) -> tuple[Kernel, Any]:
         """A compiled loop ``(state, actions, memory, values, settings) -> loop_result`` and its settings."""
         raise NotImplementedError
@@ -274,8 +279,7 @@ class KernelPlayer(Player):
         memory = self._memory(state, len(positions), episode_start)
         values, actions = np.empty((len(positions), n_actions)), np.empty(len(positions), dtype=np.int64)
         with self._lock:
-            for i, position in enumerate(positions):
-                actions[i] = self._choose(position, exact, memory[i], values[i])
+            self._choose_all(positions, exact, memory, values, actions)
         self._check_heuristic()
         self._check_values(values, positions)
         return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)

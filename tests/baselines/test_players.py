@@ -23,7 +23,7 @@ from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
-from mergefall_baselines.game2048.player import MAX_RANK, Player2048, narrowest
+from mergefall_baselines.game2048.player import AT_ONCE, FEWEST, MAX_RANK, Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random
 from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import factory_of
@@ -86,6 +86,34 @@ def test_one_observation_or_a_batch(name, player):
         # so do logarithms of probabilities near 0. Nothing else may differ.
         tolerance = {"rtol": 1e-5, "atol": 1e-4} if player.batched else {"rtol": 0, "atol": 0}
         np.testing.assert_allclose(alone, values, **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("2048/random", {}),
+        ("2048/greedy", {"order": [3, 1, 0, 2]}),
+        ("2048/ntuple", {"network": "small"}),
+        ("2048/expectimax", {"heuristic": "tile-order", "depth": 1}),
+    ],
+)
+def test_a_large_batch_decides_as_single_boards_do(name, options):
+    """From `FEWEST` boards on, a compiled loop decides. A third of the boards holds tiles that fit no packed board."""
+    player, random = make(name, **options), np.random.default_rng(0)
+    batch = random.integers(0, 5, (FEWEST + 2 * AT_ONCE + 7, 4, 4)).astype(np.uint8)
+    batch[::3, 0, 0] = 16
+    batch[5] = np.arange(1, 17).reshape(4, 4)  # no move is legal
+    states = random.integers(0, 2**63, (len(batch), 1)).astype(np.uint64)
+    before = states.copy()
+    actions, after = player.predict(batch, state=states)
+    values = player.values(batch, state=states)
+    assert (states == before).all()
+    singles = [player.predict(board, state=state) for board, state in zip(batch, states, strict=True)]
+    assert actions.tolist() == [int(action) for action, _ in singles]
+    alone = [player.values(board, state=state) for board, state in zip(batch, states, strict=True)]
+    np.testing.assert_array_equal(values, alone)
+    if player.remembers:
+        assert after.tolist() == [state.tolist() for _, state in singles]
 
 
 def test_types_of_observations_make_no_difference(name, player):

@@ -302,6 +302,9 @@ class Expectimax(Search2048):
         _, decide = expectimax_kernels(self._shape(rules))
         return decide, self._settings(rules)
 
+    def _decides_by_kernel(self) -> bool:
+        return self.threads == 1 and super()._decides_by_kernel()
+
     def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         if self.threads == 1:
             return super()._decide(boards, exact, cells, memory, values)

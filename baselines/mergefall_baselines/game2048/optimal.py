@@ -77,6 +77,9 @@ class Optimal(Player2048):
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(rules.rows, rules.cols).table
 
+    def _decides_by_kernel(self) -> bool:
+        return False  # `_decide` also checks the board
+
     def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         ranks = cells.reshape(boards.rows, boards.cols)
         values[:] = self.solution(boards.rows, boards.cols).action_values(ranks)  # checks the board

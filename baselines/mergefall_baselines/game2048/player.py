@@ -42,6 +42,8 @@ from mergefall_baselines.kernel_player import (
 from mergefall_baselines.player import NotFiniteError, Trajectory, check_values, play_in_env
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
+FEWEST = 32  # boards of a batch for which a compiled loop is worth its compiling
+AT_ONCE = 64  # boards that it decides on before Python sees a Ctrl-C
 MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 18 merges
 
 
@@ -71,6 +73,32 @@ class Position(NamedTuple):
 
     boards: Boards
     cells: NDArray[np.uint8]  # uint8[rows·cols]
+
+
+class Batch(Sequence[Position]):
+    """The positions of the boards `flat` uint8[n, rows·cols].
+
+    `kinds` are the two ways to hold them, and `narrow` bool[n] says which boards fit the first.
+    """
+
+    def __init__(self, flat: NDArray[np.uint8], rows: int, cols: int) -> None:
+        self.flat, self.kinds = flat, (narrowest(rows, cols), Boards("wide", rows, cols))
+        self.narrow = np.empty(len(flat), dtype=np.bool_)
+        _fit(flat, rows, cols, self.narrow)
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            raise TypeError(f"positions[{i}]; expected one index")
+        return Position(self.kinds[0 if self.narrow[i] else 1], self.flat[i])
+
+
+@kernel
+def _fit(flat, rows, cols, narrow):
+    for i in range(len(flat)):
+        narrow[i] = fits(flat[i], rows, cols, MARGIN)
 
 
 @kernel
@@ -108,6 +136,20 @@ def _loop_kernel(decide: Kernel, bounded: bool) -> Kernel:
         return loop_result(actions.size, FULL)
 
     return play_on
+
+
+@cache
+def _batch_kernel(decide: Kernel) -> Kernel:
+    """The compiled loop of one decision kernel over some boards of a batch."""
+
+    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
+    def decide_all(chosen, cells, memory, values, actions, settings):
+        order, own = settings
+        for i in chosen:
+            decide(cells[i], memory[i], values[i], own)
+            actions[i] = pick(values[i], order)
+
+    return decide_all
 
 
 def is_count(value: Any) -> bool:
@@ -160,14 +202,26 @@ class Player2048(KernelPlayer):
     def _positions(self, observation: Observation) -> Positions:
         ranks = self._ranks(observation)
         rows, cols = ranks.shape[-2:]
-        narrow, wide = narrowest(rows, cols), Boards("wide", rows, cols)
         flat = np.ascontiguousarray(ranks, dtype=np.uint8).reshape(-1, rows * cols)
-        each = [Position(narrow if fits(cells, rows, cols, MARGIN) else wide, cells) for cells in flat]
-        return Positions(Boards.n_actions, each, ranks.ndim == 2)
+        return Positions(Boards.n_actions, Batch(flat, rows, cols), ranks.ndim == 2)
 
     def _choose(self, position: Position, exact: bool, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
         self._decide(position.boards, exact, position.cells, memory, values)
         return pick(values, self._order)
+
+    def _choose_all(self, positions: Batch, exact: bool, memory: Array, values: Array, actions: Array) -> None:
+        if len(positions) < FEWEST or not self._decides_by_kernel():
+            return super()._choose_all(positions, exact, memory, values, actions)
+        for boards, chosen in zip(positions.kinds, (positions.narrow, ~positions.narrow), strict=True):
+            rows = np.flatnonzero(chosen)
+            for begin in range(0, len(rows), AT_ONCE):
+                decide, settings = self.decider(boards, exact)
+                part = rows[begin : begin + AT_ONCE]
+                _batch_kernel(decide)(part, positions.flat, memory, values, actions, (self._order, settings))
+
+    def _decides_by_kernel(self) -> bool:
+        """Whether all that a decision takes is one call of the decision kernel."""
+        return self.compiled
 
     def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         """Fill the values of one board."""

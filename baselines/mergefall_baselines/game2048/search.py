@@ -145,6 +145,9 @@ class Search2048(Player2048):
     def _shape(self, boards: Boards) -> SearchShape:
         return SearchShape(boards.kind, type(self.heuristic) if self.heuristic else None, self.rewards)
 
+    def _decides_by_kernel(self) -> bool:
+        return self.time_limit is None and super()._decides_by_kernel()
+
     def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         if self.time_limit is None:
             return super()._decide(boards, exact, cells, memory, values)
