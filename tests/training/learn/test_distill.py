@@ -7,6 +7,7 @@ import torch
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn import player_maker
+from mergefall_training.learn.clone import player as player_module
 from mergefall_training.learn.distill.train import Learner
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.run import Config, open_run, read_curve
@@ -33,6 +34,21 @@ def test_the_student_plays_nearly_as_its_teacher(tmp_path):
     ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
     best = evaluate("2048/optimal", G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
     assert ours.mean().low > 0.55 * best.mean().value
+
+
+def test_agents_compute_on_the_device_that_is_asked_for(tmp_path, monkeypatch):
+    used = []
+    policy_agent = player_module.PolicyAgent
+    monkeypatch.setattr(
+        player_module, "PolicyAgent", lambda spec, arrays, device: used.append(device) or policy_agent(spec, arrays)
+    )
+    trained(tmp_path / "run", small("distill", timesteps=64), device="cpu")
+    assert used == ["cpu"] * 2  # in the evaluations of the run
+    make(str(tmp_path / "run"), device="cuda:7")
+    assert used[2:] == ["cuda:7"]
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="device is 'no-device'; expected auto, cpu, or another"):
+        make(str(tmp_path / "run"), device="no-device")
 
 
 @pytest.mark.parametrize("target", ["returns", "teacher"])

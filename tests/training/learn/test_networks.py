@@ -5,7 +5,7 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.networks import EXTRACTORS, policies_of
+from mergefall_training.learn.sb3.networks import EXTRACTORS, RanksAfterstates, policies_of
 from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 
@@ -32,6 +32,21 @@ def values_of(policy, observation):
         if hasattr(policy, "q_net"):
             return policy.q_net(tensors).numpy()
         return policy.get_distribution(tensors).distribution.logits.numpy()
+
+
+def test_residual_blocks_add_to_what_they_get():
+    space, sizes = gym.spaces.Box(0, 17, (4, 4), np.uint8), {"channels": 3, "hidden": 8, "features_dim": 4}
+    plain = RanksAfterstates(space, **sizes)
+    deep = RanksAfterstates(space, **sizes, blocks=2)
+    deep.load_state_dict(plain.state_dict(), strict=False)
+    boards = torch.tensor(np.random.default_rng(0).integers(0, 12, (20, 4, 4)))
+    assert not torch.allclose(deep(boards), plain(boards))
+    for block in deep.blocks:
+        for parameter in block[-1].parameters():
+            torch.nn.init.zeros_(parameter)
+    torch.testing.assert_close(deep(boards), plain(boards))
+    deep(boards).sum().backward()
+    assert all(block[-1].weight.grad.any() for block in deep.blocks)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Literal
@@ -173,7 +174,9 @@ class Run:
         spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
         spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
         save_model(self.folder / "model.npz", spec, arrays)
-        player = player_maker(config.algorithm)(spec, dict(arrays))
+        make_player = player_maker(config.algorithm)
+        on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
+        player = make_player(spec, dict(arrays), **on_device)
         job = task(player, config.env_id, config.unshaped, config.max_episode_steps)
         seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
         played = play_together(job, seeds) if player.batched else map(job.starter(), seeds)

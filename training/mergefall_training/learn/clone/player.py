@@ -8,6 +8,6 @@ from mergefall_training.learn.agents import Agent
 from mergefall_training.learn.sb3.player import PolicyAgent
 
 
-def player(spec: Options, arrays: Arrays) -> Agent:
-    """A player from the policy of a model."""
-    return PolicyAgent({**spec, "algorithm": "maskable-ppo"}, arrays)
+def player(spec: Options, arrays: Arrays, device: str = "cpu") -> Agent:
+    """A player from the policy of a model; `device` is where PyTorch computes it."""
+    return PolicyAgent({**spec, "algorithm": "maskable-ppo"}, arrays, device)

@@ -64,12 +64,18 @@ class RanksAfterstates(BaseFeaturesExtractor):
     the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
 
     - `channels`: features of each row and column; `hidden`, `features_dim`: of each afterstate, in the layers after it.
+    - `blocks`: residual blocks of two layers between these two, for large networks, which need a GPU.
 
     With `mixed_precision`, which learners may set, the layers compute in bfloat16.
     """
 
     def __init__(
-        self, observation_space: gym.spaces.Box, channels: int = 64, hidden: int = 256, features_dim: int = 128
+        self,
+        observation_space: gym.spaces.Box,
+        channels: int = 64,
+        hidden: int = 256,
+        features_dim: int = 128,
+        blocks: int = 0,
     ) -> None:
         rows, cols = observation_space.shape
         self.actions, self.width = 4, features_dim + 1
@@ -78,18 +84,22 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.across = nn.Linear(cols * self.ranks + (cols - 1) * DIFFERENCES, rows * channels)
         self.down = nn.Linear(rows * self.ranks + (rows - 1) * DIFFERENCES, cols * channels)
         self.middle = nn.Linear((rows + cols) * channels, hidden)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(hidden), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+            for _ in range(blocks)
+        )
         self.last = nn.Linear(hidden, features_dim)
         self.register_buffer("kinds", torch.from_numpy(neighbours(self.ranks)), persistent=False)
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        boards, gains = moved(_ranks(observations))
+        boards, gains = moved(_ranks(observations), _threads(len(observations)))
         found = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
         return torch.cat([found.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
 
     def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        boards, gains = moved(_ranks(observations))
+        boards, gains = moved(_ranks(observations), _threads(len(observations)))
         chosen = np.arange(len(boards)), actions.cpu().numpy()
         found = self._features(boards[chosen], observations.device)
         return torch.cat([found, _scores(gains[chosen][:, None], observations.device)], dim=1)
@@ -98,8 +108,11 @@ class RanksAfterstates(BaseFeaturesExtractor):
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
         most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            lines = self._lines(np.minimum(canonical(boards), most), device)
-            return self.last(self.middle(lines).relu()).relu().float()
+            lines = self._lines(np.minimum(canonical(boards, _threads(len(boards))), most), device)
+            found = self.middle(lines).relu()
+            for block in self.blocks:
+                found = found + block(found)
+            return self.last(found).relu().float()
 
     def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
@@ -117,14 +130,24 @@ class RanksAfterstates(BaseFeaturesExtractor):
     def _layer(self, layer: nn.Linear, ranks: torch.Tensor) -> torch.Tensor:
         kinds: Any = self.kinds
         pairs = kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
-        inputs = [(ranks, self.ranks), (pairs, DIFFERENCES)]
-        planes = torch.cat([nn.functional.one_hot(part.long(), size).flatten(2) for part, size in inputs], dim=2)
         weights, biases = (part.unflatten(0, (-1, self.channels)) for part in (layer.weight, layer.bias))
-        return torch.einsum("nli,lci->nlc", planes.to(weights.dtype), weights) + biases
+        dtype = torch.bfloat16 if self.mixed_precision else weights.dtype
+        planes = [_one_hot(part, size, dtype).flatten(2) for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))]
+        return torch.einsum("nli,lci->nlc", torch.cat(planes, dim=2), weights.to(dtype)) + biases.to(dtype)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
+
+
+def _one_hot(numbers: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """`nn.functional.one_hot` of another dtype than int64, which takes four times the memory of bfloat16."""
+    return (numbers[..., None] == torch.arange(size, device=numbers.device)).to(dtype)
+
+
+def _threads(boards: int) -> int:
+    """Threads to compute afterstates of some boards on; a few boards take less time than to wake another thread."""
+    return min(torch.get_num_threads(), 1 + boards // 512)
 
 
 def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:

@@ -13,6 +13,7 @@ from sb3_contrib import QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 
 from mergefall_training.learn.agents import Agent, counted_by
+from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.sb3.networks import (
     ACTIVATIONS,
     EXTRACTORS,
@@ -26,9 +27,9 @@ from mergefall_training.play.workers import environment
 CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
 
 
-def player(spec: Options, arrays: Arrays) -> Agent:
-    """A player from the policy of a model."""
-    return PolicyAgent(spec, arrays)
+def player(spec: Options, arrays: Arrays, device: str = "cpu") -> Agent:
+    """A player from the policy of a model; `device` is where PyTorch computes it."""
+    return PolicyAgent(spec, arrays, device)
 
 
 class PolicyAgent(Agent):
@@ -39,7 +40,7 @@ class PolicyAgent(Agent):
       None if no search counts that.
     """
 
-    def __init__(self, spec: Options, arrays: Arrays) -> None:
+    def __init__(self, spec: Options, arrays: Arrays, device: str = "cpu") -> None:
         super().__init__(spec)
         network = spec["network"]
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
@@ -55,6 +56,7 @@ class PolicyAgent(Agent):
         env.close()
         self.log_probabilities = not (hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"))
         set_parameters(self.policy, arrays)
+        self.policy.to(device_of(device))
         self.policy.set_training_mode(False)
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
@@ -76,7 +78,7 @@ class PolicyAgent(Agent):
             return super().board_values(observation)
         tensors, single = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            found = self.policy.predict_values(tensors)[:, 0].numpy().astype(np.float64) * self._unit
+            found = self.policy.predict_values(tensors)[:, 0].cpu().numpy().astype(np.float64) * self._unit
         return found if single else found[0]
 
 
