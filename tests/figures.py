@@ -137,6 +137,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "documented-2048": (SCORE | TILES | PUBLISHED, None),
     "league-2048": (SCORE | TILES | MS, None),
     "ntuple": (SCORE | TILES | MS | LEARNT | PUBLISHED, None),
+    "gpu-2048": (SCORE | TILES | LEARNT, None),
     "ntuple-curve": (SCORE | RUNS | LEARNT | PUBLISHED, None),
     "ntuple-packed": (SCORE | {"file": field("size")}, None),
     "exact": ({"board": label, "expected score of perfect play": lambda record: f"{record['mean']:.6f}"}, None),
