@@ -2,14 +2,15 @@
 
 A player makes a decision kernel and its settings for the rules it plays by. The shell turns observations into
 positions, calls the kernel for each position, checks the values, and plays whole episodes in a compiled loop around the
-kernel. `game2048/player.py` and `tetris/player.py` add what differs: positions, the loop, and the error of a bad move.
+kernel; another loop decides in the positions of a large batch. `game2048/player.py` and `tetris/player.py` add what
+differs: positions, the loops, and the error of a bad move.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from time import perf_counter
@@ -29,6 +30,8 @@ from mergefall_baselines.player import Player, Trajectory, check_values, choose_
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before Python looks at the keyboard
 PATIENCE = 0.05  # seconds: a chunk that took less is doubled
+FEWEST = 32  # positions of a batch for which a compiled loop is worth its compiling
+AT_ONCE = 64  # of them that it decides in before Python looks at the keyboard
 FULL, OVER, UNDECIDED, OUTGROWN = range(4)  # why a compiled loop returned; see `loop_result`
 
 
@@ -156,10 +159,13 @@ class KernelPlayer(Player):
         """The action chosen in a position; fills `values` and updates `memory`."""
         raise NotImplementedError
 
-    def _choose_all(self, positions: Any, exact: bool, memory: Array, values: Array, actions: Array) -> None:
-        """`_choose` in each of the positions of a batch; also fills `actions`."""
-        for i, position in enumerate(positions):
-            actions[i] = self._choose(position, exact, memory[i], values[i])
+    def _batches(self, positions: Any, exact: bool) -> Iterable[tuple[NDArray[np.int64], Kernel, tuple[Any, ...]]]:
+        """For each way of holding positions: (which ones, a loop ``(which, memory, values, actions, …)``, the rest)."""
+        raise NotImplementedError
+
+    def _decides_by_kernel(self) -> bool:
+        """Whether all that a decision takes is one call of the decision kernel."""
+        return self.compiled
 
     def _loop(self, rules: Any) -> tuple[Kernel, Any]:
         """A compiled loop ``(state, actions, memory, values, settings) -> loop_result`` and its settings."""
@@ -279,7 +285,13 @@ class KernelPlayer(Player):
         memory = self._memory(state, len(positions), episode_start)
         values, actions = np.empty((len(positions), n_actions)), np.empty(len(positions), dtype=np.int64)
         with self._lock:
-            self._choose_all(positions, exact, memory, values, actions)
+            if len(positions) < FEWEST or not self._decides_by_kernel():
+                for i, position in enumerate(positions):
+                    actions[i] = self._choose(position, exact, memory[i], values[i])
+            else:
+                for which, loop, rest in self._batches(positions, exact):
+                    for begin in range(0, len(which), AT_ONCE):
+                        loop(which[begin : begin + AT_ONCE], memory, values, actions, *rest)
         self._check_heuristic()
         self._check_values(values, positions)
         return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)

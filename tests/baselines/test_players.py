@@ -23,8 +23,9 @@ from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import Minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
-from mergefall_baselines.game2048.player import AT_ONCE, FEWEST, MAX_RANK, Player2048, narrowest
+from mergefall_baselines.game2048.player import MAX_RANK, Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random
+from mergefall_baselines.kernel_player import AT_ONCE, FEWEST
 from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import factory_of
 from mergefall_baselines.tetris.greedy import Greedy

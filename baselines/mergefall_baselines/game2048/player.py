@@ -14,7 +14,7 @@ The highest value wins; ties go to the first in `order`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import Any, NamedTuple
@@ -42,8 +42,6 @@ from mergefall_baselines.kernel_player import (
 from mergefall_baselines.player import NotFiniteError, Trajectory, check_values, play_in_env
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
-FEWEST = 32  # boards of a batch for which a compiled loop is worth its compiling
-AT_ONCE = 64  # boards that it decides on before Python sees a Ctrl-C
 MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 18 merges
 
 
@@ -90,8 +88,6 @@ class Batch(Sequence[Position]):
         return len(self.flat)
 
     def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            raise TypeError(f"positions[{i}]; expected one index")
         return Position(self.kinds[0 if self.narrow[i] else 1], self.flat[i])
 
 
@@ -143,9 +139,8 @@ def _batch_kernel(decide: Kernel) -> Kernel:
     """The compiled loop of one decision kernel over some boards of a batch."""
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
-    def decide_all(chosen, cells, memory, values, actions, settings):
-        order, own = settings
-        for i in chosen:
+    def decide_all(which, memory, values, actions, cells, order, own):
+        for i in which:
             decide(cells[i], memory[i], values[i], own)
             actions[i] = pick(values[i], order)
 
@@ -209,19 +204,11 @@ class Player2048(KernelPlayer):
         self._decide(position.boards, exact, position.cells, memory, values)
         return pick(values, self._order)
 
-    def _choose_all(self, positions: Batch, exact: bool, memory: Array, values: Array, actions: Array) -> None:
-        if len(positions) < FEWEST or not self._decides_by_kernel():
-            return super()._choose_all(positions, exact, memory, values, actions)
-        for boards, chosen in zip(positions.kinds, (positions.narrow, ~positions.narrow), strict=True):
-            rows = np.flatnonzero(chosen)
-            for begin in range(0, len(rows), AT_ONCE):
+    def _batches(self, positions: Batch, exact: bool) -> Iterator[tuple[NDArray[np.int64], Kernel, tuple[Any, ...]]]:
+        for boards, held in zip(positions.kinds, (positions.narrow, ~positions.narrow), strict=True):
+            if held.any():
                 decide, settings = self.decider(boards, exact)
-                part = rows[begin : begin + AT_ONCE]
-                _batch_kernel(decide)(part, positions.flat, memory, values, actions, (self._order, settings))
-
-    def _decides_by_kernel(self) -> bool:
-        """Whether all that a decision takes is one call of the decision kernel."""
-        return self.compiled
+                yield np.flatnonzero(held), _batch_kernel(decide), (positions.flat, self._order, settings)
 
     def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
         """Fill the values of one board."""

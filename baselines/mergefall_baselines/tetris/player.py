@@ -70,6 +70,19 @@ def _loop_kernel(decide: Any) -> Any:
     return play_on
 
 
+@cache
+def _batch_kernel(decide: Any) -> Any:
+    """The compiled loop of one decision kernel over positions of a batch."""
+
+    @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
+    def decide_all(which, memory, values, actions, columns, queues, known, settings):
+        for i in which:
+            observe(memory[i], queues[i], known)
+            actions[i] = action_of(decide(columns[i], queues[i], memory[i], values[i], settings))
+
+    return decide_all
+
+
 def ranks_of(order: Sequence[int] | None, n_actions: int) -> NDArray[np.int64]:
     """The place of each action in an order of ties, int64[n_actions]; None is the order of the actions."""
     if order is None:
@@ -87,6 +100,19 @@ class Position(NamedTuple):
     rules: Rules
     columns: NDArray[np.uint64]
     queue: np.uint64
+
+
+class Batch(Sequence[Position]):
+    """The positions of the boards `columns` uint64[n, cols] and the known pieces `queues` uint64[n]."""
+
+    def __init__(self, rules: Rules, columns: NDArray[np.uint64], queues: Any) -> None:
+        self.rules, self.columns, self.queues = rules, columns, queues
+
+    def __len__(self) -> int:
+        return len(self.queues)
+
+    def __getitem__(self, i: Any) -> Any:
+        return Position(self.rules, self.columns[i], self.queues[i])
 
 
 class TetrisPlayer(KernelPlayer):
@@ -165,8 +191,8 @@ class TetrisPlayer(KernelPlayer):
             raise ValueError(f"{self.name} got piece {wrong[0]}; expected {rules.pieces_text()}")
         queues = (ids << 4 * np.arange(ids.shape[-1])).sum(axis=-1).astype(np.uint64)
         columns = columns_of(boards)
-        each = [(columns, queues)] if single else zip(columns, queues, strict=True)
-        return Positions(rules.n_actions, [Position(rules, *position) for position in each], single)
+        batch = Batch(rules, columns.reshape(-1, columns.shape[-1]), np.reshape(queues, -1))
+        return Positions(rules.n_actions, batch, single)
 
     def _rules_for(self, cols: int, rows: int, preview: int) -> Rules:
         """The rules to play an observation by."""
@@ -181,6 +207,11 @@ class TetrisPlayer(KernelPlayer):
         rules, columns, queue = position
         observe(memory, queue, 1 + rules.preview)
         return action_of.py_func(self._decide(rules, exact, columns, queue, memory, values))
+
+    def _batches(self, positions: Batch, exact: bool) -> list[tuple[NDArray[np.int64], Any, tuple[Any, ...]]]:
+        decide, settings = self.decider(positions.rules, exact)
+        rest = positions.columns, positions.queues, 1 + positions.rules.preview, settings
+        return [(np.arange(len(positions)), _batch_kernel(decide), rest)]
 
     def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         """The placement chosen in one position; fills `values`."""

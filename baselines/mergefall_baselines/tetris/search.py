@@ -82,6 +82,9 @@ class TetrisSearch(TetrisPlayer):
         """Whether the search goes beyond the current piece."""
         return self.depth > 1 or self.state_leaves
 
+    def _decides_by_kernel(self) -> bool:
+        return self.threads == 1 and self.time_limit is None and super()._decides_by_kernel()
+
     def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         if self.threads > 1:
             return self._decide_together(rules, exact, columns, queue, memory, values)

@@ -87,6 +87,34 @@ def test_one_observation_or_a_batch(name, player):
         np.testing.assert_array_equal(np.stack([player.values(one(batch, i)) for i in range(len(legal))]), values)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "rules"),
+    [
+        ("tetris/random", {}, {}),
+        ("tetris/greedy", {"heuristic": "bcts", "order": list(reversed(range(40)))}, {}),
+        ("tetris/two-tetrad", {"heuristic": "bcts"}, {}),
+        ("tetris/expectimax", {"heuristic": "bcts", "depth": 2}, {"randomizer": "bag7", "preview": 0}),
+    ],
+)
+def test_a_large_batch_decides_as_single_boards_do(name, options, rules):
+    """From `FEWEST` positions on, a compiled loop decides. What players remember differs from game to game."""
+    n = kernel_player.FEWEST + 2 * kernel_player.AT_ONCE + 7
+    envs = gym.make_vec(ENV, n, cols=10, rows=12, **rules)
+    player = make(name, **options).with_rules(asdict(envs.rules))
+    observations, _ = envs.reset(seed=0)
+    state = np.stack([player._fresh(seed) for seed in range(n)])
+    for _ in range(9):
+        singles = [player.predict(one(observations, i), state=state[i]) for i in range(n)]
+        values = [player.values(one(observations, i), state=state[i]) for i in range(n)]
+        np.testing.assert_array_equal(player.values(observations, state=state), values)
+        actions, after = player.predict(observations, state=state)
+        assert actions.tolist() == [int(action) for action, _ in singles]
+        if player.remembers:
+            assert after.tolist() == [found.tolist() for _, found in singles]
+            state = after
+        observations, *_ = envs.step(actions)
+
+
 @pytest.mark.parametrize(("name", "rules"), PAIRS, indirect=["name"])
 def test_chosen_actions_are_legal_and_others_are_worth_nothing(name, player, rules):
     batch, legal = observations(**rules)

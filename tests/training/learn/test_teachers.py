@@ -181,7 +181,8 @@ def test_the_teachers_of_the_presets_do_not_remember(algorithm, env_id, name):
     config = configure(algorithm, env_id, preset=name or None)
     teacher = TaughtHyperparameters(teacher=config.hyperparameters["teacher"])
     jobs = Teachers(config, teacher).jobs
-    assert jobs and all(job.player.start(0) is None for job in jobs)
+    assert jobs
+    assert all(job.player.start(0) is None for job in jobs)
 
 
 def test_a_player_without_values_cannot_teach():
