@@ -71,10 +71,12 @@ def _shipped(file: str, about: str, **defaults: Any) -> Callable[..., Player]:
 
 # `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
 PLAYERS = {
-    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network."),
+    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network.", device="cpu"),
     "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
-    "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
-    "tetris/distill": _shipped("tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview."),
+    "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces.", device="cpu"),
+    "tetris/distill": _shipped(
+        "tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview.", device="cpu"
+    ),
     "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10.", depth=1),
     "tetris/sz-afterstate": _shipped(
         "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
