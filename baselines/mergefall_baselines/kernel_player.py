@@ -2,8 +2,8 @@
 
 A player makes a decision kernel and its settings for the rules it plays by. The shell turns observations into
 positions, calls the kernel for each position, checks the values, and plays whole episodes in a compiled loop around the
-kernel; another loop decides in the positions of a large batch. `game2048/player.py` and `tetris/player.py` add what
-differs: positions, the loops, and the error of a bad move.
+kernel. Another compiled loop decides on large batches. `game2048/player.py` and `tetris/player.py` add what differs:
+positions, the loops, and the error of a bad move.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from mergefall_baselines.player import Player, Trajectory, check_values, choose_
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before Python looks at the keyboard
 PATIENCE = 0.05  # seconds: a chunk that took less is doubled
-FEWEST = 32  # positions of a batch for which a compiled loop is worth its compiling
-AT_ONCE = 64  # of them that it decides in before Python looks at the keyboard
+FEWEST = 32  # from so many positions of a batch on, a compiled loop decides
 FULL, OVER, UNDECIDED, OUTGROWN = range(4)  # why a compiled loop returned; see `loop_result`
 
 
@@ -160,11 +159,17 @@ class KernelPlayer(Player):
         raise NotImplementedError
 
     def _batches(self, positions: Any, exact: bool) -> Iterable[tuple[NDArray[np.int64], Kernel, tuple[Any, ...]]]:
-        """For each way of holding positions: (which ones, a loop ``(which, memory, values, actions, …)``, the rest)."""
+        """A compiled loop ``(which, memory, values, actions, …)`` over a batch, for each way of holding positions.
+
+        Yields (which positions are held so, the loop, its further arguments).
+        """
         raise NotImplementedError
 
     def _decides_by_kernel(self) -> bool:
-        """Whether all that a decision takes is one call of the decision kernel."""
+        """Whether all that a decision takes is one call of the decision kernel.
+
+        A subclass that decides in another way, by overriding what calls the kernel, overrides this, too.
+        """
         return self.compiled
 
     def _loop(self, rules: Any) -> tuple[Kernel, Any]:
@@ -289,9 +294,14 @@ class KernelPlayer(Player):
                 for i, position in enumerate(positions):
                     actions[i] = self._choose(position, exact, memory[i], values[i])
             else:
-                for which, loop, rest in self._batches(positions, exact):
-                    for begin in range(0, len(which), AT_ONCE):
-                        loop(which[begin : begin + AT_ONCE], memory, values, actions, *rest)
+                for which, loop, further in self._batches(positions, exact):
+                    begin, chunk = 0, 1
+                    while begin < len(which):
+                        began = perf_counter()
+                        loop(which[begin : begin + chunk], memory, values, actions, *further)
+                        begin += chunk
+                        if perf_counter() - began < PATIENCE:
+                            chunk *= 2
         self._check_heuristic()
         self._check_values(values, positions)
         return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)
@@ -306,7 +316,7 @@ class KernelPlayer(Player):
             shape = list(memory.shape)
             raise ValueError(f"{self.name} got a state of {memory.dtype}{shape}; expected uint64[{count}, {words}]")
         shared = memory.shape != (count, words)
-        memory = np.array(np.broadcast_to(memory, (count, words)))
+        memory = np.array(np.broadcast_to(memory, (count, words)), order="C")
         if shared and count > 1:  # games draw apart
             memory[:, 0] = split(memory[0, 0], count)
         if episode_start is not None:

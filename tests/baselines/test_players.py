@@ -25,7 +25,7 @@ from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.player import MAX_RANK, Player2048, narrowest
 from mergefall_baselines.game2048.simple import Random
-from mergefall_baselines.kernel_player import AT_ONCE, FEWEST
+from mergefall_baselines.kernel_player import FEWEST
 from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import factory_of
 from mergefall_baselines.tetris.greedy import Greedy
@@ -96,12 +96,14 @@ def test_one_observation_or_a_batch(name, player):
         ("2048/greedy", {"order": [3, 1, 0, 2]}),
         ("2048/ntuple", {"network": "small"}),
         ("2048/expectimax", {"heuristic": "tile-order", "depth": 1}),
+        ("2048/expectimax", {"heuristic": "tile-order", "depth": 1, "threads": 2}),
+        ("2048/expectimax", {"heuristic": "tile-order", "depth": 1, "time_limit": 60}),
     ],
 )
 def test_a_large_batch_decides_as_single_boards_do(name, options):
     """From `FEWEST` boards on, a compiled loop decides. A third of the boards holds tiles that fit no packed board."""
     player, random = make(name, **options), np.random.default_rng(0)
-    batch = random.integers(0, 5, (FEWEST + 2 * AT_ONCE + 7, 4, 4)).astype(np.uint8)
+    batch = random.integers(0, 5, (FEWEST + 170, 4, 4)).astype(np.uint8)
     batch[::3, 0, 0] = 16
     batch[5] = np.arange(1, 17).reshape(4, 4)  # no move is legal
     states = random.integers(0, 2**63, (len(batch), 1)).astype(np.uint64)

@@ -190,7 +190,7 @@ class TetrisPlayer(KernelPlayer):
         if (wrong := ids[~np.isin(ids, rules.piece_set.drawn)]).size:
             raise ValueError(f"{self.name} got piece {wrong[0]}; expected {rules.pieces_text()}")
         queues = (ids << 4 * np.arange(ids.shape[-1])).sum(axis=-1).astype(np.uint64)
-        columns = columns_of(boards)
+        columns = np.ascontiguousarray(columns_of(boards))
         batch = Batch(rules, columns.reshape(-1, columns.shape[-1]), np.reshape(queues, -1))
         return Positions(rules.n_actions, batch, single)
 
@@ -210,8 +210,8 @@ class TetrisPlayer(KernelPlayer):
 
     def _batches(self, positions: Batch, exact: bool) -> list[tuple[NDArray[np.int64], Any, tuple[Any, ...]]]:
         decide, settings = self.decider(positions.rules, exact)
-        rest = positions.columns, positions.queues, 1 + positions.rules.preview, settings
-        return [(np.arange(len(positions)), _batch_kernel(decide), rest)]
+        further = positions.columns, positions.queues, 1 + positions.rules.preview, settings
+        return [(np.arange(len(positions)), _batch_kernel(decide), further)]
 
     def _decide(self, rules: Rules, exact: bool, columns: Array, queue: np.uint64, memory: Array, values: Any) -> int:
         """The placement chosen in one position; fills `values`."""

@@ -98,7 +98,7 @@ def test_one_observation_or_a_batch(name, player):
 )
 def test_a_large_batch_decides_as_single_boards_do(name, options, rules):
     """From `FEWEST` positions on, a compiled loop decides. What players remember differs from game to game."""
-    n = kernel_player.FEWEST + 2 * kernel_player.AT_ONCE + 7
+    n = kernel_player.FEWEST + 71
     envs = gym.make_vec(ENV, n, cols=10, rows=12, **rules)
     player = make(name, **options).with_rules(asdict(envs.rules))
     observations, _ = envs.reset(seed=0)
