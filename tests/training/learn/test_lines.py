@@ -69,6 +69,10 @@ def test_lines_are_the_same_on_other_devices():
     boards = np.random.default_rng(0).integers(0, 9, (50, 2, 3)).astype(np.uint8)
     products = extractor.lines_by_products(torch.from_numpy(boards).int())
     torch.testing.assert_close(extractor._lines(boards, torch.device("cpu")), products, rtol=1e-5, atol=1e-5)
+    extractor.mixed_precision = True
+    coarse = extractor.lines_by_products(torch.from_numpy(boards).int())
+    assert coarse.dtype == torch.bfloat16
+    torch.testing.assert_close(coarse.float(), products, rtol=0.02, atol=0.02)
 
 
 def test_ranks_that_no_game_has_count_as_the_highest():

@@ -53,18 +53,19 @@ class RanksConv(BaseFeaturesExtractor):
 
 
 class RanksAfterstates(BaseFeaturesExtractor):
-    """2048: features of the four afterstates, by the same three layers for each, and the score of each move.
+    """2048: features of the four afterstates, by the same layers for each, and the score of each move.
 
     float[n, rows, cols] -> float[n, 4 · features_dim + 4]; the scores are last, 0 for an illegal move, which leaves the
     board unchanged.
 
     Each afterstate is turned and mirrored to its canonical image (`afterstate/inputs.py`), so that symmetric boards are
     one. The first layer sees one row or column at a time, each with weights of its own: the ranks, one-hot with
-    `rows·cols + 2` planes, and the differences between neighbours, one-hot. Two layers that see all of them follow. So
+    `rows·cols + 2` planes, and the differences between neighbours, one-hot. Layers that see all of them follow. So
     the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
 
     - `channels`: features of each row and column; `hidden`, `features_dim`: of each afterstate, in the layers after it.
-    - `blocks`: residual blocks of two layers between these two, for large networks, which need a GPU.
+    - `blocks`: residual blocks of two layers each, between the layers of `hidden` and of `features_dim` features; for
+      large networks, which are slow without a GPU.
 
     With `mixed_precision`, which learners may set, the layers compute in bfloat16.
     """
@@ -141,7 +142,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
 
 def _one_hot(numbers: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
-    """`nn.functional.one_hot` of another dtype than int64, which takes four times the memory of bfloat16."""
+    """Like `nn.functional.one_hot`, but of a given dtype: its int64 takes four times the memory of bfloat16."""
     return (numbers[..., None] == torch.arange(size, device=numbers.device)).to(dtype)
 
 
