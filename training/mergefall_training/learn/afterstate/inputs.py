@@ -176,10 +176,10 @@ def _moved(boards, rows, cols, row_lines, column_lines, after, gains):
             gains[i, action] = board.move_cells(after[i, action], rows, cols, action)
 
 
-def moved(boards: NDArray[np.uint8], threads: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """(afterstates uint8[n, 4, rows, cols], scores float32[n, 4]) of all four moves, for ranks uint8[n, rows, cols].
 
-    An illegal move has the score -1 and leaves the board as it is. The result is the same from any number of threads.
+    An illegal move has the score -1 and leaves the board as it is.
 
     >>> after, gains = moved(np.array([[[1, 1], [0, 2]]], np.uint8))
     >>> after[0, 1].tolist(), gains.tolist()
@@ -189,12 +189,7 @@ def moved(boards: NDArray[np.uint8], threads: int = 1) -> tuple[NDArray[np.uint8
     after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
     flat = np.ascontiguousarray(boards).reshape(n, -1)
     lines = [packed.line_table(min(length, 4)) for length in (cols, rows)]
-
-    def work(part: tuple[int, int]) -> None:
-        some = slice(*part)
-        _moved(flat[some], rows, cols, *lines, after[some], gains[some])
-
-    share(work, ranges(n, threads), threads)
+    _moved(flat, rows, cols, *lines, after, gains)
     return after.reshape(n, 4, rows, cols), gains
 
 
@@ -215,19 +210,17 @@ def _canonical(boards, images, found):
             found[i, k] = boards[i, images[best, k]]
 
 
-def canonical(boards: NDArray[np.uint8], threads: int = 1) -> NDArray[np.uint8]:
+def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Boards of ranks uint8[n, rows, cols], each turned and mirrored to the image that reads largest, row by row.
 
-    The images of a board all have the same canonical one. Boards that are not square have four instead of eight. The
-    result is the same from any number of threads.
+    The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
 
     >>> canonical(np.array([[[1, 3], [0, 2]]], np.uint8)).tolist()
     [[[3, 2], [1, 0]]]
     """
     n, rows, cols = boards.shape
-    flat, found = np.ascontiguousarray(boards).reshape(n, -1), np.empty((n, rows * cols), np.uint8)
-    images = _images(rows, cols)
-    share(lambda part: _canonical(flat[slice(*part)], images, found[slice(*part)]), ranges(n, threads), threads)
+    found = np.empty((n, rows * cols), np.uint8)
+    _canonical(np.ascontiguousarray(boards).reshape(n, -1), _images(rows, cols), found)
     return found.reshape(boards.shape)
 
 

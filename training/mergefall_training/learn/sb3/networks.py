@@ -94,13 +94,13 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        boards, gains = moved(_ranks(observations), _threads(len(observations)))
+        boards, gains = moved(_ranks(observations))
         found = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
         return torch.cat([found.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
 
     def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        boards, gains = moved(_ranks(observations), _threads(len(observations)))
+        boards, gains = moved(_ranks(observations))
         chosen = np.arange(len(boards)), actions.cpu().numpy()
         found = self._features(boards[chosen], observations.device)
         return torch.cat([found, _scores(gains[chosen][:, None], observations.device)], dim=1)
@@ -109,7 +109,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
         most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            lines = self._lines(np.minimum(canonical(boards, _threads(len(boards))), most), device)
+            lines = self._lines(np.minimum(canonical(boards), most), device)
             found = self.middle(lines).relu()
             for block in self.blocks:
                 found = found + block(found)
@@ -144,11 +144,6 @@ class RanksAfterstates(BaseFeaturesExtractor):
 def _one_hot(numbers: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
     """Like `nn.functional.one_hot`, but of a given dtype: its int64 takes four times the memory of bfloat16."""
     return (numbers[..., None] == torch.arange(size, device=numbers.device)).to(dtype)
-
-
-def _threads(boards: int) -> int:
-    """Threads to compute afterstates of some boards on; a few boards take less time than to wake another thread."""
-    return min(torch.get_num_threads(), 1 + boards // 512)
 
 
 def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:
