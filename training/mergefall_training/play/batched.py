@@ -14,7 +14,7 @@ from mergefall_training.play.actions import ActionLogs
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.play.workers import Task
 
-AT_ONCE = 256
+AT_ONCE = 1024
 
 
 def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
