@@ -153,7 +153,7 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "quintris": (LINES, None),
     "shaping-goal": (GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
     "shaping-dqn": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
-    "shaping": (WHO | {"mean score or lines": value, "less than without": difference("less")} | RUNS, None),
+    "shaping": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
     "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
     "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
     "past-teachers": (SCORE | RUNS | MS, None),

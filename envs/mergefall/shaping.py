@@ -46,7 +46,8 @@ random game pays about as much as others, or more (column `last`; that of tile-o
 end it.
 
 DQN gains where its network sees the board and not the afterstates: in Tetris 6×10 from two-tetrad, open-enclosed and
-bcts at 0.3 times the default scale, in 2048 from nneonneo at 3 times (`training/RESULTS.md`).
+bcts at 0.3 times the default scale, in 2048 from nneonneo at 3 times (`training/RESULTS.md`). Where every good move is
+paid, MaskablePPO over afterstates gains in 2048 from nneonneo, and from monotone-smooth at 3 times the default scale.
 
 A player that values boards is a potential, too: `{"player": "2048/ntuple"}`, or `{"player": {"name": …, …options}}`.
 Then h is the value of its best action. Defaults: squash "identity", scale 1, offset 0. An n-tuple network predicts the
