@@ -47,6 +47,19 @@ def loop_over(decide):
     return loop
 """
 KERNEL = "from mergefall.kernels import kernel\n@kernel\ndef callee(x):\n"
+CONSTANTS = [  # a kernel and the file that its constant comes from
+    ("from toy.constants import STEP\n{kernel}    return x + STEP\n", "STEP = {step}\n"),
+    ("from toy.constants import STEP\n{kernel}    return x + STEP[0]\n", "STEP = ({step}, 0)\n"),
+    ("from toy import constants\n{kernel}    return x + constants.STEP\n", "STEP = {step}\n"),
+    (
+        "from toy.constants import STEP\n{kernel}    return x + STEP[0]\n",
+        "import numpy as np\nSTEP = np.array([{step}])\n",
+    ),
+    (
+        "from toy.constants import plain\n{kernel}    return plain(x)\n",
+        "import numba\n@numba.njit\ndef plain(x):\n    return plain(x - 1) + 1 if x > 1 else x + {step}\n",
+    ),
+]
 RUN = """
 from toy.caller import caller
 print(caller(1))
@@ -79,35 +92,25 @@ def test_editing_a_callee_in_another_file_is_seen(run):
     assert run(10)[0] == 11
 
 
-@pytest.mark.parametrize(
-    ("caller", "constants"),
-    [
-        ("from toy.constants import STEP\n{kernel}    return x + STEP\n", "STEP = {step}\n"),
-        ("from toy.constants import STEP\n{kernel}    return x + STEP[0]\n", "STEP = ({step}, 0)\n"),
-        ("from toy import constants\n{kernel}    return x + constants.STEP\n", "STEP = {step}\n"),
-        (
-            "from toy.constants import STEP\n{kernel}    return x + STEP[0]\n",
-            "import numpy as np\nSTEP = np.array([{step}])\n",
-        ),
-        (
-            "from toy.constants import plain\n{kernel}    return plain(x)\n",
-            "import numba\n@numba.njit\ndef plain(x):\n    return plain(x - 1) + 1 if x > 1 else x + {step}\n",
-        ),
-    ],
-)
-def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, caller, constants):
+def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path):
     (tmp_path / "toy").mkdir()
-    for name, text in {"__init__": "", "caller": CALLER, "callee": caller.format(kernel=KERNEL)}.items():
-        (tmp_path / "toy" / f"{name}.py").write_text(text)
+    (tmp_path / "toy" / "__init__.py").touch()
+    for place, (callee, _) in enumerate(CONSTANTS):
+        callee = callee.format(kernel=KERNEL).replace("constants", f"constants_{place}")
+        (tmp_path / "toy" / f"callee_{place}.py").write_text(callee)
+        (tmp_path / "toy" / f"caller_{place}.py").write_text(CALLER.replace("toy.callee", f"toy.callee_{place}"))
+    code = "".join(RUN.replace("toy.caller", f"toy.caller_{place}") for place in range(len(CONSTANTS)))
     paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
     def edited(step):
-        (tmp_path / "toy" / "constants.py").write_text(constants.format(step=step))
-        done = subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
+        for place, (_, constants) in enumerate(CONSTANTS):
+            (tmp_path / "toy" / f"constants_{place}.py").write_text(constants.format(step=step))
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         return list(map(int, done.stdout.split()))
 
-    assert [edited(10), edited(20), edited(20)] == [[11, 0], [21, 0], [21, 1]]
+    for step, found in ((10, [11, 0]), (20, [21, 0]), (20, [21, 1])):
+        assert edited(step) == found * len(CONSTANTS)
 
 
 def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):

@@ -7,6 +7,8 @@ rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` 
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +74,13 @@ def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _presets(algorithm: str) -> dict[str, Any]:
-    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
-    return load_yaml(path.read_text(encoding="utf-8"))[algorithm]
+    return deepcopy(_file(folder_of(algorithm))[algorithm])
+
+
+@cache
+def _file(folder: str) -> dict[str, Any]:
+    path = Path(__file__).parent / folder / "preset.yaml"
+    return load_yaml(path.read_text(encoding="utf-8"))
 
 
 def configure(
