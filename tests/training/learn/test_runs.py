@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("sb3_contrib")
 from mergefall_training.cli import main
 from mergefall_training.learn import ALGORITHMS, trainer
-from mergefall_training.learn.presets import configure
+from mergefall_training.learn.presets import configure, load_preset
 from mergefall_training.learn.run import open_run, read_curve, train
 from mergefall_training.play.records import differences
 
@@ -202,6 +202,11 @@ def test_learners_import_only_what_they_need(tmp_path, missing, config):
     assert run.returncode == 0, run.stderr
     assert ("tensorboard is not installed" in run.stderr) == ("tensorboard" in missing)
     assert len(read_curve(tmp_path / "run")) > 1
+
+
+def test_a_preset_is_a_copy_of_its_own():
+    load_preset("maskable-ppo", "mergefall/Tetris-v0")["env_kwargs"]["rows"] = 4
+    assert load_preset("maskable-ppo", "mergefall/Tetris-v0")["env_kwargs"] == {"rows": 10}
 
 
 def test_the_board_of_a_preset_is_for_its_own_environment():
