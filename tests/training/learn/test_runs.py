@@ -204,7 +204,7 @@ def test_learners_import_only_what_they_need(tmp_path, missing, config):
     assert len(read_curve(tmp_path / "run")) > 1
 
 
-def test_a_preset_is_a_copy_of_its_own():
+def test_changing_a_preset_changes_no_other():
     load_preset("maskable-ppo", "mergefall/Tetris-v0")["env_kwargs"]["rows"] = 4
     assert load_preset("maskable-ppo", "mergefall/Tetris-v0")["env_kwargs"] == {"rows": 10}
 
