@@ -26,7 +26,7 @@ slow: setup  ## the tests that make test leaves out, but those on 3×3 (make exa
 
 browser: setup  ## the page of `mergefall report` in Chromium, which is installed by apt if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
 lint: setup  ## style, layers and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/pyright --pythonpath $(BIN)/python
