@@ -169,6 +169,71 @@ def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path
     assert any("c.jsonl" in problem for problem in section.problems)
 
 
+@pytest.mark.parametrize("path", ["games.jsonl", "./games.jsonl", "."])
+def test_files_in_the_current_folder_are_reported(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    record("games.jsonl", rows=2, cols=2)
+    (section,), _ = page_of([path], tmp_path / "page.html", values=0)
+    assert held(section) == {"2048/greedy": (4, 4)}
+
+
+def rewritten(path, into, header=None, game=None):
+    """A copy of a file of records whose header and games hold other values; the checksums fit."""
+    about, *games = [json.loads(line) for line in path.read_text().splitlines()]
+    about |= header or {}
+    for one in games:
+        del one["checksum"]
+        one |= game or {}
+        one["checksum"] = checksum(header_from(dict(about)), one)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    into.write_text("".join(f"{json.dumps(line)}\n" for line in (about, *games)))
+
+
+def wrong_folder(kind, good, folder):
+    """A folder with something that cannot be shown; returns a part of what the page says about it."""
+    file = folder / "games" / "a.jsonl"
+    if kind == "long name":
+        rewritten(good, file, {"player": "x" * 300})
+        return "name too long"
+    if kind == "long path":
+        rewritten(good, file, {"player": "x" * 300, "options": {"checksum": "0" * 16}})
+        return "name too long"
+    if kind == "surrogate":
+        rewritten(good, file, {"player": "\ud800"})
+        return "\\ud800: its values are missing"
+    if kind == "length 0":
+        rewritten(good, file, game={"length": 0, "actions": ""})
+        return "records that do not hold"
+    if kind == "deep header":
+        rewritten(good, file)
+        file.write_text(file.read_text().replace('"options": {}', f'"options": {{"a": {"[" * 600}{"]" * 600}}}'))
+        return "nested too deeply"
+    rewritten(good, file)
+    if kind == "curve":
+        (folder / "games" / "runs" / "a").mkdir(parents=True)
+        (folder / "games" / "runs" / "a" / "curve.jsonl").write_text("nonsense\n")
+        return "its learning curve is missing"
+    if kind == "deep results":
+        (folder / "results.json").write_text("[" * 20_000)
+        return "nested too deeply"
+    (folder / "results.json").write_text(
+        '{"format": "mergefall comparison", "games": [{"name": "games", "players": 3}]}'
+    )
+    return "holds no results of a comparison"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["long name", "long path", "surrogate", "length 0", "deep header", "curve", "deep results", "other results"],
+)
+def test_one_bad_thing_is_named_and_the_rest_is_shown(tmp_path, kind):
+    record(tmp_path / "good" / "a.jsonl", rows=2, cols=2)
+    problem = wrong_folder(kind, tmp_path / "good" / "a.jsonl", tmp_path / "wrong")
+    sections, _ = page_of([tmp_path / "good", tmp_path / "wrong"], tmp_path / "page.html", values=4)
+    assert held(sections[0]) == {"2048/greedy": (4, 4)}
+    assert problem in "\n".join(one for section in sections for one in section.problems)
+
+
 def test_no_values_and_no_games_are_numbers_too(tmp_path):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
     _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=1, replays=0)

@@ -57,7 +57,7 @@ def write_page(
         data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=parts["rules.js"] + parts["replay.js"],
     )
-    write_whole(out, page.encode())
+    write_whole(out, page.encode(errors="backslashreplace"))  # files may hold half a surrogate pair
 
 
 def _section_html(section: Section, number: int) -> str:

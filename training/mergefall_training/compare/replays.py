@@ -109,7 +109,7 @@ def _player_replays(section: Section, row: Row, first: list[int], values: int) -
             header.check_player()
             player = make(header.player, **header.options)
             player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
-        except (ValueError, DependencyNotInstalled) as error:
+        except (ValueError, OSError, RecursionError, DependencyNotInstalled) as error:
             section.problems.append(f"{row.contestant.label}: its values are missing, because {error}")
         if not isinstance(player, Player) or getattr(player, "remembers", False):
             player = None

@@ -6,12 +6,21 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mergefall.checks import integer
 from mergefall.games import game_of
 
 from mergefall_training.compare.document import write_page
-from mergefall_training.compare.sections import Found, Section, label_of, record_files, section_of, suite_entry
+from mergefall_training.compare.sections import (
+    Found,
+    Section,
+    label_of,
+    readable,
+    record_files,
+    section_of,
+    suite_entry,
+)
 from mergefall_training.play.evaluation import Evaluation
 
 
@@ -38,7 +47,7 @@ def report(
     named in the page, and the rest counts. Raises ValueError if no path holds a game, or for a negative number.
     """
     replays, values = integer("replays", replays, 0), integer("values", values, 0)
-    found = _collected([Path(path) for path in paths])
+    found = _collected([Path(os.path.abspath(path)) for path in paths])
     if not paths:
         raise ValueError("there is nothing to report on; expected files or folders of recorded games")
     if not found:
@@ -61,25 +70,34 @@ def report(
 def _collected(paths: Sequence[Path]) -> list[Found]:
     """The record files in some paths, by folder and environment."""
     found: dict[str, Found] = {}
+    suites: dict[Path, dict[str, Any]] = {}
     for path in paths:
-        files = list(record_files(path))
-        suites = {folder: suite_entry(folder) for folder in {file.parent for file in files}}
-        for file in files:
-            suite = suites[file.parent]
+        for file in record_files(path):
+            folder = file.parent
+            aside = found.setdefault(json.dumps([str(folder)]), Found(folder.name))  # what cannot be read
+            if folder not in suites:
+                try:
+                    suites[folder] = suite_entry(folder)
+                except ValueError as error:
+                    suites[folder] = {}
+                    aside.problems.append(str(error))
+            suite = suites[folder]
             try:
-                evaluation = Evaluation.read(file)
-                game_of(evaluation.header.env_id)
+                with readable(file):
+                    evaluation = Evaluation.read(file)
+                    game_of(evaluation.header.env_id)
+                    label = label_of(evaluation.header, suite, file)
+                    header = evaluation.header
+                    key = [str(folder), header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary]
+                    name = json.dumps(key)
             except ValueError as error:
-                name = json.dumps([str(file.parent)])
-                found.setdefault(name, Found(file.parent.name)).problems.append(str(error))
+                aside.problems.append(str(error))
                 continue
-            header = evaluation.header
-            key = [str(file.parent), header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary]
-            entry = found.setdefault(json.dumps(key), Found(file.parent.name or "games", suite))
-            entry.files.append((label_of(header, suite, file), file, evaluation))
+            entry = found.setdefault(name, Found(folder.name or "games", suite))
+            entry.files.append((label, file, evaluation))
     whole = [entry for entry in found.values() if entry.files]
     for entry in found.values():
-        if not entry.files:  # told of beside the others of the folder, if there are any
+        if entry.problems and not entry.files:  # told of beside the others of the folder, if there are any
             beside = [other for other in whole if other.name == entry.name] or whole
             if not beside:
                 raise ValueError("; ".join(entry.problems))

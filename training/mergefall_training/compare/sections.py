@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -53,20 +54,43 @@ def record_files(path: Path) -> Iterator[Path]:
             yield file
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Errors of the system and of nested data in this block, which reads a file, become ValueErrors that name it."""
+    try:
+        yield
+    except RecursionError:
+        raise ValueError(f"{path}: its lists are nested too deeply") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
 def suite_entry(folder: Path) -> dict[str, Any]:
-    """What the results beside a contest's folder say about the contest; empty without such results."""
-    games = read_results(folder.parent / "results.json").get("games", ())
-    return next((game for game in games if game["name"] == folder.name), {})
+    """What the results beside a contest's folder say about the contest; empty without such results.
+
+    Raises ValueError for results that cannot be read.
+    """
+    path = folder.parent / "results.json"
+    with readable(path):
+        games = read_results(path).get("games", [])
+    try:
+        entry = next((game for game in games if game["name"] == folder.name), {"players": []})
+        for player in entry["players"]:
+            str(player["label"]), str(player["player"]), dict(player["options"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no results of a comparison: {error!r}") from error
+    return entry
 
 
 def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
     """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
+    label = header.title
+    if _run_of(file).is_dir():
+        label = file.stem.replace("_seed_", ", seed ").replace("_", " ")
     for player in suite.get("players", ()):
         if same_player(player["player"], player["options"], header):
-            return str(player["label"])
-    if _run_of(file).is_dir():
-        return file.stem.replace("_seed_", ", seed ").replace("_", " ")
-    return header.title
+            label = str(player["label"])
+    return label.encode(errors="backslashreplace").decode()  # half a surrogate pair is no text
 
 
 @dataclass
@@ -86,23 +110,32 @@ class Found:
 def section_of(found: Found, progress: bool) -> Section | None:
     """The figures of some files, each record verified; the player with the highest mean first.
 
-    Records that do not hold are left out; None if none are left. Those of earlier versions, which cannot be played
-    again, count. What is wrong is added to the problems of `found`.
+    Records that do not hold are left out; None if none are left. What is wrong is added to the problems of `found`.
     """
     rows, verdicts, problems = [], {}, found.problems
     batched = {player["label"] for player in found.suite.get("players", ()) if player.get("batched")}
     for label, file, evaluation in found.files:
         label = free_label(label, file.name, verdicts)
-        verdicts[label] = verify(file, progress)
+        try:
+            with readable(file):
+                verdicts[label] = verify(file, progress)
+        except ValueError as error:
+            problems.append(f"{label}: {error}")
+            continue
         kinds = Counter(verdict.problem for verdict in verdicts[label] if verdict.problem).most_common(3)
         if kinds:
             told = "; ".join(f"{problem} ({count} of {len(verdicts[label])})" for problem, count in kinds)
             problems.append(f"{label}: records that do not hold: {told}")
         wrong = {verdict.seed for verdict in verdicts[label] if verdict.problem}
-        held = [one for one in evaluation.episodes if one.seed not in wrong or one.actions is None]
+        held = [one for one in evaluation.episodes if one.seed not in wrong]
         if not held:
             continue
-        curve, alike = _curve(file), SEED_LABEL.fullmatch(label)
+        try:
+            curve = _curve(file)
+        except ValueError as error:
+            curve = []
+            problems.append(f"{label}: its learning curve is missing, because {error}")
+        alike = SEED_LABEL.fullmatch(label)
         group, seed = (alike[1], int(alike[2])) if alike else (label, 0)
         row = replace(row_of(label, Evaluation(evaluation.header, held)), batched=label in batched)
         rows.append(replace(row, group=group, training_seed=seed, curve=curve) if curve else row)
