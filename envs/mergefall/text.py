@@ -196,22 +196,29 @@ class Verdict(NamedTuple):
 
 
 def read_answer(answer: str, rules: Any, mask: Array | Sequence[int]) -> Verdict:
-    """The action that a language model's answer names. Never raises, and takes time linear in the answer's length.
+    """The action that a language model's answer names, in time linear in the answer's length.
 
-    The last decisive statement counts. From the most decisive kind to the least: text in ``<answer>`` tags, in
-    ``\\\\boxed{}``, a JSON object with `action`, `move` or `answer`; what follows "answer", "move" or "action" and a
-    colon or "is"; and the whole answer. Of several moves in a statement the last one counts. Of a long answer the last
-    4,000 characters are read.
+    From the most decisive kind of statement to the least:
+
+    1. Text in ``<answer>`` tags, in ``\\boxed{}``, or a JSON object with `action`, `move` or `answer`. Of several
+       such statements the last one that names an action counts.
+    2. Lines after "answer", "move", "action" or "final" and a colon or "is", all of them together.
+    3. The whole answer; of a long one the last 4,000 characters.
 
     - 2048: a direction, whatever its case, or its number, 0 up to 3 left, if the statement is nothing else.
     - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`; without a rotation it
       is 0. Or the action's number, if the statement is nothing else.
 
-    These name no action: the words of `prompt` and `rules_text`, so that a prompt given back is unreadable; a move that
-    is ruled out, "not up"; and a statement that ends with a choice, "up or left".
+    A statement is read if it names one action. These are unreadable: two directions or two columns, even if one is
+    only a reason; a rotation or a slide without its amount, or counterclockwise; a move that is ruled out, "not up".
+    The words of `prompt` and `rules_text` name nothing, so a prompt given back is unreadable.
+
+    Raises ValueError for an answer that is no text.
     """
+    if not isinstance(answer, str):
+        raise ValueError(f"answer is {answer!r}; expected text")
     read = _read_2048 if isinstance(rules, Rules2048) else _read_tetris
-    text = str(answer)[-LONGEST - LONGEST_PHRASE :].lower()
+    text = answer[-LONGEST - LONGEST_PHRASE :].lower()
     for kind in _STATEMENTS:
         for statement in reversed(kind(text)):
             action = read(_decisive(statement), rules)
@@ -230,10 +237,13 @@ def _decisive(statement: str) -> str:
 
 _MOVE = rf"\b(?:{'|'.join(ACTIONS)})\b"
 _NUMBER = r"(?:(?<=\W)[-−])?\d{1,6}(?:\.\d{1,6})?"  # with what makes it no column: a sign, a fraction
-_COLUMN = rf"\b(?:column|col)\b\W{{0,4}}?{_NUMBER}\b"
+_DEGREES = r"\s{0,3}(?:°|deg(?:rees?)?\b)"
+_COLUMN = rf"\bcol(?:umn)?s?\b\W{{0,4}}?({_NUMBER})\b"
 _OF_PROMPT = re.compile(
-    rf"legal moves: {_MOVE}(?:, {_MOVE})*|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
-    r"|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right'"
+    rf"legal moves: {_MOVE}(?:, {_MOVE})*|all tiles up, right, down or left"
+    rf"|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
+    r"|turned clockwise by 90 degrees|slide one column to the left|the piece in its rotations|a rotation and a column"
+    r"|rotation r column c|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right' to slide it"
 )
 _RULED_OUT = re.compile(
     r"(?:\b(?:not|cannot|never|avoid|than|instead of)|n['’]t)\s+"
@@ -251,20 +261,20 @@ def _boxed(text: str) -> list[str]:
 
 
 def _json(text: str) -> list[str]:
-    found = []
+    statements = []
     for piece in re.findall(r"\{[^{}]*\}", text):
         try:
             content = json.loads(piece)
         except (ValueError, RecursionError):
             continue
-        found += [str(content[name]) for name in ("answer", "move", "action") if name in content]
+        statements += [str(content[name]) for name in ("answer", "move", "action") if name in content]
         if "column" in content:
-            found.append(" ".join(f"{name} {value}" for name, value in content.items()))
-    return found
+            statements.append(" ".join(f"{name} {value}" for name, value in content.items()))
+    return statements
 
 
 def _announced(text: str) -> list[str]:
-    return re.findall(r"\b(?:answer|move|action)\b\W{0,4}(?:is\b|:|=)([^\n.]*)", text)
+    return ["\n".join(re.findall(r"\b(?:answer|move|action|final)\b\W{0,4}(?:is\b|:|=)([^\n]*)", text))]
 
 
 def _whole(text: str) -> list[str]:
@@ -275,44 +285,59 @@ _STATEMENTS = (_tagged, _boxed, _json, _announced, _whole)
 
 
 def _number(statement: str) -> int | None:
-    found = re.fullmatch(r"\W*(?<![-−])(\d{1,6})\W*", statement)
-    return int(found[1]) if found else None
+    number = re.fullmatch(r"\W*(?<![-−])(\d{1,6})\W*", statement)
+    return int(number[1]) if number else None
 
 
 def _read_2048(statement: str, rules: Any) -> int | None:
-    words = list(_DIRECTIONS.finditer(statement))
-    if not words:
+    directions = set(re.findall(_MOVE, statement))
+    if not directions:
         return _number(statement)
-    return None if _is_choice(statement, words) else action_names(rules).index(words[-1][0])
+    return ACTIONS.index(directions.pop()) if len(directions) == 1 else None
 
 
-_DIRECTIONS = re.compile(_MOVE)
-
-
-def _is_choice(statement: str, moves: list[re.Match[str]]) -> bool:
-    """Whether the last of the moves in a statement is an alternative to the one before."""
-    return len(moves) > 1 and bool(_OR.fullmatch(statement, moves[-2].end(), moves[-1].start()))
-
-
-_OR = re.compile(r"\W{0,6}(?:or\b|/)\W{0,6}(?:(?:maybe|perhaps|possibly|even|go|move|rotation \d{1,6})\W{1,4}){0,2}")
-_TETRIS_WORDS = re.compile(rf"\b(column|col|rotation|rot|turned|slide|slid)s?\b\W{{0,4}}?({_NUMBER}|left|right|none)\b")
-_COLUMNS = re.compile(rf"{_COLUMN}(\W{{1,4}}or\W{{1,4}}\d)?")
+# Another number after one, as in "column 1 or 2"; a number of degrees is none.
+_ANOTHER = rf"(\s{{0,3}}(?:[,/–-]|or\b|and\b|to\b)\s{{0,3}}\d{{1,6}}\b(?!{_DEGREES}))?"
+_COLUMNS = re.compile(_COLUMN + _ANOTHER)
+_ROTATION = re.compile(r"\b(?:rot(?:at\w{1,8})?|turned)\b")
+_AMOUNT = rf"(?:\W{{1,4}}(?:clockwise|by)\b){{0,2}}\W{{0,4}}?({_NUMBER})\b({_DEGREES})?{_ANOTHER}"
+_ROTATIONS = re.compile(rf"(?<![\d.])({_NUMBER}){_DEGREES}|{_ROTATION.pattern}{_AMOUNT}")
+_COUNTERCLOCKWISE = re.compile(r"\b(?:counter|anti)\W?clockwise\b|\bccw\b")
+_SLIDE = re.compile(r"\b(?:slid|slid(?:es?|ed|ing))\b")
+_SLIDES_NAMED = re.compile(rf"{_SLIDE.pattern}\W{{0,4}}?({_NUMBER}|left|right|none)\b")
 _SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
 
 
 def _read_tetris(statement: str, rules: Any) -> int | None:
-    said = {word[:3]: value.removesuffix(".0") for word, value in _TETRIS_WORDS.findall(statement)}
-    if said.get("col", "none") in ("left", "right", "none"):
+    columns = _COLUMNS.findall(statement)
+    if not columns:
         return _number(statement)
-    columns = list(_COLUMNS.finditer(statement))
-    if columns and (columns[-1][1] or _is_choice(statement, columns)):
+    rotations, slides = _ROTATIONS.findall(statement), _SLIDES_NAMED.findall(statement)
+    without_amount = (not rotations and _ROTATION.search(statement)) or (not slides and _SLIDE.search(statement))
+    if without_amount or _COUNTERCLOCKWISE.search(statement) or any(another for *_, another in columns + rotations):
         return None
-    column = int(said["col"]) if said["col"].isdigit() else -1
-    slide = _SLIDES_SAID.get(said.get("sli", "none"), -1)
-    turn = said.get("rot") or said.get("tur") or "0"
-    rotation = int(turn) if turn.isdigit() else -1
-    if rotation >= ROTATIONS and rotation % 90 == 0:  # in degrees
-        rotation = rotation // 90
+    named = (
+        {_index(number) for number, _ in columns},
+        {_turns(alone or number, bool(alone or unit)) for alone, number, unit, _ in rotations} or {0},
+        {_SLIDES_SAID.get(word, -1) for word in slides} or {0},
+    )
+    if any(len(values) > 1 for values in named):
+        return None
+    (column,), (rotation,), (slide,) = named
     if not 0 <= column < rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
         return -1
     return (slide * ROTATIONS + rotation) * rules.cols + column
+
+
+def _index(number: str) -> int:
+    """A number as an index; -1 if it has a sign or a fraction."""
+    number = number.removesuffix(".0")
+    return int(number) if number.isdecimal() else -1
+
+
+def _turns(number: str, in_degrees: bool) -> int:
+    """A rotation from a number of quarter turns or of degrees; -1 if there is none. A number from 4 up is degrees."""
+    turns = _index(number)
+    if in_degrees or turns >= ROTATIONS:
+        return turns // 90 if turns % 90 == 0 else -1
+    return turns

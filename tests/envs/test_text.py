@@ -22,18 +22,23 @@ ALL, NO_DOWN = np.ones(4, np.int8), np.array([1, 1, 0, 1], np.int8)
         ("<answer> RIGHT </answer>", "legal", 1),
         ("<answer>left</answer> no, wait: <answer>up</answer>", "legal", 0),
         ("<answer>up</answer> and then left", "legal", 0),
-        ("up is bad, so right", "legal", 1),
+        ("up is bad, so right", "unreadable", None),
+        ("The answer is left, which keeps the biggest tile on the right.", "unreadable", None),
+        ("Move: **left** - it merges; up would not.", "unreadable", None),
+        ("Move: up?\nFinal: left", "unreadable", None),
+        ("Answer: left. No, wait: up", "unreadable", None),
+        ("**Final answer:** Left", "legal", 3),
+        ("Up and right lose.\nThe move is left", "legal", 3),
         ("Up merges. Answer: left\nDown would lose.", "legal", 3),
         (r"Therefore \boxed{right}, not up", "legal", 1),
         ('{"action": "up"} rather than left', "legal", 0),
         ('```json\n{"reasoning": "left?", "move": "right"}\n```', "legal", 1),
         ("3", "legal", 3),
         ("<answer>0</answer>", "legal", 0),
-        ("up or left? I take left", "legal", 3),
+        ("up or left? I take left", "unreadable", None),
         ("left, not up", "legal", 3),
         ("right rather than **up**", "legal", 1),
         ("Don't go left! up", "legal", 0),
-        ("Merging 4/4 by up is fine / so is left; right", "legal", 1),
         ("Board:\n2 .\n2 .\nLegal moves: up, right\nMy move: right", "legal", 1),
         ("Legal moves: up, right. Up!", "legal", 0),
         ("down", "illegal", 2),
@@ -64,7 +69,10 @@ def test_answers_for_2048(answer, kind, action):
         ("rotation 0 column 1? No. <answer>rotation 0, column 2</answer>", 2),
         ("7", 7),
         ("not column 1 but column 2", 2),
-        ("column 1 or column 2? column 3", 3),
+        ("column 2, rotated 90°", 5 + 2),
+        ("column 2 turned clockwise by 270 degrees", 15 + 2),
+        ("180° in column 0", 10),
+        ("Answer: rotation 1 (90 degrees), column 3, because rows 2 and 3 fill", 5 + 3),
         ('{"column": 4, "slide": 1}', 20 + 4),
         ("column-3.", 3),
         ("column 3.0, turned 90.0°", 5 + 3),
@@ -80,9 +88,22 @@ def test_answers_for_tetris(answer, action):
 
 @pytest.mark.parametrize(
     "answer",
-    ["-1", "<answer>−2</answer>", "column 1 or 2", "rotation 0 column 1 or rotation 2 column 3", "not column 4"],
+    [
+        "-1",
+        "<answer>−2</answer>",
+        "column 1 or 2",
+        "rotation 0 column 1 or rotation 2 column 3",
+        "not column 4",
+        "column 1 or column 2? column 3",
+        "Answer: column 1, turned 90°, because column 4 is high",
+        "columns 1 to 3",
+        "rotation 1 or 2, column 3",
+        "column 3, turned twice",
+        "column 3, rotated counterclockwise by 90°",
+        "column 3, then slide it left",
+    ],
 )
-def test_hedges_in_tetris_are_unreadable(answer):
+def test_what_is_not_plain_in_tetris_is_unreadable(answer):
     assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == ("unreadable", None)
 
 
@@ -96,7 +117,9 @@ def test_columns_rotations_and_slides_that_are_not_there_are_illegal():
         '{"rotation": 0, "column": -1}',
         "<answer>rotation -1 column 3</answer>",
         "column: \u22122",
-        "column 3.5",
+        "Answer: column 3.5",
+        "column 3, turned 45°",
+        "column 3, turned 2°",
     ):
         assert read_answer(answer, FIELD.rules, mask) == ("illegal", None)
 
@@ -167,7 +190,14 @@ def test_a_prompt_given_back_is_unreadable(env, seed, moves, with_afterstates, w
 
 
 def test_a_huge_answer_is_read_from_its_end():
-    assert read_answer("{" * 10**6 + "<answer>" * 10**5 + "up " * 10**6 + "left", GAME.rules, ALL) == ("legal", 3)
+    text = "{" * 10**6 + "<answer>" * 10**5 + "column 1 " * 10**6
+    assert read_answer(text + "left " * 1_000, GAME.rules, ALL) == ("legal", 3)
+
+
+@pytest.mark.parametrize("answer", [b"left", ["left"], 3, None])
+def test_an_answer_is_text(answer):
+    with pytest.raises(ValueError, match="expected text"):
+        read_answer(answer, GAME.rules, ALL)
 
 
 @given(st.lists(st.integers(0, 7), min_size=6, max_size=6).filter(lambda ranks: sum(map(bool, ranks)) >= 2))
