@@ -1,127 +1,114 @@
-"""`kernel`: compiles functions by Numba on their first call and caches them on disk, never stale.
+"""`kernel`: compiles functions by Numba on their first call and keeps the machine code on disk, never stale.
 
-Numba keys its cache on the file that defines a function, but our kernels inline rules from other files. So the cache
-key here includes a digest of all kernel files: of `mergefall`, of the package that defines the kernel, and of the
-packages of the kernels that it calls; and one of the constants that they take from other files. What their closures
-hold is a part of the kernel's name. Each compiled signature has its own file, which is written whole and then renamed,
-so several processes can compile at once.
+Numba keys its cache on the file that defines a function, but our kernels inline others from other files. Here a file in
+the cache is named by a digest of all that is compiled into the kernel: its own code, the code of every function that it
+calls, directly or not, and the constants that they take from closures, globals and modules. So an edit compiles anew
+just the kernels that reach it, and processes with different versions can share one folder.
+
+The folder is the variable NUMBA_CACHE_DIR; by default `__pycache__` beside the kernel's file, or a folder of the user
+if that cannot be written. A damaged file counts as missing. Where no folder can be written, every process compiles its
+kernels anew, and one warning says so.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, NullCache
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+from numba.misc.appdirs import AppDirs
 
 SLOW_COMPILE = 1.0  # seconds of compiling after which a notice is printed
-_MARK = b"mergefall.kernels"  # a kernel file is one that imports from this module
+_FOREIGN = {"builtins", "ctypes", "llvmlite", "math", "numba", "numpy"}  # packages whose code is not ours to digest
 
 
-def kernel_files(*packages: Path) -> list[Path]:
-    """The kernel files of `mergefall` and of `packages` (folders), sorted."""
-    sources = {path for root in (Path(__file__).parent, *packages) for path in root.rglob("*.py")}
-    return [path for path in sorted(sources) if _MARK in _content(path)]
+def fingerprint(function: Callable[..., Any]) -> str:
+    """A digest, as hexadecimal text, of all that is compiled into a kernel: equal for equal machine code.
+
+    >>> from mergefall.kernels import fingerprint, kernel
+    >>> fingerprint(kernel(lambda x: x + 1)) == fingerprint(kernel(lambda x: x + 2))
+    False
+    """
+    reached = [cast(FunctionType, getattr(function, "py_func", function))]
+    places = {reached[0]: 0}
+    content = hashlib.sha256(str(getattr(function, "targetoptions", "")).encode())
+    for one in reached:  # which grows
+        content.update(_text_of_code(one.__code__).encode())
+        for name, value in _compiled_in(one):
+            callee = _python_function(value)
+            if callee is None:
+                content.update(f"{name}={_text(value)}\n".encode())
+                continue
+            if callee not in places:
+                places[callee] = len(reached)
+                reached.append(callee)
+            content.update(f"{name}: {places[callee]} {getattr(value, 'targetoptions', '')}\n".encode())
+    return content.hexdigest()
 
 
-def _content(path: Path) -> bytes:
-    """The content of a file; nothing of what cannot be read, which an editor or another program may leave there."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+def _python_function(value: Any) -> FunctionType | None:
+    """The Python function behind a kernel, a plain Numba function or an intrinsic; None for anything else."""
+    function = getattr(value, "py_func", getattr(value, "_defn", value))
+    ours = isinstance(function, FunctionType) and function.__module__.partition(".")[0] not in _FOREIGN
+    return function if ours else None
+
+
+def _compiled_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The values by name that a function takes from its closure, its globals, their modules and its defaults."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    names = _names(function.__code__)
+    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, value in values.items():
+        if not isinstance(value, ModuleType):
+            yield name, value
+        elif value.__name__.partition(".")[0] not in _FOREIGN:
+            yield from ((f"{name}.{part}", getattr(value, part)) for part in names if hasattr(value, part))
+    yield "defaults", function.__defaults__
 
 
 @cache
-def digest(packages: frozenset[Path]) -> str:
-    """A digest of the kernel files of `mergefall` and of `packages`, as hexadecimal text."""
-    texts = [(path.name, path.read_bytes()) for path in kernel_files(*packages)]
-    return hashlib.sha256(repr(texts).encode()).hexdigest()
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in a function and in those inside it, each once."""
+    inner = (name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one))
+    return tuple(dict.fromkeys((*code.co_names, *inner)))
 
 
-def _package_root(source: Path) -> Path:
-    root = source.parent
-    while (root.parent / "__init__.py").exists():
-        root = root.parent
-    return root
-
-
-def _closure(function: Callable[..., Any]) -> dict[str, Any]:
-    """The values in a function's closure by name."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # an empty cell: its kernel is defined further down, so in this file
-            found[name] = cell.cell_contents
-    return found
-
-
-def _globals(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that a function names, and what it names in modules."""
-    names = function.__code__.co_names
-    named = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    modules = [module for module in named.values() if isinstance(module, ModuleType)]
-    parts = {f"{one.__name__}.{name}": getattr(one, name, None) for one in modules for name in names}
-    return named | parts
-
-
-def _called(function: Callable[..., Any]) -> list[Any]:
-    """The kernels in a function's closure and among its globals."""
-    return [
-        value for value in (*_globals(function).values(), *_closure(function).values()) if hasattr(value, "py_func")
-    ]
-
-
-def _packages(function: Callable[..., Any]) -> frozenset[Path]:
-    """The packages of a function and of the kernels that it calls."""
-    own = _package_root(Path(function.__code__.co_filename))
-    return frozenset({own}.union(*(getattr(one, "packages", ()) for one in _called(function))))
-
-
-def _constants(function: Callable[..., Any]) -> tuple[str, ...]:
-    """What is compiled into a function from its closure, and into the kernels that it calls from theirs, as texts."""
-    own = [f"{name}={_text(value)}" for name, value in _closure(function).items() if not hasattr(value, "py_func")]
-    return (*own, *(text for one in _called(function) for text in getattr(one, "constants", ())))
-
-
-def _from_files(function: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> str:
-    """A digest of what is compiled into a function from files that need not be kernel files.
-
-    These are its constant globals, the files of plain Numba functions that it calls, and what is in those and in its
-    kernels.
-    """
-    texts = [f"{name}={_text(value)}" for name, value in _globals(function).items() if isinstance(value, _CONSTANTS)]
-    for one in _called(function):
-        if hasattr(one, "from_files"):
-            texts.append(one.from_files)
-        elif one.py_func not in seen:  # a function may call itself
-            file = Path(one.py_func.__code__.co_filename)
-            texts += [repr(_content(file)), _from_files(one.py_func, seen | {one.py_func})]
-    return hashlib.sha256(repr(texts).encode()).hexdigest()
-
-
-_CONSTANTS = bool | int | float | complex | str | tuple | np.generic | np.ndarray | np.dtype
+@cache
+def _text_of_code(code: CodeType) -> str:
+    constants = [_text_of_code(one) if isinstance(one, CodeType) else _text(one) for one in code.co_consts]
+    variables = (code.co_argcount, code.co_flags, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return repr((code.co_code, code.co_exceptiontable, code.co_names, variables, constants))
 
 
 def _text(value: Any) -> str:
+    """A value as text: equal for values that Numba compiles into the same machine code."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_text, value))})"
-    known = isinstance(value, bool | int | float | complex | str | np.generic | np.dtype | type | None)
-    return repr(value) if known else type(value).__qualname__  # Numba compiles no other values into a function
+    if isinstance(value, tuple | frozenset):
+        parts = [_text(part) for part in value]
+        return f"{type(value).__name__}{parts if isinstance(value, tuple) else sorted(parts)}"
+    if isinstance(value, type):
+        return f"{value!r}{getattr(value, '_fields', '')}{list(getattr(value, '__members__', ()))}"
+    constant = isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype | None)
+    return repr(value) if constant else type(value).__qualname__  # Numba compiles no other values into a function
 
 
 class _Notice:
@@ -149,48 +136,97 @@ class _Notice:
             print("mergefall: compiling kernels for this machine (once; they are cached)", file=sys.stderr, flush=True)
 
 
-class _FilePerSignature(IndexDataCacheFile):
-    """A cache file for each signature that holds its own key, instead of an index that two writers could damage."""
+class _KernelCache(NullCache):
+    """The compiled signatures of a kernel: a file for each, named by the kernel's fingerprint and the signature.
 
-    def _path(self, key: Any) -> str:
-        return self._data_path(self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)))
+    A file holds a digest of its content, then the content. It is written whole and then renamed, so several processes
+    can compile at once.
+    """
 
-    def load(self, key: Any) -> Any:
-        try:
-            content = Path(self._path(key)).read_bytes()
-        except FileNotFoundError:
-            return None
-        stamp, data = pickle.loads(content)
-        return pickle.loads(data) if stamp == (self._version, self._source_stamp, repr(key)) else None
+    warned = False
 
-    def save(self, key: Any, data: Any) -> None:
-        stamp = (self._version, self._source_stamp, repr(key))
-        with self._open_for_write(self._path(key)) as file:
-            file.write(pickle.dumps((stamp, self._dump(data))))
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher, self._function, self._notice = dispatcher, dispatcher.py_func, _Notice()
+        self._code = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # without a search for a folder
 
+    @property
+    def cache_path(self) -> str:
+        return str(next(iter(self._folders()), ""))
 
-class _KernelCache(FunctionCache):
-    def __init__(self, function: Callable[..., Any], packages: frozenset[Path], from_files: str) -> None:
-        super().__init__(function)
-        self._notice = _Notice()
-        self._cache_file = _FilePerSignature(
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=digest(packages) + from_files,
-        )
+    def _folders(self) -> list[Path]:
+        """Where files are looked for, and written to if it can be."""
+        source = Path(self._function.__code__.co_filename)
+        if not source.exists():  # in a doctest or at a prompt
+            return []
+        if config.CACHE_DIR:
+            return [Path(config.CACHE_DIR)]
+        return [source.parent / "__pycache__", Path(AppDirs("mergefall", appauthor=False).user_cache_dir)]
 
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple()
+    @cached_property
+    def _fingerprint(self) -> str:
+        # Numba names machine code by the function and a counter that starts again in each process. Two kernels that
+        # two processes compiled could get the same name, and a third process that loads both would call the wrong one.
+        digest = fingerprint(self._dispatcher)
+        self._function.__qualname__ += f"-{digest[:16]}"
+        return digest
+
+    def _name(self, sig: Any, target_context: Any) -> str:
+        machine = (numba.__version__, sys.implementation.cache_tag, target_context.codegen().magic_tuple())
+        key = repr((self._fingerprint, sig, machine))
+        return f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        data = super().load_overload(sig, target_context)
-        if data is None:
-            self._notice.start()
-        return data
+        target_context.refresh()
+        name = self._name(sig, target_context)
+        for folder in self._folders():
+            content = _content(folder / name)
+            if content is not None:
+                return self._code.rebuild(target_context, pickle.loads(content))
+        self._notice.start()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self._notice.stop()
-        super().save_overload(sig, data)
+        folders = self._folders()
+        if not folders or not self._code.check_cachable(data):
+            return
+        content = dumps(self._code.reduce(data))
+        failures = []
+        for folder in folders:
+            try:
+                return _write(folder / self._name(sig, data.target_context), content)
+            except OSError as error:  # read-only, full, or something else of this name
+                failures.append(str(error))
+        if not _KernelCache.warned:
+            _KernelCache.warned = True
+            warnings.warn(
+                f"compiled kernels cannot be kept, so every process compiles them ({'; '.join(failures)}); "
+                "set the variable NUMBA_CACHE_DIR to a folder that can be written",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def _content(path: Path) -> bytes | None:
+    """The content of a file of the cache; None for one that is missing, cannot be read or is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, content = content[:32], content[32:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.replace(part, path)
+    except OSError:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **options: Any) -> Any:
@@ -198,7 +234,6 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
 
     Args:
         function: a function over integers, floats, arrays and tuples.
-        variant: distinguishes kernels that a factory makes from one function (closures over other kernels).
         options: Numba's, such as `forceinline` and `inline`. Kernels release Python's lock (`nogil`).
 
     A kernel that calls itself must pass arguments of the types that it received. Do not pass literals: they have other
@@ -214,19 +249,11 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
     """
     if function is None:
         return lambda decorated: kernel(decorated, variant=variant, **options)
-    constants = _constants(function)
-    compiled_in = [hashlib.sha256(repr(constants).encode()).hexdigest()[:8]] * bool(constants)
-    label = "-".join([variant] * bool(variant) + [f"{key}={options[key]}" for key in sorted(options)] + compiled_in)
-    # Numba names machine code by the function and a counter that starts again in each process. Two kernels of one
-    # factory, compiled by two processes, could get the same name, and a third process that loads both would call the
-    # wrong one.
-    function.__qualname__ = f"{function.__qualname__}-{label}"
-    # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out.
-    dispatcher: Any = cast(Any, numba.njit)(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher.variant, dispatcher.constants, dispatcher.from_files = label, constants, _from_files(function)
-    if Path(function.__code__.co_filename).exists():  # False in a doctest or at a prompt
-        dispatcher.packages = _packages(function)
-        dispatcher._cache = _KernelCache(function, dispatcher.packages, dispatcher.from_files)
+    # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out by default.
+    options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+    dispatcher: Any = cast(Any, numba.njit)(**options)(function)
+    dispatcher.variant = variant
+    dispatcher._cache = _KernelCache(dispatcher)
     return dispatcher
 
 

@@ -1,17 +1,12 @@
 """The kernels' cache: never stale, whichever file was edited, and shared by processes."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import mergefall
-import mergefall_baselines
 import pytest
-from mergefall.kernels import kernel_files
-from mergefall_baselines.game2048.tuples import network_shape
-from mergefall_training.learn.ntuple.kernels import learning_kernel
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -30,10 +25,10 @@ def caller(x):
 FACTORY = """
 from mergefall.kernels import kernel
 def made(step):
-    @kernel(variant=str(step))
+    @kernel
     def steps(x):
         return steps(x - 1) + step if x > 0 else 0
-    @kernel(variant=str(step))
+    @kernel
     def outer(x):
         return steps(x)
     return outer
@@ -41,7 +36,7 @@ def made(step):
 LOOP = """
 from mergefall.kernels import kernel
 def loop_over(decide):
-    @kernel(variant=decide.__name__)
+    @kernel
     def loop(x):
         return 100 * decide(x)
     return loop
@@ -132,13 +127,9 @@ def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
     assert [edited(10), edited(20), edited(10)] == [1100, 2100, 1100]
 
 
-@pytest.mark.parametrize("factory", [FACTORY, FACTORY.replace("(variant=str(step))", "")])
-def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path, factory):
-    """Numba's names count functions process by process: both `steps` here would bear one name.
-
-    Without a variant it is the number in their closure that tells them apart.
-    """
-    (tmp_path / "toy.py").write_text(factory)
+def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
+    """Numba's names count functions process by process: both `steps` here would bear one name."""
+    (tmp_path / "toy.py").write_text(FACTORY)
     paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
@@ -152,26 +143,86 @@ def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path, f
     assert found(10, 20) == [30, 60]
 
 
-def test_files_that_cannot_be_read_do_not_count(tmp_path):
-    (tmp_path / "mine.py").write_text("from mergefall.kernels import kernel\n")
-    (tmp_path / ".#mine.py").symlink_to(tmp_path / "nowhere")  # what Emacs leaves beside a file that is being edited
-    (tmp_path / "folder.py").mkdir()
-    assert [path.name for path in kernel_files(tmp_path) if path.parent == tmp_path] == ["mine.py"]
+ONE = "from mergefall.kernels import borrow, kernel\n@kernel\ndef twice(x):\n    return 2 * x\nprint(twice(4))\n"
+HITS = "print(sum(twice._cache_hits.values()))\n"
+FULL = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+"""
 
 
-def test_every_file_with_a_kernel_counts():
-    packages = [Path(mergefall.__file__).parent, Path(mergefall_baselines.__file__).parent]
-    counted = kernel_files(packages[1])
-    for path in (path for package in packages for path in package.rglob("*.py")):
-        if re.search("^ *@kernel", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
-            assert path in counted
-    assert len(counted) > 20
+@pytest.fixture
+def run_one(tmp_path):
+    """Runs a script with one kernel, its cache in `folder`; returns what it prints and its warnings."""
+
+    def run(folder="cache", before=""):
+        (tmp_path / "one.py").write_text(ONE + HITS)
+        if before:
+            (tmp_path / "before.py").write_text(f"{before}\nimport one\n")
+        script = "before" if before else "one"
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / folder) if folder else ""}
+        environment |= {
+            "PYTHONPATH": str(Path(mergefall.__file__).parents[1]),
+            "XDG_CACHE_HOME": str(tmp_path / "home"),
+        }
+        command = [sys.executable, str(tmp_path / f"{script}.py")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split(), done.stderr
+
+    return run
 
 
-def test_a_kernel_over_kernels_of_another_package_counts_its_files_too():
-    """Not only those that it calls itself: all are inlined."""
-    packages = learning_kernel(network_shape("01", 2, 2)).packages
-    assert {package.name for package in packages} >= {"mergefall_training", "mergefall_baselines"}
+def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, run_one):
+    """Empty, cut, garbled, with one flipped bit, or a folder."""
+    assert run_one() == (["8", "0"], "")
+    (file,) = (tmp_path / "cache").glob("twice-*.nbc")
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for content in (b"", whole[: len(whole) // 2], b"\xff" * len(whole), bytes(flipped)):
+        file.write_bytes(content)
+        assert run_one() == (["8", "0"], "")
+        assert file.read_bytes() != content
+        assert run_one() == (["8", "1"], "")
+    file.unlink()
+    file.mkdir()
+    output, warning = run_one()
+    assert output == ["8", "0"]
+    assert "compiled kernels cannot be kept" in warning
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX")
+def test_a_cache_that_cannot_be_written_is_gone_without_and_one_that_is_warm_is_used(run_one):
+    output, warning = run_one(before=FULL)
+    assert output == ["8", "0"]
+    assert warning.count("compiled kernels cannot be kept") == 1
+    assert "NUMBA_CACHE_DIR" in warning
+    run_one()
+    assert run_one(before=FULL) == (["8", "1"], "")
+
+
+def test_where_the_package_cannot_be_written_the_user_s_folder_is(tmp_path, run_one):
+    (tmp_path / "__pycache__").touch()  # a file: nobody can write into it, not even root
+    assert run_one(folder=None) == (["8", "0"], "")
+    assert run_one(folder=None) == (["8", "1"], "")
+    assert list((tmp_path / "home").rglob("twice-*.nbc"))
+
+
+def test_only_what_reaches_an_edit_is_compiled_anew(tmp_path):
+    source = (
+        "from mergefall.kernels import fingerprint, kernel\nSTEP = {step}\n@kernel\ndef a(x):\n    return x + STEP\n"
+    )
+    source += "@kernel\ndef b(x):\n    return a(x)\n@kernel\ndef c(x):\n    return x\n"
+    digests = []
+    for step in (1, 2):
+        space = {"__name__": "toy"}
+        exec(source.format(step=step), space)
+        digests.append([space["fingerprint"](space[name]) for name in "abc"])
+    (a1, b1, c1), (a2, b2, c2) = digests
+    assert a1 != a2
+    assert b1 != b2
+    assert c1 == c2
 
 
 def test_nothing_is_compiled_at_import(tmp_path):
