@@ -22,12 +22,13 @@ def open_alone(path: Path, what: str) -> BinaryIO:
 
     `what` says in error messages what the file holds. Raises ValueError if another run has it open.
     """
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected the name of a file for the {what}")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise ValueError(f"{path} is {kind}; expected the name of a file for the {what}")
     if above := [folder for folder in path.parents if folder.is_file()]:
         raise ValueError(f"{above[0]} is a file; expected a folder for the {what} {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("ab")
+    file = path.open("a+b")
     try:
         _lock(file)
     except (BlockingIOError, PermissionError) as error:
@@ -47,6 +48,27 @@ def _lock(file: BinaryIO) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def append_line(file: BinaryIO, path: Path, line: str) -> None:
+    """Append a line to a file that `open_alone` opened, and flush it. Raises ValueError as `check_there`."""
+    file.write(line.encode() + b"\n")
+    file.flush()
+    check_there(file, path)
+
+
+def check_there(file: BinaryIO, path: Path) -> None:
+    """Raises ValueError if a path no longer names the open file, because somebody removed or replaced it.
+
+    Its content is then written anew: to the path, or beside another file that has taken the path.
+    """
+    taken = path.exists()
+    if taken and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+        return
+    kept = path.with_name(f"{path.stem}.kept{path.suffix}") if taken else path
+    file.seek(0)
+    write_whole(kept, file.read())
+    raise ValueError(f"{path} was removed or replaced while it was written to; its content is in {kept}")
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:

@@ -5,17 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
+from unicodedata import category
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 
 WIDTH = 140
 
 
+def printable(text: str) -> str:
+    """Text without control characters, which a terminal would obey: each becomes a replacement character.
+
+    Names from files go through this before they are printed. A line break and a tab stay.
+
+    >>> printable("2048/\\x1b[2Jgreedy")
+    '2048/\ufffd[2Jgreedy'
+    """
+    return "".join("\ufffd" if category(letter) == "Cc" and letter not in "\n\t" else letter for letter in text)
+
+
+class _Screen(Console):
+    """A console that prints printable text alone."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """The segments of what is printed; those that move the cursor are Rich's own."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(printable(part.text), part.style)
+
+
 def console(stderr: bool = False) -> Console:
     """The console on standard output or error; `WIDTH` columns wide for a file or a pipe."""
-    terminal = Console(stderr=stderr)
-    return terminal if terminal.is_terminal else Console(stderr=stderr, width=WIDTH)
+    terminal = _Screen(stderr=stderr)
+    return terminal if terminal.is_terminal else _Screen(stderr=stderr, width=WIDTH)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -284,6 +285,40 @@ def test_a_torn_last_line_is_cut_off(tmp_path):
     header = text.splitlines()[0]
     out.write_bytes(header[:30])
     assert timeless(play(4, out=out).episodes) == timeless(whole.episodes)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_games_survive_the_removal_of_their_file(tmp_path, monkeypatch, replaced):
+    out = tmp_path / "runs" / "games.jsonl"
+    append = RecordFile.append
+
+    def append_and_remove(self, episode):
+        if len(self.episodes) == 2:
+            shutil.rmtree(out.parent)
+            if replaced:
+                out.parent.mkdir()
+                out.write_text("another file\n")
+        append(self, episode)
+
+    monkeypatch.setattr(RecordFile, "append", append_and_remove)
+    with pytest.raises(ValueError, match=r"games\.jsonl was removed or replaced"):
+        play(5, out=out)
+    kept = out.with_name("games.kept.jsonl") if replaced else out
+    assert [episode.seed for episode in read_records(kept)[1]] == [0, 1, 2]
+    assert not replaced or out.read_text() == "another file\n"
+
+
+def test_a_script_from_standard_input_plays_in_one_process(tmp_path):
+    script = f"""
+from mergefall_training import evaluate
+found = evaluate("2048/random", "{ENV}", 3, env_kwargs={SMALL}, workers=2, progress=False)
+print(len(found.episodes), "games")
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-"], input=script, env=environment, capture_output=True, text=True)
+    assert done.stdout == "3 games\n", done.stderr
+    assert "this process does all work" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.checks import integer
-from mergefall.threads import cores
 from mergefall_baselines import make
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +29,7 @@ from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Run, read_config, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import Interval, plain
-from mergefall_training.play.workers import on_processes, process_pool
+from mergefall_training.play.workers import on_processes, process_pool, workers_of
 from mergefall_training.progress import console, progress_bar
 
 FORMAT = "mergefall comparison"
@@ -73,7 +71,7 @@ def compare(
     trained = [entry.label for contest in suite.contests for entry in contest.players if entry.training is not None]
     if trained and folder is None:
         raise ValueError(f"{trained[0]!r} is trained for the comparison; name a folder for its runs (out)")
-    workers = cores() if workers is None else integer("workers", workers, 1)
+    workers = workers_of(workers)
     if folder is not None:
         for contest in suite.contests:
             for contestant in contest.players:

@@ -20,7 +20,6 @@ from mergefall import __version__
 from mergefall.checks import integer, number
 from mergefall.games import Game
 from mergefall.imports import strings_in
-from mergefall.threads import cores
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import Predictor, name_of_player
@@ -44,7 +43,7 @@ from mergefall_training.play.statistics import (
     superiority,
     wilson,
 )
-from mergefall_training.play.workers import Task, check_executor, play_all, task
+from mergefall_training.play.workers import Task, check_executor, play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -329,7 +328,7 @@ def evaluate(
         raise ValueError(f"player is {player!r}; expected a name, a Player, or an object with SB3's `predict`")
     episodes = integer("episodes", episodes, 1, SEEDS)
     seed = integer("seed", seed, 0, SEEDS - episodes)
-    workers = cores() if workers is None else integer("workers", workers, 1)
+    workers = workers_of(workers)
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job, recorded=out is not None)

@@ -20,7 +20,8 @@ from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import
 from mergefall_baselines.player import title
 
-from mergefall_training.files import differences, on_line, open_alone, read_lines
+from mergefall_training.files import append_line, check_there, differences, on_line, open_alone, read_lines
+from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
 VERSION = 1
@@ -154,7 +155,7 @@ class Header:
     @property
     def title(self) -> str:
         """The player and its options in one line, as the command line spells them."""
-        return title(self.player, self.options)
+        return printable(title(self.player, self.options))
 
     def content(self) -> dict[str, Any]:
         """The fields by name, without `code` if no code of the user's played."""
@@ -278,14 +279,15 @@ class RecordFile:
         self.episodes[episode.seed] = episode
 
     def _write(self, line: str) -> None:
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
+        append_line(self._file, self.path, line)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._file:
+            if kind is None:
+                check_there(self._file, self.path)
 
 
 def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:

@@ -9,12 +9,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from mergefall.games import stack
-from mergefall.threads import cores
 from mergefall.typing import Observation
 from mergefall_baselines import Trajectory
 from numpy.typing import NDArray
 
-from mergefall_training.play.workers import Task, trajectories
+from mergefall_training.play.workers import Task, trajectories, workers_of
 from mergefall_training.progress import progress_bar
 
 
@@ -54,7 +53,7 @@ def replays(
     with progress_bar(title, len(seeds), enabled=progress) as show:
         env, actions = gym.make(task.env_id, max_episode_steps=task.max_episode_steps, **task.env_kwargs), 0
         try:
-            for played, trajectory in enumerate(trajectories(task, seeds, workers or cores()), start=1):
+            for played, trajectory in enumerate(trajectories(task, seeds, workers_of(workers)), start=1):
                 yield replayed(env, trajectory)
                 actions += len(trajectory)
                 show(played, f"{actions:,} actions")

@@ -13,12 +13,14 @@ import pickle
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
@@ -254,6 +256,21 @@ def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Tr
     with process_pool(min(workers, len(seeds))) as pool:
         packed = task.pack()
         yield from on_processes(pool, _trajectory, [(packed, seed) for seed in seeds], in_order=True)
+
+
+def workers_of(workers: int | None) -> int:
+    """A number of worker processes, by default one per core; 1, with a warning, if they cannot import the script.
+
+    The script that Python reads from standard input is such a one. Raises ValueError for a number below 1.
+    """
+    workers = cores() if workers is None else integer("workers", workers, 1)
+    main = sys.modules["__main__"]
+    script = getattr(main, "__file__", None)
+    if workers > 1 and script and getattr(main, "__spec__", None) is None and not Path(script).exists():
+        told = f"the script comes from {script}, which worker processes cannot import, so this process does all work"
+        warnings.warn(told, RuntimeWarning, stacklevel=3)
+        return 1
+    return workers
 
 
 @contextmanager

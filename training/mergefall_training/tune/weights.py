@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.checks import integer
 from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
 from mergefall_training.play.sources import code_of
-from mergefall_training.play.workers import play_all, process_pool, task
+from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.tune.climbing import Climb, Weights, ends
 from mergefall_training.tune.trials import TrialFile, trial_progress
 
@@ -93,7 +92,7 @@ def tune(
     """
     climb = climb or Climb()
     climb.check()
-    workers = integer("workers", workers, 1)
+    workers = workers_of(workers)
     begin = make(player, **dict(options))
     spec = _spec_of(begin, option)
     start = _chosen(weights_of(spec), only)
