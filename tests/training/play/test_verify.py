@@ -275,3 +275,13 @@ def test_bad_lines_are_named(tmp_path):
         file.write("[" * 200_000 + "\n")
     with pytest.raises(ValueError, match=r"line 4: its lists are nested too deeply"):
         verify(path, progress=False)
+
+
+def test_a_torn_last_line_is_told(tmp_path, capsys):
+    path = record(tmp_path, "2048", 4)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [verdict.problem for verdict in verify(path, progress=False)][:3] == ["", "", ""]
+    with pytest.raises(SystemExit):
+        main(["verify", str(path)])
+    assert "3 of 4 records hold" in (printed := capsys.readouterr().out)
+    assert "line 5: the line is torn" in printed

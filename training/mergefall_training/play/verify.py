@@ -43,7 +43,7 @@ class Verdict:
 
 
 def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]:
-    """Verify a file of episodes: one verdict for each record, in the file's order.
+    """Verify a file of episodes: one verdict for each record, in the file's order, a torn last line among them.
 
     Raises ValueError if the file is none, or if its header or its lines cannot be read.
 
@@ -69,6 +69,11 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
         except ValueError as error:
             seed = record.get("seed")
             verdicts[line] = Verdict(line, seed if isinstance(seed, int) else None, str(error))
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n":
+            torn = "the line is torn: its end is missing"
+            verdicts[len(records) + 2] = Verdict(len(records) + 2, None, torn)
     games.sort(key=lambda game: game[1].length)
     with progress_bar(f"{path.name}: games", len(games), enabled=progress) as show:
         for first in range(0, len(games), AT_ONCE):
