@@ -6,13 +6,14 @@ import pty
 import subprocess
 import sys
 import tty
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.learn.presets import usual_env
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.records import read_records
+from mergefall_training.play.records import RecordFile, read_records
 from mergefall_training.play.screens import _posix_keys
 from mergefall_training.play.watching import Show
 
@@ -336,3 +337,31 @@ def test_an_algorithm_for_one_game_learns_that_by_default(capsys, tmp_path, algo
     _, errors, status = run(capsys, "train", algorithm, "--set", "typo=1", "--out", str(tmp_path / "run"))
     assert (status, f"{algorithm} has no 'typo'" in errors) == (2, True)
     assert usual_env(algorithm) == env_id
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "cp437", "cp1252"])
+def test_output_replaces_what_an_encoding_lacks(encoding):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": encoding}
+    for arguments in (["evaluate", "2048/random", "--episodes", "2", *SMALL, "--workers", "1"], ["envs", "Tetris-v0"]):
+        command = [sys.executable, "-m", "mergefall_training", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert b"mergefall/" in done.stdout
+
+
+def test_names_from_files_do_not_reach_the_terminal_raw(tmp_path, capsys):
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+        play = evaluate("2048/random", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 2, "cols": 2}, workers=1)
+        header = replace(play.header, player="2048/\x1b]0;mine\x07random")
+        with RecordFile(tmp_path / directory / "games.jsonl", header) as file:
+            for episode in play.episodes:
+                file.append(episode)
+    files = [tmp_path / directory / "games.jsonl" for directory in ("a", "b")]
+    page = ["--out", tmp_path / "page.html", "--values", "0"]
+    for arguments in (["verify", files[0]], ["compare", *files], ["report", files[0], *page], ["watch", files[0]]):
+        printed, errors, status = run(capsys, *arguments)
+        assert status == 0
+        assert "\x1b]" not in printed + errors
+        assert "\x07" not in printed + errors
+    assert "2048/\ufffd]0;mine\ufffdrandom" in run(capsys, "compare", *files)[0]

@@ -5,12 +5,13 @@ Heavy imports stay inside the methods, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import tyro
 
@@ -599,9 +600,10 @@ class Verify:
             wrong = [verdict for verdict in verdicts if verdict.problem]
             partial = sum(verdict.proven is not None for verdict in verdicts)
             note = f"; {partial} of them up to action {RECORDED:,}, where their records end" if partial else ""
-            print(f"{file}: {len(verdicts) - len(wrong)} of {len(verdicts)} records hold{note}")
+            _say(f"{file}: {len(verdicts) - len(wrong)} of {len(verdicts)} records hold{note}")
             for verdict in wrong:
-                print(f"{file}, line {verdict.line}, seed {verdict.seed}: {verdict.problem}")
+                seed = "" if verdict.seed is None else f", seed {verdict.seed}"
+                _say(f"{file}, line {verdict.line}{seed}: {verdict.problem}")
             failed |= bool(wrong)
         if failed:
             sys.exit(1)
@@ -625,10 +627,10 @@ class Report:
 
         sections = report(self.paths, self.out, replays=self.replays, values=self.values)
         for section in sections:
-            print(f"{section.result.name}: {len(section.result.rows)} players")
+            _say(f"{section.result.name}: {len(section.result.rows)} players")
             for problem in section.problems:
-                print(f"  {problem}")
-        print(f"written to {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
+                _say(f"  {problem}")
+        _say(f"written to {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
 
 
 Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
@@ -672,7 +674,7 @@ class Board:
         for section in board(self.folder, self.out):
             print_result(section.result, console())
             for problem in section.problems:
-                print(f"  {problem}")
+                _say(f"  {problem}")
         print(f"written to {self.out or self.folder / 'index.html'}")
 
 
@@ -749,6 +751,8 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments == ["--version"]:
         from mergefall import __version__
@@ -780,7 +784,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError, DependencyNotInstalled) as error:
-        print("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        _say("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         sys.exit(2)
     except BrokenProcessPool:
         print("mergefall: a worker process died, perhaps for lack of memory; what is on file stays", file=sys.stderr)
@@ -807,6 +811,13 @@ def _described(arguments: Sequence[str]) -> str | None:
     if arguments[:1] == ["train"] and len(arguments) > 2 and arguments[2] in ("-h", "--help"):
         return None if arguments[1].startswith("-") else arguments[1]
     return None
+
+
+def _say(text: str, file: TextIO | None = None) -> None:
+    """Print text in which names from files may stand."""
+    from mergefall_training.progress import printable
+
+    print(printable(text), file=file)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

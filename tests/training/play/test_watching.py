@@ -131,7 +131,7 @@ def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):
 def test_neighbouring_tiles_differ_where_a_terminal_has_sixteen_colours(monkeypatch):
     written = io.StringIO()
     console = Console(file=written, color_system="standard", force_terminal=True, width=200)
-    monkeypatch.setattr("mergefall_training.play.screens.Console", lambda: console)
+    monkeypatch.setattr("mergefall_training.play.screens.console", lambda: console)
     with Terminal() as terminal:
         terminal.show([to_ansi(np.array([range(1, 16)]))], [])
     last = written.getvalue().splitlines()[1]

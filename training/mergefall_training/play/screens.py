@@ -16,10 +16,12 @@ import numpy as np
 from mergefall.draw import BOARD, PAGE, ansi, pixels, pygame
 from mergefall.game2048.render import tile_colours
 from numpy.typing import NDArray
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from mergefall_training.progress import console
 
 ARROWS = ("up", "down", "right", "left")
 GAP = 16  # pixels between two pictures
@@ -73,7 +75,7 @@ class Terminal(AbstractContextManager["Terminal"]):
     render_mode = "ansi"
 
     def __init__(self) -> None:
-        self._live = Live(console=Console(), auto_refresh=False)
+        self._live = Live(console=console(), auto_refresh=False)
         self._until_end = ExitStack()
         self.interactive = sys.stdin.isatty() and self._live.console.is_terminal
 

@@ -20,7 +20,7 @@ from mergefall_training.play.actions import actions_of
 from mergefall_training.play.records import Episode, Header, read_records
 from mergefall_training.play.screens import Screen, side_by_side
 from mergefall_training.play.workers import environment, task
-from mergefall_training.progress import progress_bar
+from mergefall_training.progress import printable, progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 
 HELP = "space pauses, + and - change the speed, right takes a step, Q quits"
@@ -166,7 +166,7 @@ def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
             for show, info in zip(shows, infos, strict=True):
                 show.check(info)
     if screen.render_mode == "rgb_array":
-        print("\n".join(_status(shows, infos)))
+        print(printable("\n".join(_status(shows, infos))))
 
 
 def _status(shows: Sequence[Show], infos: Sequence[Options]) -> list[str]:
@@ -219,6 +219,6 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    print("\n".join([*_status(shows, infos), f"written to {path}"]))
+    print(printable("\n".join([*_status(shows, infos), f"written to {path}"])))
     for show, info in zip(shows, infos, strict=True):
         show.check(info)
