@@ -16,14 +16,14 @@ WIDTH = 140
 
 
 def printable(text: str) -> str:
-    """Text without control characters, which a terminal would obey: each becomes a replacement character.
+    """Text without control characters, which a terminal would obey, and lone surrogates: each becomes U+FFFD.
 
     Names from files go through this before they are printed. A line break and a tab stay.
 
     >>> printable("2048/\\x1b[2Jgreedy")
     '2048/\ufffd[2Jgreedy'
     """
-    return "".join("\ufffd" if category(letter) == "Cc" and letter not in "\n\t" else letter for letter in text)
+    return "".join("\ufffd" if category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter for letter in text)
 
 
 class _Screen(Console):
