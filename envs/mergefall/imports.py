@@ -78,16 +78,18 @@ def name_of(value: Any) -> str:
     return f"{value.__module__}:{value.__qualname__}"
 
 
-def check_no_import(what: str, value: Any) -> None:
-    """Raises ValueError for a `module:name` in nested data of a file: a user may name a module to import, a file not.
+def check_no_import(what: str, value: Any, typed: Any = (), expected: str = "a file may name no modules") -> None:
+    """Raises ValueError for a `module:name` in nested data of a file, unless the user's own data `typed` has it, too.
+
+    A user may name a module to import, a file may not.
 
     >>> check_no_import("options", {"heuristic": {"name": "os:system"}})
     Traceback (most recent call last):
     ValueError: options names 'os:system', a module to import; a file may name no modules
     """
     for text in strings_in(value):
-        if is_import(text):
-            raise ValueError(f"{what} names {text!r}, a module to import; a file may name no modules")
+        if is_import(text) and text not in strings_in(typed):
+            raise ValueError(f"{what} names {text!r}, a module to import; {expected}")
 
 
 def strings_in(value: Any) -> Iterator[str]:

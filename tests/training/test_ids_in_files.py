@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +132,51 @@ def test_a_run(tmp_path, refused):
     refused(train, tmp_path, config, resume=True, progress=False)
     warm = replace(config, hyperparameters={**config.hyperparameters, "warm_start": str(tmp_path)})
     refused(train, tmp_path / "warm", warm, progress=False)
+
+
+NAMES = {
+    "teacher": ("distill", {"hyperparameters": {"teacher": {"name": "evilmod:Env"}}}),
+    "shaping": ("maskable-ppo", {"env_kwargs": {"shaping": {"potential": "evilmod:Env"}}}),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_names_no_module(tmp_path, refused, capsys, name):
+    """Neither resuming its folder nor a learner that begins from it imports what its configuration names."""
+    algorithm, changed = NAMES[name]
+    written = json.loads(json.dumps(asdict(configure(algorithm))))
+    for part, value in changed.items():
+        written[part] |= value
+    (tmp_path / "config.json").write_text(json.dumps({"format": "mergefall training run", "version": 1, **written}))
+    expected = (
+        f"config.json, line 1: {next(iter(changed))} names 'evilmod:Env', a module to import; only you may name one"
+    )
+    refused(read_config, tmp_path, match=expected)
+    refused(train, tmp_path, configure(algorithm), resume=True, progress=False, match=expected)
+    with pytest.raises(SystemExit):
+        cli.main(["train", str(tmp_path), "--resume"])
+    assert "repeat the command that began the run, with --out" in capsys.readouterr().err
+
+
+def test_a_user_may_name_the_module_of_a_run_again(tmp_path):
+    (tmp_path / "modules" / "own_teacher.py").write_text(
+        "from mergefall_baselines import make\nTeacher = make('2048/greedy')\n"
+    )
+    changed = {"teacher": "own_teacher:Teacher", "n_envs": 4, "n_steps": 4, "batch_size": 8}
+    config = configure("distill", changed=changed, timesteps=16, interval=16, episodes=2)
+    for resume in (False, True):
+        train(tmp_path / "run", config, resume=resume, progress=False)
+    assert read_config(tmp_path / "run", changed) == config
+
+
+def test_the_heuristic_of_a_model(tmp_path, refused):
+    spec, arrays, _ = read_arrays(SHIPPED / "tetris-cross-entropy.npz", models.FORMAT, models.VERSION)
+    path, network = tmp_path / "model.npz", spec["network"] | {"heuristic": "evilmod:Env"}
+    write_arrays(path, models.FORMAT, models.VERSION, spec | {"network": network}, arrays)
+    refused(
+        make, str(path), match="names 'evilmod:Env', a module to import; only you may name one: the option heuristic"
+    )
+    assert make(str(path), heuristic="dt-10")
 
 
 def test_a_suite(tmp_path, refused):

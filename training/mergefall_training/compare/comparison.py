@@ -137,9 +137,14 @@ def _check_training(contest: Contest, contestant: Contestant, folder: Path) -> N
                 trainer(training.algorithm).check(training.config(contest, seed))
             except ValueError as error:
                 raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
-        elif training.after is not None and not read_config(path).hyperparameters.get("warm_start"):
+        elif training.after is not None and not _warm_start(path, training, contest, seed):
             raise ValueError(f"{path} holds a run that began from nothing; expected one that went on from another run")
         training, path = training.after, _before(path)
+
+
+def _warm_start(path: Path, training: Training, contest: Contest, seed: int) -> str | None:
+    """The run that the run in a folder began from."""
+    return read_config(path, asdict(training.config(contest, seed))).hyperparameters.get("warm_start")
 
 
 def _before(path: Path) -> Path:
@@ -175,7 +180,7 @@ def _train(path: Path, training: Training, contest: Contest, seed: int, progress
         _train(first, training.after, contest, seed, progress)
         warm_start = first.as_posix()
         if (path / "checkpoint.npz").exists():  # the folder may have been moved since
-            warm_start = read_config(path).hyperparameters.get("warm_start", warm_start)
+            warm_start = _warm_start(path, training, contest, seed) or warm_start
     return train(path, training.config(contest, seed, warm_start), resume="auto", progress=progress)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mergefall.games import game_of
+from mergefall.imports import check_no_import
 from mergefall.typing import Options
 from mergefall_baselines import Player
 from mergefall_baselines.tetris.expectimax import Expectimax
@@ -42,6 +43,9 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
         if option not in known:
             others = ", ".join(["model", "checksum", *known])
             raise ValueError(f"{path} has no option {option!r}; it has {others}")
+    if "heuristic" not in options:
+        what = f"the network of {path}"
+        check_no_import(what, found.spec["network"], expected="only you may name one: the option heuristic")
     try:
         player = make_player(found.spec, found.arrays, **options)
     except ValueError as error:

@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, Literal
 
 from mergefall import __version__, checks
 from mergefall.checks import choice, id_of_file, integer
+from mergefall.imports import check_no_import
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
@@ -268,7 +269,7 @@ def open_run(
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
         if path.exists():
-            if differing := differences(asdict(read_config(folder)), asked):
+            if differing := differences(asdict(read_config(folder, asked)), asked):
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
             check_same_code(folder, json.loads(path.read_text(encoding="utf-8")).get("code", code), code)
         else:
@@ -303,8 +304,14 @@ def train(
         return run
 
 
-def read_config(folder: str | os.PathLike[str]) -> Config:
-    """The configuration of the run in a folder. Raises ValueError if there is none."""
+def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
+    """The configuration of the run in a folder.
+
+    `typed`: nested data of the user's, such as the options of a command.
+
+    Raises ValueError if there is no run, or if its environment or hyper-parameters name a module to import
+    (`module:name`) that `typed` does not name.
+    """
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
@@ -318,6 +325,9 @@ def read_config(folder: str | os.PathLike[str]) -> Config:
         if record.keys() != {field.name for field in fields(Config)}:
             raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
         id_of_file(record["env_id"])
+        expected = f"only you may name one: repeat the command that began the run, with --out {folder} --resume"
+        for name in ("env_kwargs", "hyperparameters"):
+            check_no_import(name, record[name], typed, expected)
         return Config(**record)
 
 

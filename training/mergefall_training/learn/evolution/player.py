@@ -61,7 +61,7 @@ def playing(known: Heuristic, depth: int) -> TetrisPlayer:
     return Greedy(known) if depth == 1 else Expectimax(known, depth, lost=LOST)
 
 
-def player(spec: Options, arrays: Arrays, depth: int | None = None) -> Player:
+def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: Any = None) -> Player:
     """The player of a model.
 
     Args:
@@ -69,15 +69,19 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None) -> Player:
             ``depth`` that they were learnt for. That of an evolved network is as for `afterstate`'s `player`.
         arrays: ``weights`` float64[names], or the network's.
         depth: own moves to look ahead. Default: the depth that the weights were learnt for.
+        heuristic: the heuristic that has these weights, if it is your own (`module:name`), because no file may name it.
 
     Raises ValueError if the weights do not fit the heuristic.
     """
     network = spec["network"]
     if "inputs" in network:
-        if depth is not None:
-            raise ValueError(f"depth is {depth}; a network plays without search, so expected none")
+        if depth is not None or heuristic is not None:
+            raise ValueError(
+                f"depth is {depth}, heuristic is {heuristic!r}; a network plays without search, so expected none"
+            )
         return player_of_network(spec, arrays)
-    known = heuristic_of(network.get("heuristic", network.get("evaluation")))  # its name in older files
+    # Older files call it `evaluation`.
+    known = heuristic_of(heuristic or network.get("heuristic", network.get("evaluation")))
     weights = arrays.get("weights", np.empty(0))
     expected = {"weights": (np.float64, (len(names_of(known)),))}
     if network.get("names") != names_of(known) or expected != {n: (a.dtype, a.shape) for n, a in arrays.items()}:
