@@ -1,5 +1,7 @@
 """Models of Stable-Baselines3 in `evaluate`: what they see is recognised, and they choose legal actions only."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from mergefall_training.play.preferences import player_of_model
 from mergefall_training.play.workers import environment, task, unpack_task
 from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
 from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 FIELD = {"cols": 6, "rows": 8}
@@ -66,6 +69,41 @@ def test_a_model_of_other_observations_is_refused():
     message = r"the model observes Box\(0.0, 1.0, \(168,\), float32\), but mergefall/Game2048-v0 shows Box.*\(4, 4\)"
     with pytest.raises(ValueError, match=message + r".*; by mergefall.wrappers.flat Box\(0.0, 1.0, \(288,\)"):
         evaluate(model, G2048, 1)
+
+
+@pytest.mark.parametrize("wrap", [flat, lambda env: env])
+def test_the_statistics_of_a_normalised_model_are_applied(wrap):
+    envs = VecNormalize(DummyVecEnv([lambda: wrap(replace_illegal(gym.make(G2048)))] * 4))
+    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, seed=1).learn(256)
+    player = task(model, G2048, None, None).player
+    observation, info = gym.make(G2048).reset(seed=1)
+    shown = wrap(gym.make(G2048)).reset(seed=1)[0]
+    tensors, _ = model.policy.obs_to_tensor(envs.normalize_obs(shown[None]))
+    found = model.policy.get_distribution(tensors).distribution.logits[0].detach().numpy()
+    legal = info["action_mask"] == 1
+    np.testing.assert_array_equal(player.values(observation)[legal], found[legal])
+    there = unpack_task(task(model, G2048, None, 20).pack())
+    assert there.trajectory(3, 20).actions.tolist() == task(model, G2048, None, 20).trajectory(3, 20).actions.tolist()
+
+
+def test_a_model_of_an_observation_wrapper_that_keeps_the_space_is_refused():
+    env = gym.make(G2048)
+    model = PPO(
+        "MlpPolicy", gym.wrappers.TransformObservation(env, lambda seen: seen, env.observation_space), n_steps=64
+    )
+    with pytest.raises(
+        ValueError, match=r"the observation wrapper TransformObservation; expected .*VecNormalize, or none"
+    ):
+        evaluate(model, G2048, 1)
+
+
+def test_threads_may_share_a_model():
+    players = task(MaskablePPO("MlpPolicy", gym.make(G2048), seed=2), G2048, None, None).player, make("2048/distill")
+    boards = list(np.random.default_rng(0).integers(0, 5, (240, 4, 4), dtype=np.uint8))
+    for player in players:
+        expected = [player.values(board) for board in boards]
+        with ThreadPoolExecutor(8) as pool:
+            assert np.array_equal(expected, list(pool.map(player.values, boards)))
 
 
 def test_what_is_no_model_or_remembers_stays_as_it_is():

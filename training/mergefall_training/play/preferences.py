@@ -7,11 +7,14 @@ environment's own observations, or those of `mergefall.wrappers.flat` or `planes
 from __future__ import annotations
 
 import sys
+from copy import copy
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Observation, Options
+from mergefall.wrappers import ViewObservation
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import OfPredictor, Predictor, check_values, choose_unmasked
 from numpy.typing import NDArray
@@ -72,27 +75,34 @@ def preferences_of(policy: Any, observation: Observation) -> NDArray[np.floating
         elif hasattr(policy, "q_net"):
             found = policy.q_net(tensors)
         else:
-            found = policy.get_distribution(tensors).distribution.logits
+            mine = copy(policy)  # shares the parameters; `get_distribution` writes into the policy, which threads share
+            mine.action_dist = copy(policy.action_dist)
+            found = mine.get_distribution(tensors).distribution.logits
     return found.cpu().numpy()
 
 
 class ModelPlayer(PreferringPlayer):
-    """A policy of Stable-Baselines3, with what it sees of a batch of observations (`view`; None: the batch itself)."""
+    """A policy of Stable-Baselines3 that sees a batch of observations through some functions, one after the other."""
 
-    def __init__(self, policy: Any, view: Any, env_id: str, rules: Options) -> None:
+    def __init__(self, policy: Any, views: list[Any], env_id: str, rules: Options) -> None:
         super().__init__(env_id, rules)
-        self._policy, self._view = policy, view
+        self._policy, self._views = policy, views
         policy.set_training_mode(False)
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
-        return preferences_of(self._policy, observation if self._view is None else self._view(observation))
+        for view in self._views:
+            observation = view(observation)
+        return preferences_of(self._policy, observation)
 
 
 def player_of_model(predictor: Predictor, env: Any, kwargs: Options) -> Predictor:
     """The player of a model of Stable-Baselines3 in an environment; anything else as it is.
 
-    Recurrent policies stay as they are, too, because they remember what they saw. Raises ValueError if the model
-    observes neither what the environment shows nor one of its `VIEWS`.
+    Recurrent policies stay as they are, too, because they remember what they saw. The statistics of a model's
+    `VecNormalize` are applied; a model that was loaded from a file has them if it was loaded with that environment.
+
+    Raises ValueError if the model observes neither what the environment shows nor one of its `VIEWS`, or if its
+    training environment has another observation wrapper.
     """
     model: Any = predictor.predictor if isinstance(predictor, OfPredictor) else predictor
     library: Any = sys.modules.get("stable_baselines3.common.base_class")
@@ -109,7 +119,31 @@ def player_of_model(predictor: Predictor, env: Any, kwargs: Options) -> Predicto
             f"the model observes {model.observation_space}, but {env.spec.id} shows {env.observation_space}; {shown}. "
             "A model of other observations plays in its own wrappers, by evaluate_policy of Stable-Baselines3"
         )
-    player = ModelPlayer(model.policy, seen, env.spec.id, kwargs)
+    if (wrapper := _observation_wrapper(model.get_env())) is not None:
+        raise ValueError(
+            f"the model was trained in the observation wrapper {type(wrapper).__name__}; expected mergefall.wrappers' "
+            "flat or planes, VecNormalize, or none. Such a model plays in its own wrappers, by evaluate_policy of "
+            "Stable-Baselines3"
+        )
+    normalized = model.get_vec_normalize_env()
+    views = [] if seen is None else [seen]
+    if normalized is not None and normalized.norm_obs:
+        views.append(normalized.normalize_obs)
+    player = ModelPlayer(model.policy, views, env.spec.id, kwargs)
     player.name, player.made_as = getattr(predictor, "name", Player.name), getattr(predictor, "made_as", None)
     player.options = getattr(predictor, "options", {})
     return player
+
+
+def _observation_wrapper(envs: Any) -> Any:
+    """The first observation wrapper in a model's training environments that can be seen and is not ours, or None."""
+    while hasattr(envs, "venv"):
+        envs = envs.venv
+    env = getattr(envs, "envs", None)  # of a DummyVecEnv, or of a NativeVecEnv
+    env = env[0] if isinstance(env, list) else env
+    while isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
+        kinds = gym.ObservationWrapper | gym.vector.VectorObservationWrapper
+        if isinstance(env, kinds) and not isinstance(env, ViewObservation):
+            return env
+        env = env.env
+    return None
