@@ -29,7 +29,6 @@ from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
 from stable_baselines3.common.logger import configure as configure_logger
-from stable_baselines3.common.vec_env import VecMonitor
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 WIDTHS = {"features_extractor_kwargs": {"channels": 4, "features_dim": 4}, "net_arch": []}
@@ -240,7 +239,7 @@ def test_a_policy_beyond_all_numbers_is_no_player(folder):
 
 
 def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
-    envs = VecMonitor(make_vec_env(GAME, 4, 0, {"rows": 2, "cols": 3}))
+    envs = make_vec_env(GAME, 4, 0, {"rows": 2, "cols": 3})
     model = MaskablePPO("MlpPolicy", envs, n_steps=4, batch_size=16, seed=0, device="cpu").learn(16)
     returns, lengths = evaluate_policy(model, envs, 8, return_episode_rewards=True)
     assert len(returns) == len(lengths) == 8

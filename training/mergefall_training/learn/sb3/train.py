@@ -30,7 +30,7 @@ from mergefall.games import map_parts, take
 from mergefall.typing import Array, Options
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from mergefall_training.files import model_file
 from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
@@ -203,13 +203,12 @@ class Envs:
     """The training environments of a run and their wrappers; the algorithm steps `top`."""
 
     def __init__(self, config: Config, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
-        native = make_vec_env(
+        self.native = make_vec_env(
             config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps, wrapper
         )
-        self.games: Any = native.envs
-        self.monitor = VecMonitor(native, info_keywords=("score",))
-        self.normalize = VecNormalize(self.monitor, norm_obs=False, gamma=gamma) if normalize else None
-        self.top: VecEnv = self.normalize or self.monitor
+        self.games: Any = self.native.envs
+        self.normalize = VecNormalize(self.native, norm_obs=False, gamma=gamma) if normalize else None
+        self.top: VecEnv = self.normalize or self.native
 
     def begin_with(self, unit: float) -> None:
         """Normalise rewards from the first step on as a run did at its end; it takes many steps to find the unit."""
@@ -220,7 +219,7 @@ class Envs:
     def state(self) -> dict[str, Any]:
         """The state of the environments and their wrappers."""
         state = {"games": self.games.clone_state()}
-        state |= {"episodes": [self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count]}
+        state |= {"episodes": [self.native.returns, self.native.lengths]}
         if self.normalize:
             statistics = self.normalize.ret_rms
             state["returns"] = [self.normalize.returns, statistics.mean, statistics.var, statistics.count]
@@ -229,7 +228,7 @@ class Envs:
     def restore(self, state: Options) -> None:
         """Restore what `state` returned."""
         self.games.restore_state(state["games"])
-        self.monitor.episode_returns, self.monitor.episode_lengths, self.monitor.episode_count = state["episodes"]
+        self.native.returns[:], self.native.lengths[:] = state["episodes"][:2]
         if self.normalize:
             statistics = self.normalize.ret_rms
             self.normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]

@@ -3,23 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from time import perf_counter
+from typing import Any, overload
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from mergefall.typing import Array, Options
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from mergefall_training.wrappers.wrapping import wrapped
 
 
+class Infos(Sequence[dict[str, Any]]):
+    """The infos of a step: a dictionary for each game, made when it is first read, because making all takes longer."""
+
+    def __init__(self, infos: Options, ended: dict[int, dict[str, Any]], n: int) -> None:
+        self._infos, self._made, self._n = infos, ended, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        which = range(self._n)[index]
+        if isinstance(which, range):
+            return [self[i] for i in which]
+        if which not in self._made:
+            self._made[which] = {name: column[which] for name, column in self._columns.items()}
+        return self._made[which]
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        plain = {name: column for name, column in self._infos.items() if name[0] != "_" and "final" not in name}
+        columns = {name: _list_of(column) for name, column in plain.items()}
+        return columns | {"TimeLimit.truncated": [False] * self._n}
+
+
 class NativeVecEnv(VecEnv):
     """Stable-Baselines3's interface to a Gymnasium `VectorEnv` with autoreset in the same step.
 
-    - It returns the same as `DummyVecEnv` of single environments, except infos: only those of finished games are
-      filled, with `terminal_observation`, `TimeLimit.truncated`, and the figures of the game.
+    - It returns the same as `DummyVecEnv` of single environments in a `Monitor`: the last info of an episode has its
+      return and length as `episode`, which algorithms log.
     - `env_method` and `get_attr` call the batch. Arrays are returned as they are, one row per game, so masks for
       MaskablePPO are one array.
 
@@ -31,6 +64,8 @@ class NativeVecEnv(VecEnv):
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode is {mode}; expected gym.make_vec(…, autoreset_mode='SameStep')")
         self.envs = envs
+        self.returns, self.lengths = np.zeros(envs.num_envs, np.float32), np.zeros(envs.num_envs, np.int64)
+        self._begun = perf_counter()
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
@@ -40,24 +75,29 @@ class NativeVecEnv(VecEnv):
         observations, _ = self.envs.reset(seed=self._seeds, options=options)  # pyright: ignore[reportArgumentType]
         self._reset_seeds()
         self._reset_options()
+        self.returns[:], self.lengths[:] = 0, 0
         return observations
 
     def step_async(self, actions: Array) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], Any]:
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
-        dones = terminated | truncated
-        # Games that continue share one dictionary: wrappers write only into those of finished games.
-        filled: list[dict[str, Any]] = [{}] * self.num_envs
+        dones, paid = terminated | truncated, rewards.astype(np.float32)
+        self.returns += paid
+        self.lengths += 1
+        last: dict[int, dict[str, Any]] = {}
         ended = np.flatnonzero(dones)
         if ended.size:
             columns = {"terminal_observation": infos["final_obs"], "TimeLimit.truncated": truncated & ~terminated}
             columns |= {name: column for name, column in infos["final_info"].items() if name[0] != "_"}
             values = [_list_of(column[ended]) for column in columns.values()]
-            for i, row in zip(ended, zip(*values, strict=True), strict=True):
-                filled[i] = dict(zip(columns, row, strict=True))
-        return observations, rewards.astype(np.float32), dones, filled
+            seconds = round(perf_counter() - self._begun, 6)
+            for i, row in zip(ended.tolist(), zip(*values, strict=True), strict=True):
+                episode = {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds}
+                last[i] = dict(zip(columns, row, strict=True)) | {"episode": episode}
+            self.returns[ended], self.lengths[ended] = 0, 0
+        return observations, paid, dones, Infos(infos, last, self.num_envs)
 
     def close(self) -> None:
         self.envs.close()
@@ -84,7 +124,7 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"indices={indices!r} with {name}, which concerns the whole batch; expected None")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * len(list(self._get_indices(indices)))
+        return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
 
     def get_images(self) -> Sequence[Any]:
         return self.envs.render() or [None] * self.num_envs
@@ -98,7 +138,7 @@ def make_vec_env(
     max_episode_steps: int | None = None,
     env_wrapper: Any = None,
 ) -> NativeVecEnv:
-    """Like Stable-Baselines3's `make_vec_env`, but natively batched, and without `VecMonitor`.
+    """Like Stable-Baselines3's `make_vec_env`, but natively batched.
 
     `env_wrapper` lists wrappers, as `wrappers.wrapping.wrapped` takes them.
 
