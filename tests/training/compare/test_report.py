@@ -200,7 +200,7 @@ def wrong_folder(kind, good, folder):
         return "name too long"
     if kind == "surrogate":
         rewritten(good, file, {"player": "\ud800"})
-        return "\\ud800: its values are missing"
+        return "\ufffd: its values are missing"
     if kind == "length 0":
         rewritten(good, file, game={"length": 0, "actions": ""})
         return "records that do not hold"
@@ -232,6 +232,15 @@ def test_one_bad_thing_is_named_and_the_rest_is_shown(tmp_path, kind):
     sections, _ = page_of([tmp_path / "good", tmp_path / "wrong"], tmp_path / "page.html", values=4)
     assert held(sections[0]) == {"2048/greedy": (4, 4)}
     assert problem in "\n".join(one for section in sections for one in section.problems)
+
+
+def test_labels_of_files_hold_no_escape_sequences(tmp_path):
+    record(tmp_path / "games" / "a.jsonl", rows=2, cols=2)
+    player = {"label": "\x1b[31mred", "player": "2048/greedy", "options": {}}
+    results = {"format": "mergefall comparison", "games": [{"name": "games", "players": [player]}]}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    (section,), _ = page_of([tmp_path / "games"], tmp_path / "page.html", values=0)
+    assert held(section) == {"\ufffd[31mred": (4, 4)}
 
 
 def test_no_values_and_no_games_are_numbers_too(tmp_path):

@@ -167,6 +167,26 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
     assert run(out) == first
 
 
+def test_a_file_that_is_removed_while_it_is_written_to_is_written_anew_and_said(tmp_path, monkeypatch):
+    out, whole = tmp_path / "trials" / "a.jsonl", tmp_path / "whole.jsonl"
+    run(whole)
+    play_all = weights_module.play_all
+
+    def remove_then_play(*arguments):
+        if len(out.read_bytes().splitlines()) == 4:
+            out.unlink()
+            out.parent.rmdir()
+        return play_all(*arguments)
+
+    monkeypatch.setattr(weights_module, "play_all", remove_then_play)
+    with pytest.raises(ValueError, match=r"a\.jsonl was removed or replaced"):
+        run(out)
+    assert len(out.read_bytes().splitlines()) == 5  # the header and four trials
+    monkeypatch.undo()
+    run(out)
+    assert len(out.read_bytes().splitlines()) == len(whole.read_bytes().splitlines())
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [

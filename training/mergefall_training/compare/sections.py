@@ -19,6 +19,7 @@ from mergefall_training.learn.run import Point, read_curve
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.records import Header, same_player
 from mergefall_training.play.verify import Verdict, verify
+from mergefall_training.progress import printable
 
 SEED_LABEL = re.compile(r"(.*), seed (\d+)")
 
@@ -90,7 +91,7 @@ def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
     for player in suite.get("players", ()):
         if same_player(player["player"], player["options"], header):
             label = str(player["label"])
-    return label.encode(errors="backslashreplace").decode()  # half a surrogate pair is no text
+    return printable(label)
 
 
 @dataclass

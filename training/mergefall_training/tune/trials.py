@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Generic, Self, TypeVar
 
 from mergefall.typing import Options
 
-from mergefall_training.files import differences, on_line, open_alone, read_lines
+from mergefall_training.files import append_line, check_there, differences, on_line, open_alone, read_lines
 from mergefall_training.play.records import check_same_code
 from mergefall_training.progress import progress_bar
 
@@ -87,15 +87,17 @@ class TrialFile(Generic[T]):
 
     def _append(self, line: str) -> None:
         assert self._file is not None
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
+        assert self._path is not None
+        append_line(self._file, self._path, line)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if self._file:
-            self._file.close()
+        if self._file and self._path:
+            with self._file:
+                if error is None:
+                    check_there(self._file, self._path)
         if isinstance(error, KeyboardInterrupt) and self._path:
             error.add_note(f"{len(self.passed)} trials are in {self._path}; the same call resumes")
 
