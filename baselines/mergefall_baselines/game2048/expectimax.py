@@ -248,7 +248,8 @@ class Expectimax(Search2048):
             ``nneonneo`` a position is worth at least 0, as in its program. Positions with negative values would
             therefore tie; its weight `base` keeps values positive.
         depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
-            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game.
+            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game, on boards of up to
+            6 cells and with a table, or with a `time_limit`.
         cutoff: an afterstate with a lower probability is a leaf. Default: 1e-4 with ``"distinct"``, else 0.
         table: True is one transposition table for each root move, ``"shared"`` is one for all four, False is none.
             With a cut-off, a stored value is used at its own depth or nearer the leaves, at any probability;
@@ -272,6 +273,8 @@ class Expectimax(Search2048):
         array([  -inf, 64.908, 57.746, 64.908])
     """
 
+    exact_cells = 6
+
     def __init__(
         self,
         heuristic: Any = "nneonneo",
@@ -292,6 +295,8 @@ class Expectimax(Search2048):
             raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
         if not isinstance(table, bool) and table != "shared":
             raise ValueError(f"table={table!r}; expected True, False or 'shared'")
+        if depth is None and table is False and time_limit is None:
+            raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
         if not is_count(threads) or (threads > 1 and table == "shared"):
             raise ValueError(f"threads={threads!r}, table={table!r}; expected 1 thread or more, and 1 to share a table")
         if threads > 1 and time_limit is not None:

@@ -108,7 +108,8 @@ class Search2048(Player2048):
     Args:
         heuristic: a name, a mapping with a name and weights, or None: every leaf is worth 0.
         depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
-            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game.
+            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game, on
+            boards of up to 4 cells.
         leaf: ``"afterstate"``, the board that the last own move leaves; ``"state"``, that board with one more tile.
         rewards: whether the score of the moves counts. Default: only with heuristic None.
         order: the order in which root moves are searched; ties go to the first. Default: 0, 1, 2, 3.
@@ -119,6 +120,7 @@ class Search2048(Player2048):
 
     table: bool | str = False  # options that not every search has
     cutoff: float = 0.0
+    exact_cells: int = 4  # `depth=None` searches boards of up to so many cells
 
     def __init__(
         self,
@@ -163,6 +165,11 @@ class Search2048(Player2048):
     def _settings(self, boards: Boards) -> Settings:
         """Settings with a context and a table of their own: each thread needs one."""
         kind, rows, cols = boards
+        if self.rule == UNLIMITED and self.time_limit is None and rows * cols > self.exact_cells:
+            raise ValueError(
+                f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
+                f"{self.exact_cells} cells; expected a number of own moves, such as depth=3"
+            )
         shape, heuristic = self._shape(boards), self.heuristic
         record = np.zeros(1, dtype=CONTEXT)
         record["rows"], record["cols"], record["rule"], record["own_table"] = rows, cols, self.rule, self.table is True

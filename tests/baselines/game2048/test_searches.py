@@ -144,6 +144,24 @@ def test_expectimax_to_the_end_gives_the_exact_values():
     assert seen == {(2, 2), (2, 3)}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "board", "message"),
+    [
+        ("expectimax", {}, [[1, 0, 0, 0], [0] * 4, [0] * 4, [2, 0, 0, 0]], "depth=None on 4×4.* of up to 6 cells"),
+        ("expectimax", {"heuristic": None, "cutoff": 0.5}, [[1, 1, 0], [0] * 3, [0] * 3], "depth=None on 3×3"),
+        ("ntuple", {}, [[1, 1, 0, 0], [0] * 4, [0] * 4, [0] * 4], "depth=None on 4×4"),
+        ("minimax", {}, [[1, 1, 0], [0, 0, 0]], "depth=None on 2×3: 2048/minimax .* of up to 4 cells"),
+        ("expectimax", {"table": False}, [[1, 1], [0, 0]], "depth=None with table=False"),
+    ],
+)
+def test_boards_that_no_search_ends_are_refused(name, options, board, message):
+    """The stack would overflow, or the search would never end."""
+    size = {"rows": len(board), "cols": len(board[0])}
+    for decide in (lambda player: player.act(board), lambda player: player.play("mergefall/Game2048-v0", 0, size)):
+        with pytest.raises(ValueError, match=message):
+            decide(make(f"2048/{name}", depth=None, **options))
+
+
 def test_depth_rules():
     few, many = [[1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4], [4, 3, 0, 0]], [[1, 2, 3, 4], [5, 0, 0, 0], [0] * 4, [0] * 4]
     for board, depth in ((few, 3), (many, 2), ([[1, 1, 0, 0], [0] * 4, [0] * 4, [0] * 4], 1)):
