@@ -20,6 +20,7 @@ import gymnasium as gym
 import numpy as np
 from mergefall.chance import STREAM
 from mergefall.games import Game
+from mergefall.interrupt import Caller
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import split, stream_from_seed
@@ -110,6 +111,7 @@ class KernelPlayer(Player):
     def _renew(self) -> None:
         """Set the attributes that copies and pickles do not take over."""
         self._lock = threading.RLock()
+        self._call = Caller()
         self._made: dict[Hashable, Any] = {}
         self._held: list[Array] = []  # arrays that kernels know by address
         self._records: dict[int, NDArray[np.void]] = {}  # search contexts by address
@@ -292,13 +294,13 @@ class KernelPlayer(Player):
         with self._lock:
             if len(positions) < FEWEST or not self._decides_by_kernel():
                 for i, position in enumerate(positions):
-                    actions[i] = self._choose(position, exact, memory[i], values[i])
+                    actions[i] = self._call(self._choose, position, exact, memory[i], values[i])
             else:
                 for which, loop, further in self._batches(positions, exact):
                     begin, chunk = 0, 1
                     while begin < len(which):
                         began = perf_counter()
-                        loop(which[begin : begin + chunk], memory, values, actions, *further)
+                        self._call(loop, which[begin : begin + chunk], memory, values, actions, *further)
                         begin += chunk
                         if perf_counter() - began < PATIENCE:
                             chunk *= 2
@@ -336,7 +338,7 @@ class KernelPlayer(Player):
         while reason != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
             began = perf_counter()
-            count, reason = divmod(loop(state, actions, memory, values, settings), 4)
+            count, reason = divmod(self._call(loop, state, actions, memory, values, settings), 4)
             self._check_heuristic()
             if perf_counter() - began < PATIENCE:
                 chunk = min(2 * chunk, LONGEST_CHUNK)

@@ -272,7 +272,7 @@ class TreeSearch(KernelPlayer):
         """Search the positions `members` one after the other; they share one tree's memory."""
         tree, _, _ = self.decider(rules, exact=True)[1]
         for i in members:
-            roots.actions[i] = self._decide_compiled(positions[i], memory[i], roots.values[i])
+            roots.actions[i] = self._call(self._decide_compiled, positions[i], memory[i], roots.values[i])
             roots.edges[i], roots.trees[i] = tree.edges[0], tree.tree
 
     def _grow_together(

@@ -35,6 +35,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Kernel
 from mergefall.words import next_bits
@@ -411,6 +412,8 @@ def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
         leaf_of(tree.states[0], tree.values, game)
         expand(tree, 0, tree.values, np.nan, plan)
         for simulation in range(0 if tree.nodes[0].over else plan.simulations):
+            if stopped():
+                break
             leaf = descend(tree, simulation, plan, game)
             if not tree.nodes[leaf].seen:
                 leaf_of(tree.states[leaf], tree.values, game)

@@ -35,6 +35,8 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
+from mergefall import interrupt as interrupt  # delays Ctrl-C while a kernel is compiled
+
 SLOW_COMPILE = 1.0  # seconds of compiling after which a notice is printed
 _FOREIGN = {"builtins", "ctypes", "llvmlite", "math", "numba", "numpy"}  # packages whose code is not ours to digest
 

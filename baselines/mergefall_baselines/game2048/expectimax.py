@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.threads import share
 from mergefall.typing import Array, Kernel
@@ -166,6 +167,8 @@ def _chance(shape: SearchShape, boards: Engine, at_once: Kernel, best_leaf: Kern
     @kernel(variant=boards.name)
     def chance(board, left, probability, ctx):
         """Value of an afterstate that `at_once` does not value."""
+        if stopped():
+            return dead
         c = read(ctx)
         cells = open_cells(board, ctx)
         empty = popcount(cells)

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 
@@ -37,7 +38,7 @@ def minimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
         c = read(ctx)
         if left == 0 and c.state_leaves == 0:
             return np.float64(evaluate(board, False, ctx))
-        if c.stop:
+        if c.stop or stopped():
             return dead
         if left == 0:
             return worst_leaf(board, alpha, ctx)
@@ -104,7 +105,7 @@ def mixed_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
         """Value of an afterstate `factor` = 2^d deep; an upper bound of it if at most `alpha`."""
         c = read(ctx)
         own = np.float64(evaluate(board, False, ctx)) * factor
-        if c.stop or (left == 0 and c.state_leaves == 0):
+        if c.stop or stopped() or (left == 0 and c.state_leaves == 0):
             return own
         cells = open_cells(board, ctx)
         worst = np.inf

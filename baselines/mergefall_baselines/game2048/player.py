@@ -25,6 +25,7 @@ from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import LARGEST, SMALLEST, Rules
 from mergefall.games import GAMES
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel, Observation, Options
 from numpy.typing import NDArray
@@ -119,6 +120,8 @@ def _loop_kernel(decide: Kernel, bounded: bool) -> Kernel:
         for played in range(actions.size):
             if bounded and not fits(cells, rows, cols, MARGIN):
                 return loop_result(played, OUTGROWN)
+            if stopped():
+                break
             decide(cells, memory, values, own)
             action = pick(values, order)
             if values[action] == -np.inf or has_nonsense(values):

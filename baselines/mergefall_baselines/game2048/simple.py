@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048 import board
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from mergefall.words import below, popcount
@@ -58,6 +59,8 @@ def value_by_games(cells, memory, values, settings):
             continue
         total = 0.0
         for _ in range(games):
+            if stopped():
+                break
             state[board.STREAM] = board.draw(memory)
             state[board.SCORE] = U(0)
             state[board.SHAPE] = U(rows | cols << board.COLS_SHIFT)

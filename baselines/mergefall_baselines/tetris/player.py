@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from mergefall.checks import array
 from mergefall.games import GAMES
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game as states
 from mergefall.tetris.field import columns_of
@@ -56,6 +57,8 @@ def _loop_kernel(decide: Any) -> Any:
         columns, known = unowned(states.columns_in(state)), 1 + states.preview_of(state)
         memory, values, settings = unowned(memory), unowned(values), unowned(settings)
         for placed in range(actions.size):
+            if stopped():
+                break
             queue = state[states.QUEUE]
             observe(memory, queue, known)
             placement = decide(columns, queue, memory, values, settings)

@@ -25,6 +25,7 @@ from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.tetris.field import height_of, place, put
 from mergefall.tetris.heuristics import Heuristic, Kernels
@@ -344,7 +345,7 @@ def _node_kernel(shape: SearchShape, prepare: Kernel, play: Kernel, listed: Kern
         always returns v. Once `stop` is set, what it returns means nothing.
         """
         c = read(ctx)
-        if c.stop:
+        if c.stop or stopped():
             return 0.0
         if uses_table(at, c):
             found, value = stored_value(at, c)

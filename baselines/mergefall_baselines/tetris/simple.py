@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import integer
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.tetris.field import place
 from mergefall.tetris.heuristics import Heuristic
@@ -162,6 +163,8 @@ def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
         for i in range(count):
             total = 0.0
             for _ in range(settings.games):
+                if stopped():
+                    break
                 total += game_value(columns, queue, placements[i], bag, memory, settings)
             value = total / settings.games
             values[action_of(placements[i])] = value

@@ -1,0 +1,123 @@
+"""Ctrl-C in compiled code, where Python cannot raise KeyboardInterrupt.
+
+- A kernel that may run long asks `stopped()` and returns soon if it is true; its result then means nothing.
+- `Caller` calls such kernels, and raises KeyboardInterrupt when they have returned.
+- While a kernel is compiled, Ctrl-C waits for the end of that kernel; LLVM would lose it and Numba fail later.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.core import event
+from numba.extending import intrinsic
+
+QUICK = 0.02  # seconds: after a shorter call the next one stays in the main thread
+_flag, _stops = np.zeros(1, np.int64), 0  # whether kernels are to return, and how often that was wanted
+binding.add_symbol("mergefall_stopped", _flag.ctypes.data)  # cached machine code finds it by name in each process
+
+
+def _load_flag(typing_context: Any) -> Any:
+    """Whether the kernel should return, because of Ctrl-C."""
+
+    def codegen(context, builder, signature, args):
+        module, word = builder.module, ir.IntType(64)
+        name = "mergefall_stopped"
+        flag = module.globals[name] if name in module.globals else ir.GlobalVariable(module, word, name)
+        return builder.icmp_signed("!=", builder.load_atomic(flag, "monotonic", 8), word(0))
+
+    return types.boolean(), codegen
+
+
+stopped: Any = intrinsic(_load_flag)
+
+
+class Caller:
+    """Calls compiled functions so that Ctrl-C ends those that ask `stopped`.
+
+    The main thread lets another thread call and waits, so that it can see Ctrl-C. It calls itself if its last call was
+    quick, because another thread takes 0.1 ms. Calls from other threads end, too, when the main thread sees Ctrl-C.
+    """
+
+    def __init__(self) -> None:
+        self._quick = False
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of `function(*arguments)`; raises what it raises, or KeyboardInterrupt."""
+        began, stops = perf_counter(), _stops
+        if self._quick or threading.get_ident() != threading.main_thread().ident:
+            result = function(*arguments)
+        else:
+            result = _beside(function, arguments)
+        self._quick = perf_counter() - began < QUICK
+        if _stops != stops:
+            raise KeyboardInterrupt
+        return result
+
+
+def _beside(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Call a function in another thread; an exception in this one, as by Ctrl-C, sets the flag."""
+    global _stops
+    results, errors, done = [], [], threading.Event()
+
+    def call() -> None:
+        try:
+            results.append(function(*arguments))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            _flag[0] = 0
+            done.set()
+
+    threading.Thread(target=call, daemon=True, name="mergefall-search").start()
+    try:
+        while not done.wait(0.1):  # Windows sees Ctrl-C only between waits
+            pass
+    except BaseException:
+        _flag[0], _stops = 1, _stops + 1
+        done.wait()
+        raise
+    for error in errors:
+        raise error
+    return results[0]
+
+
+class _Compiling(event.Listener):
+    """Delays Ctrl-C until the kernel that is being compiled is ready."""
+
+    def __init__(self) -> None:
+        self._depth, self._pressed, self._handler = 0, False, signal.SIG_DFL
+
+    def on_start(self, event: Any) -> None:
+        if threading.get_ident() != threading.main_thread().ident:
+            if _flag[0]:
+                raise KeyboardInterrupt
+            return
+        if self._depth == 0:
+            self._pressed, self._handler = False, signal.getsignal(signal.SIGINT)
+            if callable(self._handler):
+                signal.signal(signal.SIGINT, self._press)
+        self._depth += 1
+        if self._pressed:  # before the next of several kernels
+            raise KeyboardInterrupt
+
+    def on_end(self, event: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth -= 1
+            if self._depth == 0 and callable(self._handler):
+                signal.signal(signal.SIGINT, self._handler)
+                if self._pressed:
+                    signal.raise_signal(signal.SIGINT)
+
+    def _press(self, number: int, frame: Any) -> None:
+        self._pressed = True
+
+
+event.register("numba:compile", _Compiling())
