@@ -109,7 +109,7 @@ def _text(value: Any) -> str:
         return f"{type(value).__name__}{parts if isinstance(value, tuple) else sorted(parts)}"
     if isinstance(value, type):
         return f"{value!r}{getattr(value, '_fields', '')}{list(getattr(value, '__members__', ()))}"
-    constant = isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype | None)
+    constant = isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype | types.Type | None)
     return repr(value) if constant else type(value).__qualname__  # Numba compiles no other values into a function
 
 
@@ -174,7 +174,7 @@ class _KernelCache(NullCache):
 
     def _name(self, sig: Any, target_context: Any) -> str:
         machine = (numba.__version__, sys.implementation.cache_tag, target_context.codegen().magic_tuple())
-        key = repr((self._fingerprint, sig, machine))
+        key = repr((self._fingerprint, sig, _field_names(sig), machine))
         return f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -207,6 +207,12 @@ class _KernelCache(NullCache):
                 RuntimeWarning,
                 stacklevel=2,
             )
+
+
+def _field_names(kinds: Any) -> tuple[Any, ...]:
+    """The names of fields in a signature's named tuples, which its text does not show."""
+    own = getattr(kinds, "fields", ()) if isinstance(kinds, types.BaseTuple) else ()
+    return (*own, *map(_field_names, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())))
 
 
 def _content(path: Path) -> bytes | None:
