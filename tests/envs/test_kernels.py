@@ -62,14 +62,23 @@ print(sum(caller._cache_hits.values()))
 """
 
 
+def environment_of(folder):
+    """Python imports from `folder` and compiles into it; an edit within a second would leave bytecode stale."""
+    paths = os.pathsep.join([str(folder), str(Path(mergefall.__file__).parents[1])])
+    return os.environ | {
+        "PYTHONPATH": paths,
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
 @pytest.fixture
 def run(tmp_path):
     package = tmp_path / "toy"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "caller.py").write_text(CALLER)
-    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = environment_of(tmp_path)
 
     def edited(step):
         (package / "callee.py").write_text(CALLEE.format(step=step))
@@ -95,8 +104,7 @@ def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path):
         (tmp_path / "toy" / f"callee_{place}.py").write_text(callee)
         (tmp_path / "toy" / f"caller_{place}.py").write_text(CALLER.replace("toy.callee", f"toy.callee_{place}"))
     code = "".join(RUN.replace("toy.caller", f"toy.caller_{place}") for place in range(len(CONSTANTS)))
-    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = environment_of(tmp_path)
 
     def edited(step):
         for place, (_, constants) in enumerate(CONSTANTS):
@@ -115,8 +123,7 @@ def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
         (tmp_path / package / "__init__.py").touch()
     (tmp_path / "loops" / "loop.py").write_text(LOOP)
     (tmp_path / "toy" / "caller.py").write_text(CALLER)
-    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = environment_of(tmp_path)
 
     def edited(step):
         (tmp_path / "toy" / "callee.py").write_text(CALLEE.format(step=step))
@@ -130,8 +137,7 @@ def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
 def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
     """Numba's names count functions process by process: both `steps` here would bear one name."""
     (tmp_path / "toy.py").write_text(FACTORY)
-    paths = [str(tmp_path), str(Path(mergefall.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = environment_of(tmp_path)
 
     def found(*steps):
         code = f"from toy import made; print(*[made(step)(3) for step in {steps}])"
