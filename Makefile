@@ -4,25 +4,35 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: compare test setup slow browser bench perft strength board lint exact-3x3 wheel clients oldest clean-cache
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, as in many containers, each process compiles PyTorch's modules anew
 
-compare: setup  ## play every kind of player and show a table with intervals, and plots, in results/quick
+.PHONY: compare test setup slow browser bench perft strength lint exact-3x3 wheel clients oldest clean-cache
+
+compare: $(VENV)/.players  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
 
-test: setup  ## the whole test suite, notebooks included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --nbmake --ignore=tests/browser
+test: setup  ## the test suite, with examples in docstrings and pages
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/browser
 	@echo "Left out: the page of mergefall report in a browser (make browser), and slow variants (make slow)."
 
-setup: $(VENV)/.installed
+setup: $(VENV)/.developers
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.players: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) with PyTorch, Stable-Baselines3, Numba and matplotlib: 1.3 GB, about a minute with a fast network."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) -e ".[train,render]"
 	touch $@
 
-slow: setup  ## the tests that make test leaves out, but those on 3×3 (make exact-3x3): minutes
+$(VENV)/.developers: $(VENV)/.players
+	@echo "Adding what developers need: pytest, ruff, pyright, Ray, Jupyter."
+	$(PIP) -e ".[dev]"
+	touch $@
+
+slow: setup  ## the tests that make test leaves out, whole notebooks included, but those on 3×3 (make exact-3x3): minutes
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow tests
+	$(BIN)/python -m pytest -n $(WORKERS) --nbmake notebooks
 
 browser: setup  ## the page of `mergefall report` in Chromium, which is installed by apt if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
@@ -39,11 +49,6 @@ perft: setup  ## count move sequences against known counts
 
 strength: setup  ## every documented player at its own depth; hours, resumes where it stopped
 	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
-
-board: setup  ## the suite league and its leaderboard, in results/board; hours, resumes where it stopped
-	$(BIN)/mergefall compare league --out results/league --workers $(WORKERS)
-	rm -rf results/board/league
-	$(BIN)/mergefall board results/board --enter results/league --command "mergefall compare league"
 
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/game2048/test_solver.py
