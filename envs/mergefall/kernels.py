@@ -20,6 +20,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -183,7 +184,8 @@ class _KernelCache(NullCache):
         for folder in self._folders():
             content = _content(folder / name)
             if content is not None:
-                return self._code.rebuild(target_context, pickle.loads(content))
+                with suppress(ModuleNotFoundError):  # the kernel has moved to another file
+                    return self._code.rebuild(target_context, pickle.loads(content))
         self._notice.start()
         return None
 
