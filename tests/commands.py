@@ -57,7 +57,6 @@ def check_one(command: str) -> None:
 def check_mergefall(arguments: list[str]) -> None:
     """Parse a command line as `mergefall` does, and check the names that parsing lets through."""
     command = parsed(arguments)
-    command = getattr(command, "search", command)  # `mergefall tune` has two subcommands
     fields = vars(command)
     if hasattr(command, "suite"):
         for name in command.suite:

@@ -157,19 +157,6 @@ def test_without_values_and_with_damaged_records_the_rest_is_shown(runs, tmp_pat
     assert asked(out, START) == [2]
 
 
-def test_a_leaderboard_replays_the_games_of_its_entries(runs, tmp_path, asked):
-    folder = tmp_path / "board"
-    main(["board", str(folder), "--enter", str(runs[0]), "--name", "both", "--command", "play", "--by", "A & B"])
-    found = asked(folder / "index.html", TO_THE_END)
-    assert {player for player, *_ in found} == {title for title, _ in runs[1]}
-    assert all(score == runs[1][player, seed].score for player, seed, score, *_ in found)
-    cells = asked(folder / "index.html", "() => [...document.querySelectorAll('dd')].map((item) => item.textContent)")
-    assert len(cells) == 4
-    assert all("by: A & B" in text for text in cells)
-    content, screen = asked(folder / "index.html", WIDTHS, width=500)
-    assert content <= screen
-
-
 def test_players_of_any_name_are_watched(runs, tmp_path, asked):
     """Blanks that HTML would fold, and the name that stands for the reader."""
     suite = (

@@ -154,7 +154,15 @@ class Compare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneWeights(WithPlayer):
+class TuneWhat:
+    """The word after `mergefall tune`, as the first field of `Tune`."""
+
+    what: Annotated[Literal["weights"], tyro.conf.Positional]
+    """What to tune."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tune(WithPlayer, TuneWhat):
     """Find better weights for a player's heuristic: hill climbing over games, one weight at a time, with restarts."""
 
     heuristic: str = "heuristic"
@@ -184,75 +192,6 @@ class TuneWeights(WithPlayer):
             out=self.out,
         )
         print_tuning(tuning)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuneHyperparameters(InEnvironment):
-    """Find better hyper-parameters than an algorithm's preset: training runs, chosen by Optuna."""
-
-    env: str | None = None
-    """Id of the environment; default: mergefall/Game2048-v0, or another that the algorithm has a preset for."""
-    algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
-    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`."""
-    space: Pairs = field(default_factory=list)
-    """Range of one hyper-parameter, NAME=CHOICES or NAME=RANGE in YAML, such as `gamma=[0.9, 0.99]`,
-    `n_epochs={low: 1, high: 8}`, or `learning_rate={low: 1e-4, high: 1e-2, log: true, prefix: lin_}`; may be repeated.
-    Other hyper-parameters have the algorithm's usual range."""
-    set: Pairs = field(default_factory=list)
-    """Hyper-parameter to hold fixed, NAME=VALUE in YAML; may be repeated."""
-    timesteps: int | None = None
-    """Steps of each training run, of all its environments together; default: the preset's."""
-    trials: int = 30
-    """Maximum number of trials, one choice of hyper-parameters each; the first is the preset."""
-    seeds: int = 1
-    """Training runs of each trial, each with its own seed."""
-    episodes: int = 100
-    """Games that each trained agent plays."""
-    finalists: int = 3
-    """Number of best trials that are trained again, as the preset is."""
-    finals: int = 3
-    """Training runs of each finalist, from fresh seeds."""
-    seed: int = 0
-    """Seed of the choices, and the first training seed."""
-    device: str = "auto"
-    """PyTorch's device; `auto`: a GPU if there is one."""
-    out: Path | None = None
-    """Folder for the trials and their runs; default: results/tune-ALGORITHM-ENV. The same command resumes."""
-
-    def run(self) -> None:
-        from mergefall_training.learn import import_extra
-
-        searching = import_extra("mergefall_training.tune.hyperparameters")
-        from mergefall_training.learn.presets import usual_env
-
-        env = self.env or usual_env(self.algorithm)
-        found = searching.search(
-            self.algorithm,
-            env,
-            searching.Budget(self.trials, self.seeds, self.episodes, self.finalists, self.finals, self.seed),
-            out=self.out or Path("results", f"tune-{self.algorithm}-{env.rpartition('/')[2]}"),
-            timesteps=self.timesteps,
-            space=parse_options(self.space),
-            changed=parse_options(self.set),
-            env_kwargs=parse_options(self.env_option),
-            max_episode_steps=self.max_episode_steps,
-            device=self.device,
-        )
-        searching.print_search(found)
-
-
-@dataclass(frozen=True)
-class Tune:
-    """Find better weights for a heuristic, or better hyper-parameters for a learner."""
-
-    search: (
-        Annotated[TuneWeights, tyro.conf.subcommand("weights")]
-        | Annotated[TuneHyperparameters, tyro.conf.subcommand("hyperparameters")]
-    )
-
-    def run(self) -> None:
-        self.search.run()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -637,48 +576,6 @@ Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]
 
 
 @dataclass(frozen=True)
-class Board:
-    """Write a leaderboard of a folder of entries: a page and a table for each game and rule set, of verified records.
-
-    An entry is a folder with records, the command that played them, and versions. `--enter` adds one first.
-    """
-
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Folder that holds a folder for each entry."""
-    enter: tuple[Path, ...] = ()
-    """Folders that `compare` wrote into, and files that `evaluate --out` wrote, to copy into a new entry."""
-    name: str | None = None
-    """Name of the new entry; default: the name of the first of the paths."""
-    command: str | None = None
-    """The command that played the new entry's games, training included."""
-    by: str = ""
-    """Who made the new entry."""
-    link: str = ""
-    """Where more is said about the new entry."""
-    out: Path | None = None
-    """The page to write; default: index.html in the folder."""
-
-    def run(self) -> None:
-        from mergefall_training.compare.board import board, enter
-        from mergefall_training.compare.comparison import print_result
-        from mergefall_training.progress import console
-
-        if self.enter:
-            if self.command is None:
-                raise ValueError("--command is missing; expected the command that played the games to enter")
-            name = self.name or self.enter[0].stem
-            entry = enter(self.enter, self.folder, name, command=self.command, by=self.by, link=self.link)
-            print(f"entered as {entry}")
-        elif self.name or self.command or self.by or self.link:
-            raise ValueError("--name, --command, --by and --link are about a new entry; expected --enter")
-        for section in board(self.folder, self.out):
-            print_result(section.result, console())
-            for problem in section.problems:
-                _say(f"  {problem}")
-        print(f"written to {self.out or self.folder / 'index.html'}")
-
-
-@dataclass(frozen=True)
 class Players:
     """List the players with their options and defaults, or describe one."""
 
@@ -741,7 +638,6 @@ Command = (
     | Play
     | Verify
     | Report
-    | Board
     | Players
     | Heuristics
     | Envs
@@ -767,7 +663,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             Command,
             args=arguments,
             prog="mergefall",
-            description="2048 and Tetris: play, watch, advise, compare, verify, report, rank, train, tune. "
+            description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune. "
             "`mergefall --version` prints the version.",
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
         )

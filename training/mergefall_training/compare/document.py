@@ -1,4 +1,4 @@
-"""The page of a report or a leaderboard: one HTML file, which needs no network.
+"""The page of a report: one HTML file, which needs no network.
 
 `page/` holds its parts: `rules.js` states the rules of both games a second time, so that the page can play recorded
 games again; `replay.js` shows them. Plots are those of `plots.py`.
@@ -37,12 +37,11 @@ def write_page(
     title: str,
     sections: Sequence[Section],
     *,
-    about: str = "",
     replays: int,
     values: int,
     progress: bool,
 ) -> None:
-    """Write a page of sections with their replays; `about` is HTML below the title, the others are as in `report`."""
+    """Write a page of sections with their replays; the arguments are those of `report`."""
     games, bodies = [], []
     for number, section in enumerate(sections):
         games.append(replays_of(section, replays, values, progress))
@@ -51,7 +50,6 @@ def write_page(
     page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(title),
         version=__version__,
-        about=about,
         style=parts["page.css"],
         body="\n".join(bodies),
         data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -96,11 +94,8 @@ def _players_html(section: Section) -> str:
     pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
     confidence = 1 - (1 - CONFIDENCE) / pairs
     labels = [row.contestant.label for row in result.rows]
-    if section.sources:
-        columns["entry"] = [html.escape(section.sources[label]["entry"]) for label in labels]
     columns["beside the best"] = ["", *(_versus_html(row, first, confidence) for row in others)]
-    if not section.sources:  # a leaderboard leaves out all others
-        columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
+    columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
     note = note_of(result)
     if others:
         note += " Beside the best: on the seeds of both, "
@@ -171,22 +166,11 @@ def _commands_html(section: Section) -> str:
     items = []
     for row in section.result.rows:
         header = row.evaluation.header
-        made = {} if header.player == BY_HAND else {"command": command(row.evaluation)}
-        told = section.sources.get(row.contestant.label) or made
         settings = json.dumps({"player": header.player, **header.options, "version": header.package})
-        lines = [_told_html(name, text) for name, text in told.items()] + [f"<small>{html.escape(settings)}</small>"]
+        lines = [] if header.player == BY_HAND else [f"<code>{html.escape(command(row.evaluation))}</code>"]
+        lines.append(f"<small>{html.escape(settings)}</small>")
         items.append(f"<dt>{html.escape(row.contestant.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
     return f"<details><summary>Settings, and the command for each player</summary><dl>{''.join(items)}</dl></details>"
-
-
-def _told_html(name: str, text: str) -> str:
-    """A line about a player."""
-    shown = html.escape(text)
-    if name == "command":
-        return f"<code>{shown}</code>"
-    if name == "link":
-        return f'<a href="{shown}" rel="nofollow">{shown}</a>'
-    return f"<small>{html.escape(name)}: {shown}</small>"
 
 
 def command(evaluation: Evaluation) -> str:

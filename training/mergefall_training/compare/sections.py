@@ -1,9 +1,8 @@
-"""Sections: recorded games of one environment, each record verified, for reports and leaderboards."""
+"""Sections: recorded games of one environment, each record verified, for reports."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterator
@@ -31,13 +30,11 @@ class Section:
     - `result`: their figures, as a comparison has them.
     - `verdicts`: by label, what verification said of each record.
     - `problems`: what is missing or does not hold, a sentence each.
-    - `sources`: by label, what is known of the player besides its records, as names and texts.
     """
 
     result: ContestResult
     verdicts: dict[str, list[Verdict]]
     problems: list[str]
-    sources: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def record_files(path: Path) -> Iterator[Path]:
@@ -162,11 +159,8 @@ def row_of(label: str, evaluation: Evaluation) -> Row:
     return Row(who, evaluation, evaluation.summary())
 
 
-def result_of(name: str, rows: list[Row], baseline: str | None = None, *, bounds: bool = False) -> ContestResult:
-    """The result of a comparison of players whose games were recorded in one environment.
-
-    A player of whom no game ended comes first; with `bounds`, its mean counts as its lower bound instead.
-    """
+def result_of(name: str, rows: list[Row], baseline: str | None = None) -> ContestResult:
+    """The result of a comparison of players whose games were recorded in one environment."""
     header = rows[0].evaluation.header
     contest = Contest(
         name=name,
@@ -178,12 +172,7 @@ def result_of(name: str, rows: list[Row], baseline: str | None = None, *, bounds
         baseline=baseline,
         adversary=header.adversary,
     )
-
-    def standing(row: Row) -> float:
-        mean = row.summary.mean
-        return mean.low if bounds and math.isinf(mean.value) else mean.value
-
-    return ContestResult(contest, sorted(rows, key=standing, reverse=True))
+    return ContestResult(contest, sorted(rows, key=lambda row: -row.summary.mean.value))
 
 
 def _run_of(file: Path) -> Path:

@@ -36,7 +36,7 @@ ALGORITHMS = {
     "cma-es": "evolution",
 }
 FROM_NOTHING = ("clone", "td", "cross-entropy")  # these have no hyper-parameter `warm_start`
-_EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "optuna", "cma")
+_EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma")
 
 
 def folder_of(algorithm: str) -> str:
