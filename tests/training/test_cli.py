@@ -302,7 +302,7 @@ def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monk
     suite = tmp_path / "own.yaml"
     suite.write_text(
         "games: [{name: own, env: mergefall/Game2048-v0, env_kwargs: {goal: 16}, episodes: 2, players: "
-        "[{player: 'own_game:Last'}, {player: 2048/greedy, options: {heuristic: 'own_game:empty'}}]}]"
+        "[{player: 'own_game:Last'}, {player: 2048/greedy, heuristic: 'own_game:empty'}]}]"
     )
     printed, _, status = run(capsys, "compare", suite, "--out", tmp_path / "out", "--workers", 1)
     assert status == 0

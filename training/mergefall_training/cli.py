@@ -85,7 +85,6 @@ class Evaluate(WithPlayer):
     def run(self) -> None:
         from mergefall_training.compare.comparison import print_result
         from mergefall_training.compare.results import ContestResult, Row
-        from mergefall_training.compare.suite import Contest, Contestant
         from mergefall_training.play.evaluation import evaluate
         from mergefall_training.progress import console
 
@@ -104,19 +103,8 @@ class Evaluate(WithPlayer):
             executor=self.executor,
             until=None if self.until is None else share_of(self.until),
         )
-        header = evaluation.header
-        who = Contestant(header.player, header.options, header.title, len(evaluation.episodes))
-        contest = Contest(
-            header.title,
-            header.env_id,
-            header.env_kwargs,
-            header.max_episode_steps,
-            self.seed,
-            (who,),
-            adversary=header.adversary,
-        )
-        row = Row(who, evaluation, evaluation.summary(), player.batched and self.executor != "ray")
-        print_result(ContestResult(contest, [row]), console())
+        row = Row(evaluation.header.title, evaluation, player.batched and self.executor != "ray")
+        print_result(ContestResult(row.label, [row]), console())
 
 
 @dataclass(frozen=True)
@@ -550,10 +538,10 @@ class Verify:
 
 @dataclass(frozen=True)
 class Report:
-    """Write recorded games as one HTML page with tables, plots and replays, which opens from a file."""
+    """Write games and training runs as one HTML page with tables, plots and replays, which opens from a file."""
 
     paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folders that `compare` wrote into, and files that `evaluate --out` wrote."""
+    """Folders that `compare` wrote into, files that `evaluate --out` wrote, and run folders."""
     out: Path = Path("report.html")
     """The page to write."""
     replays: int = 2
@@ -562,11 +550,13 @@ class Report:
     """Positions of each such game at which the page shows the player's values; 0: none, and no player is made."""
 
     def run(self) -> None:
+        from mergefall_training.compare.comparison import print_result
         from mergefall_training.compare.report import report
+        from mergefall_training.progress import console
 
         sections = report(self.paths, self.out, replays=self.replays, values=self.values)
         for section in sections:
-            _say(f"{section.result.name}: {len(section.result.rows)} players")
+            print_result(section.result, console())
             for problem in section.problems:
                 _say(f"  {problem}")
         _say(f"written to {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")

@@ -129,9 +129,9 @@ def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
     )
     main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
     (section,), _ = page_of([tmp_path / "out"], tmp_path / "page.html")
-    assert {row.contestant.label for row in section.result.rows} == {"chance", "pairs, seed 0", "pairs, seed 1"}
-    assert [group.label for group in section.result.groups] == ["pairs"]
-    assert all(len(row.curve) == 3 for row in section.result.groups[0].rows)
+    assert {row.label for row in section.result.rows} == {"chance", "pairs, seed 0", "pairs, seed 1"}
+    assert [group.label for group in section.result.trained] == ["pairs"]
+    assert all(len(row.curve) == 3 for row in section.result.trained[0].rows)
     assert section.problems == []
 
 
@@ -212,7 +212,7 @@ def wrong_folder(kind, good, folder):
     if kind == "curve":
         (folder / "games" / "runs" / "a").mkdir(parents=True)
         (folder / "games" / "runs" / "a" / "curve.jsonl").write_text("nonsense\n")
-        return "its learning curve is missing"
+        return "curve.jsonl, line 1"
     if kind == "deep results":
         (folder / "results.json").write_text("[" * 20_000)
         return "nested too deeply"
@@ -306,5 +306,5 @@ def test_the_curve_of_a_single_agent_and_that_of_a_series_are_shown(tmp_path):
         main(["compare", str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name), "--workers", "1"])
         sections, _ = page_of([tmp_path / name], tmp_path / f"{name}.html", values=0)
         for section in sections:
-            (row,) = [row for row in section.result.rows if row.contestant.label == "pairs"]
+            (row,) = [row for row in section.result.rows if row.label == "pairs"]
             assert len(row.curve) == 3

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mergefall_training.cli import main
-from mergefall_training.compare.comparison import compare, short
-from mergefall_training.compare.results import Line, series_of
+from mergefall_training.compare.comparison import compare
+from mergefall_training.compare.results import series_of
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
 from mergefall_training.play.statistics import Interval
+from mergefall_training.play.tables import short
 from rich.console import Console
 
 SUITE = """
@@ -61,15 +62,15 @@ def test_a_contest_with_several_rates_is_a_contest_for_each():
 def test_one_table_shows_every_player_at_every_rate(tmp_path):
     results, printed = run(write_suite(tmp_path), None)
     (series,) = series_of(results)
-    assert (series.name, series.rates) == ("small", [0, 0.5, 1])
+    assert (series.together.name, series.rates) == ("small", [0, 0.5, 1])
     assert printed.count("chance [b]") == 1
     for text in ("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"):
         assert text in printed
     assert printed.split("player", 1)[1].split("\n")[0].split()[1:] == ["rate", "0", "rate", "0.5", "rate", "1"]
-    assert [(line.label, line.episodes) for line in series.lines] == [("greedy", 6), ("chance [b]", 10)]
-    for line in series.lines:
-        for result, mean in zip(results, line.means, strict=False):
-            assert mean == {row.contestant.label: row.summary.mean for row in result.rows}[line.label]
+    assert list(series.means) == ["greedy", "chance [b]"]
+    for label, means in series.means.items():
+        for result, mean in zip(results, means, strict=False):
+            assert mean == {row.label: row.summary.mean for row in result.rows}[label]
             assert short(mean.value) in printed
     assert "adversary tetris/bcts at rate 1.0" in printed
     assert "ms/piece include the adversary's time" in printed
@@ -78,11 +79,11 @@ def test_one_table_shows_every_player_at_every_rate(tmp_path):
 def test_each_rate_holds_the_games_of_an_evaluation(tmp_path):
     results, _ = run(write_suite(tmp_path), tmp_path / "out")
     for result in results[:3]:
-        found = {row.contestant.label: row.evaluation for row in result.rows}
+        found = {row.label: row.evaluation for row in result.rows}
         given = {"env_kwargs": {"rows": 3, "cols": 3}, "workers": 1, "progress": False}
-        alone = evaluate("2048/greedy", "mergefall/Game2048-v0", 6, adversary=result.contest.adversary, **given)
+        alone = evaluate("2048/greedy", "mergefall/Game2048-v0", 6, adversary=result.adversary, **given)
         assert found["greedy"].results.tolist() == alone.results.tolist()
-        header, episodes = read_records(tmp_path / "out" / result.contest.name / "greedy.jsonl")
+        header, episodes = read_records(tmp_path / "out" / result.name / "greedy.jsonl")
         assert (header, episodes) == (found["greedy"].header, found["greedy"].episodes)
     again, _ = run(tmp_path / "mine.yaml", tmp_path / "out")
     assert [[row.evaluation for row in result.rows] for result in again] == [
@@ -93,7 +94,7 @@ def test_each_rate_holds_the_games_of_an_evaluation(tmp_path):
 def test_the_files_name_the_rates_and_one_plot_shows_them(tmp_path):
     image, out = pytest.importorskip("matplotlib.image"), tmp_path / "out"
     results, _ = run(write_suite(tmp_path), out)
-    rates = [result.contest.adversary["rate"] for result in results]
+    rates = [result.adversary["rate"] for result in results]
     assert rates == [0, 0.5, 1, 1]
     games = json.loads((out / "results.json").read_text())["games"]
     assert [game["adversary"]["rate"] for game in games] == rates
@@ -107,11 +108,7 @@ def test_the_files_name_the_rates_and_one_plot_shows_them(tmp_path):
 
 
 TRAINED = """
-      - train:
-          algorithm: afterstate
-          timesteps: 300
-          interval: 100
-          hyperparameters: {n_envs: 4, n_steps: 8, policy_kwargs: {net_arch: [4]}, gamma: 0.99}
+      - train: {algorithm: ntuple, timesteps: 2000, interval: 1000, hyperparameters: {patterns: "0123 01", threads: 1}}
         label: agent
 """
 
@@ -122,17 +119,16 @@ def test_an_agent_is_trained_once_for_all_rates(tmp_path):
     assert [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("config.json")] == [
         "small/runs/agent/config.json"
     ]
-    assert all({row.contestant.label for row in result.rows} == {"chance [b]", "agent"} for result in results[:3])
+    assert all({row.label for row in result.rows} == {"chance [b]", "agent"} for result in results[:3])
 
 
 def test_agents_of_several_training_seeds_share_a_line(tmp_path):
-    two = TRAINED.replace("timesteps", "seeds: 2\n          timesteps").removeprefix("\n")
+    two = TRAINED.replace("timesteps", "seeds: 2, timesteps").removeprefix("\n")
     path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", two)
     results, printed = run(path, tmp_path / "out")
-    lines = {line.label: line for line in series_of(results)[0].lines}
-    assert set(lines) == {"chance [b]", "agent"}
-    assert lines["agent"].runs == 2
-    for result, mean in zip(results, lines["agent"].means, strict=False):
+    means = series_of(results)[0].means
+    assert set(means) == {"chance [b]", "agent"}
+    for result, mean in zip(results, means["agent"], strict=False):
         scores = [row.evaluation.results.mean() for row in result.rows if row.group]
         assert mean.value == pytest.approx(np.mean(scores))
         assert mean.low < min(scores) < max(scores) < mean.high
@@ -146,10 +142,10 @@ def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
     from mergefall_training.compare import plots
 
     known, unknown = Interval(5.0, 4.0, 6.0), Interval(math.inf, math.nan, math.nan)
-    lines = [Line("a", 3, 2, [unknown, known]), Line("b", 3, 2, [known, unknown]), Line("c", 3, 2, [unknown, unknown])]
-    about = {"name": "capped", "conditions": "", "headline": "lines", "rates": [0, 1]}
-    for shown, drawn in ((lines, [[1], [0]]), (lines[2:], [])):
-        figure = plots._rates(SimpleNamespace(**about, lines=shown))
+    means = {"a": [unknown, known], "b": [known, unknown], "c": [unknown, unknown]}
+    together = SimpleNamespace(name="capped", conditions="", headline="lines")
+    for shown, drawn in ((means, [[1], [0]]), ({"c": means["c"]}, [])):
+        figure = plots._rates(SimpleNamespace(together=together, rates=[0, 1], means=shown))
         assert [line.get_xdata().tolist() for line in figure.axes[0].lines] == drawn
         plots._png(figure)
 

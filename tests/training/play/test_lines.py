@@ -166,17 +166,17 @@ games:
     episodes: 30
     baseline: risky
     players:
-      - {player: toy/careful, options: {risk: 2, heuristic: {f1: 2}}, label: careful}
-      - {player: toy/careful, options: {risk: 50, heuristic: {f1: 2}}, label: risky}
+      - {player: toy/careful, risk: 2, heuristic: {f1: 2}, label: careful}
+      - {player: toy/careful, risk: 50, heuristic: {f1: 2}, label: risky}
   - name: capped
     env: toy/Lines-v0
     max_episode_steps: 40
     episodes: 20
     baseline: risky
     players:
-      - {player: toy/careful, options: {risk: 2, heuristic: {f1: 2}}, label: careful}
-      - {player: toy/careful, options: {risk: 0, heuristic: {f1: 2}}, label: immortal}
-      - {player: toy/careful, options: {risk: 50, heuristic: {f1: 2}}, label: risky}
+      - {player: toy/careful, risk: 2, heuristic: {f1: 2}, label: careful}
+      - {player: toy/careful, risk: 0, heuristic: {f1: 2}, label: immortal}
+      - {player: toy/careful, risk: 50, heuristic: {f1: 2}, label: risky}
 """
 
 

@@ -13,7 +13,7 @@ from mergefall_baselines import make
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.files import open_alone
 from mergefall_training.tune import weights as weights_module
-from mergefall_training.tune.climbing import Climb, climbs
+from mergefall_training.tune.climbing import Climb, ends
 from mergefall_training.tune.weights import TRIAL_SEED, tune
 
 ENV = "mergefall/Game2048-v0"
@@ -36,13 +36,9 @@ def bowl(weights):
     return 100 - (weights["x"] - 12) ** 2 - (weights["y"] + 3) ** 2
 
 
-def best(objective, start, how):
-    return max(climbs(objective, start, how), key=lambda found: found[2])
-
-
 @pytest.mark.parametrize("step", [0.25, 0.1])
 def test_a_climb_reaches_the_optimum_to_within_a_step(step):
-    _, weights, _ = best(bowl, {"x": 0.0, "y": 0.0}, Climb(step=step, passes=100, slack=0))
+    (weights,) = ends(bowl, {"x": 0.0, "y": 0.0}, Climb(step=step, passes=100, slack=0))
     assert weights["x"] == pytest.approx(12, abs=12 * step)
     assert weights["y"] == pytest.approx(-3, abs=3 * step)
 
@@ -54,18 +50,14 @@ def test_one_weight_at_a_time_up_then_down():
         tried.append((weights["x"], weights["y"]))
         return 1.0
 
-    assert list(climbs(flat, {"x": 10.0, "y": 0.0}, Climb(step=0.5, unit=2))) == [(0, {"x": 10.0, "y": 0.0}, 1.0)]
+    assert ends(flat, {"x": 10.0, "y": 0.0}, Climb(step=0.5, unit=2)) == [{"x": 10.0, "y": 0.0}]
     assert tried == [(10, 0), (15, 0), (5, 0), (10, 1), (10, -1)]
 
 
-def test_a_win_by_no_more_than_the_slack_is_not_kept():
-    weights = {"x": 0.0, "y": 0.0}
-
-    def slope(weights):
-        return 100 + weights["x"]
-
-    assert len(list(climbs(slope, weights, Climb(step=5, passes=1, slack=5)))) == 1
-    assert len(list(climbs(slope, weights, Climb(step=5, passes=1, slack=4.8)))) == 2
+@pytest.mark.parametrize(("slack", "end"), [(5, 0), (4.8, 5)])
+def test_a_win_by_no_more_than_the_slack_is_not_kept(slack, end):
+    how = Climb(step=5, passes=1, slack=slack)
+    assert ends(lambda weights: 100 + weights["x"], {"x": 0.0, "y": 0.0}, how) == [{"x": end, "y": 0.0}]
 
 
 def test_restarts_leave_a_local_optimum():
@@ -73,13 +65,12 @@ def test_restarts_leave_a_local_optimum():
         return max(10 - abs(weights["x"]), 30 - 3 * abs(weights["x"] - 20))
 
     start = {"x": 0.0}
-    assert best(two_hills, start, Climb(slack=0))[2] == 10
-    assert best(two_hills, start, Climb(slack=0, restarts=20, spread=10, passes=100))[2] > 20
+    assert two_hills(ends(two_hills, start, Climb(slack=0))[0]) == 10
+    assert two_hills(ends(two_hills, start, Climb(slack=0, restarts=20, spread=10, passes=100))[0]) > 20
 
 
 def test_passes_bound_a_climb():
-    found = list(climbs(lambda weights: weights["x"], {"x": 1.0}, Climb(passes=3, step=1)))
-    assert [weights["x"] for _, weights, _ in found] == [1, 2, 4, 8]
+    assert ends(lambda weights: weights["x"], {"x": 1.0}, Climb(passes=3, step=1)) == [{"x": 8}]
 
 
 def test_paths_of_weights():
@@ -199,6 +190,20 @@ def test_a_file_that_is_removed_while_it_is_written_to_is_written_anew_and_said(
 def test_bad_arguments(changed, complaint):
     with pytest.raises(ValueError, match=complaint):
         run(**changed)
+
+
+def test_a_heuristic_of_ones_own_keeps_the_name_that_make_takes(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_corner.py").write_text(
+        "from typing import ClassVar\nfrom mergefall.game2048 import HEURISTICS\n\n"
+        "def flat(board):\n    return 1.0\n\n"
+        "class Corner(HEURISTICS['monotone-smooth'].__class__):\n    name: ClassVar[str] = 'corner'\n"
+    )
+    found = tune("2048/greedy", {"heuristic": "my_corner:Corner"}, ENV, replace(SMALL, trials=2), progress=False)
+    assert found.heuristic["name"] == "my_corner:Corner"
+    assert make("2048/greedy", heuristic=found.heuristic).heuristic.corner == found.best.weights["corner"]
+    with pytest.raises(ValueError, match="has no weights; expected something to tune"):
+        tune("2048/greedy", {"heuristic": "my_corner:flat"}, ENV, SMALL, progress=False)
 
 
 @pytest.mark.parametrize(

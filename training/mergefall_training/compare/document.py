@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,29 +19,22 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 
-from mergefall_training.compare.comparison import note_of, note_of_runs, percent, player_columns, run_columns
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section
 from mergefall_training.files import write_whole
+from mergefall_training.learn.run import Config
 from mergefall_training.play.actions import RECORDED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.playing import BY_HAND
-from mergefall_training.play.statistics import CONFIDENCE, Interval
+from mergefall_training.play.statistics import CONFIDENCE
+from mergefall_training.play.tables import Table, percent, to_html
 from mergefall_training.play.verify import Verdict
 
 PAGE = Path(__file__).parent / "page"
 
 
-def write_page(
-    out: Path,
-    title: str,
-    sections: Sequence[Section],
-    *,
-    replays: int,
-    values: int,
-    progress: bool,
-) -> None:
+def write_page(out: Path, sections: Sequence[Section], *, replays: int, values: int, progress: bool) -> None:
     """Write a page of sections with their replays; the arguments are those of `report`."""
     games, bodies = [], []
     for number, section in enumerate(sections):
@@ -48,7 +42,7 @@ def write_page(
         bodies.append(_section_html(section, number))
     parts = {name: (PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "rules.js", "replay.js")}
     page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
-        title=html.escape(title),
+        title=html.escape(" · ".join(dict.fromkeys(section.name for section in sections))),
         version=__version__,
         style=parts["page.css"],
         body="\n".join(bodies),
@@ -59,96 +53,65 @@ def write_page(
 
 
 def _section_html(section: Section, number: int) -> str:
-    """A section of the page: table, plots, replays, and how to get the figures again."""
-    result = section.result
+    """A section of the page: tables, replays, plots, configurations, and how to get the figures again."""
+    result, runs = section.result, section.result.runs_table()
     problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in section.problems)
     parts = [
         f'<section id="game-{number}">',
         f"<h2>{html.escape(result.name)}</h2>",
         f'<p class="conditions">{html.escape(result.conditions)}</p>',
         f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
-        _players_html(section),
-        _groups_html(result),
+        to_html(_players_table(section)),
+        "" if runs is None else to_html(runs),
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
-        _commands_html(section),
+        *(_config_html(label, config) for label, config in section.configs.items()),
+        _commands_html(result),
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _interval(interval: Interval | None, number: Callable[[float], str]) -> str:
-    """An estimate above its interval."""
-    if interval is None or not np.isfinite(interval.low):
-        return "–"
-    value = number(interval.value) if np.isfinite(interval.value) else "–"
-    return f'<b>{value}</b><span class="ends">{number(interval.low)} to {number(interval.high)}</span>'
-
-
-def _players_html(section: Section) -> str:
+def _players_table(section: Section) -> Table:
     """The leaderboard: figures of each player, and what can be told apart from the best."""
     result, (first, *others) = section.result, section.result.rows
-    columns = player_columns(result, _interval)
-    for name in ("IQM", f"{result.game.turn}s", f"ratio to {result.contest.baseline}", *_lower_tiles(result)):
-        columns.pop(name, None)
+    table = result.table()
+    lower_tiles = (f"{tile}+" for tile in result.telling_tiles[:-3])
+    left_out = {"IQM", f"{result.game.turn}s", f"ratio to {result.baseline}", *lower_tiles}
+    columns = {name: column for name, column in table.columns.items() if name not in left_out}
     pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
     confidence = 1 - (1 - CONFIDENCE) / pairs
-    labels = [row.contestant.label for row in result.rows]
-    columns["beside the best"] = ["", *(_versus_html(row, first, confidence) for row in others)]
-    columns["records that hold"] = [_held_html(section.verdicts[label]) for label in labels]
-    note = note_of(result)
+    columns["beside the best"] = ["", *(_versus_text(row, first, confidence) for row in others)]
+    columns["records that hold"] = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
+    note = table.note
     if others:
         note += " Beside the best: on the seeds of both, "
         note += f"with intervals of {100 * confidence:.4g} %, so that those of all pairs hold together (Bonferroni); "
         note += "where both have the same, half a seed counts as more."
-    return _table("player", labels, columns, note)
+    return Table("", "", columns, note)
 
 
-def _lower_tiles(result: ContestResult) -> list[str]:
-    """The columns of all tiles but the three largest."""
-    return [f"{tile}+" for tile in result.telling_tiles[:-3]]
-
-
-def _held_html(verdicts: list[Verdict]) -> str:
+def _held_text(verdicts: list[Verdict] | None) -> str:
     """How many records hold, and how many of these were played again in part, because they hold no more."""
+    if verdicts is None:
+        return "played for this page"
     held = [verdict for verdict in verdicts if not verdict.problem]
     partial = sum(verdict.proven is not None for verdict in held)
-    part = f", {partial} of them up to action {RECORDED:,}" if partial else ""
-    if len(held) == len(verdicts):
-        return f"all {len(held)}{part}"
-    return f'<b class="bad">{len(held)} of {len(verdicts)}</b>{part}'
+    count = f"all {len(held)}" if len(held) == len(verdicts) else f"{len(held)} of {len(verdicts)}"
+    return count + (f", {partial} of them up to action {RECORDED:,}" if partial else "")
 
 
-def _groups_html(result: ContestResult) -> str:
-    """Agents that differ in their training seed only, one line for each way to train."""
-    if not any(len(group.rows) > 1 for group in result.groups):
-        return ""
-    labels = [group.label for group in result.groups]
-    return _table("trained alike", labels, run_columns(result, _interval), note_of_runs(result))
-
-
-def _table(first: str, labels: Sequence[str], columns: dict[str, list[str]], note: str) -> str:
-    """A table in HTML: labels and headings in plain text, cells in HTML, a note below."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in (first, *columns))
-    lines = zip(map(html.escape, labels), *columns.values(), strict=True)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div><p class="note">{html.escape(note)}</p>'
-
-
-def _versus_html(row: Row, first: Row, confidence: float) -> str:
+def _versus_text(row: Row, first: Row, confidence: float) -> str:
     """A player beside the best, which is the first of the table."""
     try:
         versus = row.evaluation.versus(first.evaluation, confidence=confidence)
     except ValueError as error:
-        return f"not compared: {html.escape(str(error))}"
-    apart = versus.ratio.high < 1
-    word = "lower" if apart else "cannot be told apart"
-    chance = f"more on {percent(versus.higher.value)} of {versus.games} seeds"
+        return f"not compared: {error}"
+    word = "lower" if versus.ratio.high < 1 else "cannot be told apart"
     ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
-    if np.isinf(first.summary.mean.value):
-        known = np.isfinite(versus.ratio.high)  # no game of the best ended, but one of the other
-        ratio = f"at most {versus.ratio.high:.2f} times" if known else "ratio unknown"
-    return f'<div class="beside"><span class="{"" if apart else "tied"}">{word}</span>: {ratio}, {chance}</div>'
+    if np.isinf(first.summary.mean.value):  # no game of the best ended, but perhaps one of the other
+        ratio = f"at most {versus.ratio.high:.2f} times" if np.isfinite(versus.ratio.high) else "ratio unknown"
+    return f"{word}: {ratio}, more on {percent(versus.higher.value)} of {versus.games} seeds"
 
 
 def _plots_html(result: ContestResult, number: int) -> str:
@@ -161,15 +124,26 @@ def _plots_html(result: ContestResult, number: int) -> str:
     return f'<div class="plots">{"".join(figures)}</div>'
 
 
-def _commands_html(section: Section) -> str:
+def _config_html(label: str, config: Config) -> str:
+    """How a run was trained."""
+    fields = asdict(config)
+    settings = {name: value for name, value in fields.items() if name != "hyperparameters"} | fields["hyperparameters"]
+    items = (
+        f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(json.dumps(value))}</code></dd>"
+        for name, value in settings.items()
+    )
+    return f"<details><summary>Configuration of {html.escape(label)}</summary><dl>{''.join(items)}</dl></details>"
+
+
+def _commands_html(result: ContestResult) -> str:
     """For each player, its settings and the command that plays its games again."""
     items = []
-    for row in section.result.rows:
+    for row in result.rows:
         header = row.evaluation.header
         settings = json.dumps({"player": header.player, **header.options, "version": header.package})
         lines = [] if header.player == BY_HAND else [f"<code>{html.escape(command(row.evaluation))}</code>"]
         lines.append(f"<small>{html.escape(settings)}</small>")
-        items.append(f"<dt>{html.escape(row.contestant.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
+        items.append(f"<dt>{html.escape(row.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
     return f"<details><summary>Settings, and the command for each player</summary><dl>{''.join(items)}</dl></details>"
 
 

@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import matplotlib
 import numpy as np
@@ -72,7 +72,7 @@ def _figures(result: ContestResult) -> dict[str, Figure]:
     if result.rows[0].evaluation.max_tiles.size:
         figures["tiles"] = _tiles(result)
     figures["survival" if result.game.memoryless else "profile"] = _profile(result)
-    if result.groups:
+    if result.trained:
         figures["learning"] = _learning(result)
     return figures
 
@@ -89,7 +89,7 @@ def _png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def _figure(result: ContestResult | Series, title: str, height: float) -> tuple[Figure, Axes]:
+def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(10, height), layout="constrained")
     axes = figure.add_subplot()
     figure.suptitle(f"{result.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
@@ -105,7 +105,7 @@ def _short(label: str) -> str:
 
 def _players_axis(axes: Axes, result: ContestResult) -> None:
     """One line per player, the best on top, with the number of games."""
-    labels = [f"{_short(row.contestant.label)}\nN={row.summary.episodes}" for row in result.rows]
+    labels = [f"{_short(row.label)}\nN={row.summary.episodes}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -198,28 +198,17 @@ def _tiles(result: ContestResult) -> Figure:
     return figure
 
 
-class _Entry(NamedTuple):
-    """A player, or all agents that differ in their training seed only, with the mean over these."""
-
-    label: str
-    evaluation: Evaluation
-    mean: Interval
-
-
-def _entries(result: ContestResult) -> list[_Entry]:
-    several = {group.label: group for group in result.groups if len(group.rows) > 1}
-    found = [
-        _Entry(f"{_short(row.contestant.label)}, N={row.summary.episodes}", row.evaluation, row.summary.mean)
-        for row in result.rows
-        if row.group not in several
-    ]
-    for group in several.values():
-        games = [row.evaluation for row in group.rows]
+def _entries(result: ContestResult) -> list[tuple[str, Evaluation, Interval]]:
+    """(label, games, mean) of each player, and of all agents that were trained alike together."""
+    entries = []
+    for line in result.lines:
+        games = [row.evaluation for row in line.rows]
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        label = f"{_short(group.label)}, {len(games)} runs, N={len(together.episodes)}"
-        mean = group.mean if math.isfinite(group.mean.value) else together.summary().mean  # a run without an ended game
-        found.append(_Entry(label, together, mean))
-    return sorted(found, key=lambda entry: -entry.mean.value)
+        runs = f", {len(games)} runs" if len(games) > 1 else ""
+        label = f"{_short(line.label if runs else line.rows[0].label)}{runs}, N={len(together.episodes)}"
+        mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an ended game
+        entries.append((label, together, mean))
+    return entries
 
 
 def _profile(result: ContestResult) -> Figure:
@@ -231,19 +220,19 @@ def _profile(result: ContestResult) -> Figure:
     title = f"games still alive after so many {headline}" if memoryless else f"games that reach a {headline}"
     entries = _entries(result)
     figure, axes = _figure(result, title, 5 + 0.1 * len(entries))
-    last = max(1, *(entry.evaluation.results.max() for entry in entries))
-    means = [_seen(entry.mean)[0] for entry in entries]
-    for number, (entry, mean) in enumerate(zip(entries, means, strict=True)):
-        evaluation, colour = entry.evaluation, PALETTE[number % len(PALETTE)]
+    last = max(1, *(evaluation.results.max() for _, evaluation, _ in entries))
+    means = [_seen(mean)[0] for *_, mean in entries]
+    for number, ((label, evaluation, _), mean) in enumerate(zip(entries, means, strict=True)):
+        colour = PALETTE[number % len(PALETTE)]
         times, shares = survival(evaluation.results, evaluation.ended)
         times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
         style = "-" if number < len(PALETTE) else "--"
-        axes.step(times, shares, style, where="post", color=colour, label=entry.label)
+        axes.step(times, shares, style, where="post", color=colour, label=label)
         if memoryless and evaluation.deaths and mean > 0:
             x = np.geomspace(0.01, last, 300)
             axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
     _headline_axis(axes, "x", means)
-    least = min(means) / 30 if memoryless else max(1, min(entry.evaluation.results.min() for entry in entries))
+    least = min(means) / 30 if memoryless else max(1, min(evaluation.results.min() for _, evaluation, _ in entries))
     axes.set_xlim(least if axes.get_xscale() == "log" else 0, last)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
@@ -264,8 +253,8 @@ def _learning(result: ContestResult) -> Figure:
     figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
     note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED:,}"
     axes.set_title(textwrap.fill(note, 110), loc="left", fontsize=8, color=GREY)
-    for number, group in enumerate(result.groups):
-        colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in group.rows]
+    for number, line in enumerate(result.trained):
+        colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in line.rows]
         steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]
         if len(curves) > 1:  # runs may be evaluated at different steps
             runs = [np.interp(steps, [p.step for p in curve], [p.mean for p in curve]) for curve in curves]
@@ -276,19 +265,19 @@ def _learning(result: ContestResult) -> Figure:
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
         several = f", {len(curves)} runs" if len(curves) > 1 else ""
         axes.plot(
-            steps, values, color=colour, label=f"{_short(group.label)}{several}, N={curves[0][-1].episodes} a point"
+            steps, values, color=colour, label=f"{_short(line.label)}{several}, N={curves[0][-1].episodes} a point"
         )
     means = [_seen(row.summary.mean)[0] for row in others]
     for mean in means:
         axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
-    learnt = [point.mean for group in result.groups for row in group.rows for point in row.curve]
+    learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
     _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
     axes.set_xlabel("steps of all environments together")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel(f"mean {headline}")
     axes.set_xlim(left=0)
     unknown = [math.isinf(row.summary.mean.value) for row in others]
-    labels = [_short(row.contestant.label) + ", at least" * least for row, least in zip(others, unknown, strict=True)]
+    labels = [_short(row.label) + ", at least" * least for row, least in zip(others, unknown, strict=True)]
     _name_points(axes, labels, [axes.get_xlim()[1]] * len(others), means)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -297,12 +286,13 @@ def _learning(result: ContestResult) -> Figure:
 def _speed(result: ContestResult) -> Figure:
     headline, turn = result.headline, result.game.turn
     figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
-    entries = _entries(result)
-    times = np.array([entry.evaluation.ms_per_move for entry in entries])
-    means, low, high = np.array([_seen(entry.mean) for entry in entries]).T
+    labels, games, estimates = zip(*_entries(result), strict=True)
+    times = np.array([evaluation.ms_per_move for evaluation in games])
+    means, low, high = np.array([_seen(mean) for mean in estimates]).T
+    unknown = [math.isinf(mean.value) for mean in estimates]
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6, clip_on=False)
-    _at_least(axes, times, means, [math.isinf(entry.mean.value) for entry in entries], "y")
+    _at_least(axes, times, means, unknown, "y")
     axes.set_xscale("log")
     spread = times.max() / times.min()
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
@@ -313,24 +303,26 @@ def _speed(result: ContestResult) -> Figure:
     axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
     axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, [entry.label for entry in entries], times, means)
-    if any(math.isinf(entry.mean.value) for entry in entries):
+    _name_points(axes, labels, times, means)
+    if any(unknown):
         figure.legend(loc="outside lower center", frameon=False)
     return figure
 
 
 def _rates(series: Series) -> Figure:
     """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
-    headline, rates = series.headline, series.rates
-    figure, axes = _figure(series, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.lines)))
+    headline, rates = series.together.headline, series.rates
+    figure, axes = _figure(
+        series.together, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.means))
+    )
     lowest = min((rate for rate in rates if rate > 0), default=1.0)
     axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
     lines, ends, labels = [], [], []
-    for number, line in enumerate(series.lines):
+    for number, (label, estimates) in enumerate(series.means.items()):
         colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        known = [(rate, *_seen(mean), math.isinf(mean.value)) for rate, mean in zip(rates, line.means, strict=True)]
+        known = [(rate, *_seen(mean), math.isinf(mean.value)) for rate, mean in zip(rates, estimates, strict=True)]
         points = [point for point in known if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
         if not points:
             continue
@@ -339,7 +331,7 @@ def _rates(series: Series) -> Figure:
         lines += axes.plot(where, means, style, color=colour, markersize=5)
         _at_least(axes, where, means, bounds.astype(bool), "y")
         ends.append((where[-1], means[-1]))
-        labels.append(_short(line.label))
+        labels.append(_short(label))
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -39,12 +39,12 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     result = section.result
     header = result.rows[0].evaluation.header
     shared = set.intersection(*({e.seed for e in row.evaluation.episodes} for row in result.rows))
-    first, env = sorted(shared)[:count], _environment(header.env_id, header.game_kwargs)
+    env: Any = gym.make(header.env_id, **header.game_kwargs).unwrapped
     players = []
     with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
         for done, row in enumerate(result.rows, start=1):
-            players.append(_player_replays(section, row, first, values))
-            show(done, row.contestant.label)
+            players.append({"label": row.label, "replays": _replays(section, row, sorted(shared)[:count], values)})
+            show(done, row.label)
     return {
         "game": result.game.name,
         "colours": _colours(result.game.name),
@@ -53,12 +53,6 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
         "rules": page_rules(env.rules),
         "players": players,
     }
-
-
-def _environment(env_id: str, env_kwargs: dict[str, Any]) -> Any:
-    env = gym.make(env_id, **env_kwargs)
-    env.close()
-    return env.unwrapped
 
 
 def _colours(name: str) -> list[list[str]]:
@@ -94,37 +88,25 @@ def page_rules(rules: Any) -> dict[str, Any]:
     }
 
 
-def _player_replays(section: Section, row: Row, first: list[int], values: int) -> dict[str, Any]:
-    """The games of a player that can be watched."""
-    evaluation = row.evaluation
-    wrong = {verdict.seed for verdict in section.verdicts[row.contestant.label] if verdict.problem}
-    recorded = [episode for episode in evaluation.episodes if episode.seed not in wrong]
-    player = None
-    if evaluation.header.adversary is not None:
-        recorded = []
-        section.problems.append(f"{row.contestant.label}: games against an adversary cannot be watched in the page")
-    elif recorded and values and evaluation.header.player != BY_HAND:
-        header = evaluation.header
+def _replays(section: Section, row: Row, first: list[int], values: int) -> list[dict[str, Any]]:
+    """The games of a player that can be watched: those of the seeds `first`, its best and its worst."""
+    header = row.evaluation.header
+    if header.adversary is not None:
+        section.problems.append(f"{row.label}: games against an adversary cannot be watched in the page")
+        return []
+    player: Player | None = None
+    if values and header.player != BY_HAND:
         try:
             header.check_player()
-            player = make(header.player, **header.options)
-            player = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, None).player
+            made = task(make(header.player, **header.options), header.env_id, header.env_kwargs, None).player
         except (ValueError, OSError, RecursionError, DependencyNotInstalled) as error:
-            section.problems.append(f"{row.contestant.label}: its values are missing, because {error}")
-        if not isinstance(player, Player) or getattr(player, "remembers", False):
-            player = None
-    chosen: dict[int, str] = {}
-    if recorded:
-        ordered = sorted(recorded, key=lambda episode: episode.result)
-        best, worst = ordered[-1].seed, ordered[0].seed
-        chosen = dict.fromkeys(first, "") | {best: "best"} | {worst: "worst"}
-    by_seed = {episode.seed: episode for episode in recorded}
-    games = [
-        _replay(evaluation.header, by_seed[seed], note, player, values)
-        for seed, note in chosen.items()
-        if seed in by_seed
-    ]
-    return {"label": row.contestant.label, "replays": games}
+            section.problems.append(f"{row.label}: its values are missing, because {error}")
+        else:
+            player = made if isinstance(made, Player) and not getattr(made, "remembers", False) else None
+    episodes = {episode.seed: episode for episode in row.evaluation.episodes}
+    worst, *_, best = sorted(episodes.values(), key=lambda episode: episode.result) * 2
+    notes = dict.fromkeys(first, "") | {best.seed: "best"} | {worst.seed: "worst"}
+    return [_replay(header, episodes[seed], note, player, values) for seed, note in notes.items()]
 
 
 def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> dict[str, Any]:

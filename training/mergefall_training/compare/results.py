@@ -1,10 +1,11 @@
-"""The result of a comparison: plain data from which tables, files and plots are made."""
+"""The result of a comparison: plain data, from which tables, files and plots are made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,10 @@ import numpy as np
 from mergefall.games import Game
 from mergefall_baselines.player import title
 
-from mergefall_training.compare.suite import Contest, Contestant
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary, frame_of
-from mergefall_training.play.markup import shown, table
 from mergefall_training.play.statistics import Interval, improvement, mean_of_runs
+from mergefall_training.play.tables import Cell, Table, percent, short, to_html
 
 if TYPE_CHECKING:
     import pandas
@@ -35,52 +35,67 @@ def setting(evaluation: Evaluation) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One player's line in a table.
+    """The games of one player.
 
-    - `ratio`: its mean divided by the mean of the contest's baseline; None without a baseline.
-    - `batched`: whether its games were played side by side in one process.
-    - For an agent that was trained for the comparison: `group`, the label that all training seeds share,
-      `training_seed`, and `curve`, the evaluations of its run.
+    - `batched`: whether they were played side by side in one process.
+    - For a trained agent: `group`, the label that all training seeds share, `training_seed`, and `curve`, the
+      evaluations of its run.
     """
 
-    contestant: Contestant
+    label: str
     evaluation: Evaluation
-    summary: Summary
     batched: bool = False
-    ratio: Interval | None = None
     group: str = ""
     training_seed: int = 0
     curve: list[Point] = field(default_factory=list)
 
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures that tables and plots show."""
+        return self.evaluation.summary()
+
 
 @dataclass(frozen=True)
-class Group:
-    """Agents that differ in their training seed only.
-
-    - `rows`: one for each training seed, in order.
-    - `mean`: the mean of their means, with Student's interval.
-    - `gain`: the mean difference to the baseline group, seed by seed; None without a baseline group of equal size.
-    - `better`: the probability that a run is better than one of the baseline group; None without a baseline group.
-    """
+class Line:
+    """A player, or all agents that differ in their training seed only: one row for each, in order."""
 
     label: str
     rows: list[Row]
-    mean: Interval
-    gain: Interval | None
-    better: Interval | None
+
+    @property
+    def mean(self) -> Interval:
+        """The mean over the games of a player; over several agents the mean of their means, with Student's interval."""
+        return self.rows[0].summary.mean if len(self.rows) == 1 else self.mean_of_runs
+
+    @property
+    def mean_of_runs(self) -> Interval:
+        """The mean of the agents' means, with Student's interval."""
+        return mean_of_runs(self.means)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each row."""
+        return np.array([row.summary.mean.value for row in self.rows])
 
 
 @dataclass(frozen=True, repr=False)
 class ContestResult:
-    """All players of one contest, the highest mean first."""
+    """All players of one contest, the highest mean first.
 
-    contest: Contest
+    - `baseline`: label of the player, or of the agents, that the others are compared with.
+    - `adversary`: who drew against the players, as in `evaluate`; default: as their games say, which at rate 0 is None.
+    - `series`: name that contests share which differ in the adversary's rate only; otherwise "".
+    """
+
+    name: str
     rows: list[Row]
+    baseline: str | None = None
+    adversary: dict[str, Any] | None = None
+    series: str = ""
 
-    @property
-    def name(self) -> str:
-        """The contest's name."""
-        return self.contest.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adversary", self.adversary or self.rows[0].evaluation.header.adversary)
+        object.__setattr__(self, "rows", sorted(self.rows, key=lambda row: -row.summary.mean.value))
 
     @property
     def game(self) -> Game:
@@ -90,43 +105,57 @@ class ContestResult:
     @property
     def headline(self) -> str:
         """The figure that players are compared by."""
-        return self.rows[0].summary.headline
+        return self.rows[0].evaluation.headline
 
     @property
     def conditions(self) -> str:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
-        caps = sorted({row.evaluation.header.max_episode_steps or 0 for row in self.rows})
+        headers, summaries = [row.evaluation.header for row in self.rows], [row.summary for row in self.rows]
+        caps = sorted({header.max_episode_steps or 0 for header in headers})
         cap = " or ".join(f"cap {cap} {self.game.turn}s" if cap else "no cap" for cap in caps)
-        counts = sorted({row.summary.episodes for row in self.rows})
+        counts = sorted({summary.episodes for summary in summaries})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
-        last = max(row.summary.last_seed for row in self.rows)
-        return f"{setting(self.rows[0].evaluation)}, {cap}{self._adversary}, {n}, seeds {self.contest.seed}-{last}"
+        first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)
+        against = ""
+        if self.adversary is not None:
+            player = self.adversary["player"]
+            options = dict(player) if isinstance(player, Mapping) else {"name": player}
+            against = f", adversary {title(str(options.pop('name')), options)} at rate {self.adversary['rate']}"
+        return f"{setting(self.rows[0].evaluation)}, {cap}{against}, {n}, seeds {first}-{last}"
 
     @property
-    def _adversary(self) -> str:
-        given = self.contest.adversary
-        if given is None:
-            return ""
-        options = dict(given["player"]) if isinstance(given["player"], Mapping) else {"name": given["player"]}
-        return f", adversary {title(str(options.pop('name')), options)} at rate {given['rate']}"
-
-    @property
-    def groups(self) -> list[Group]:
-        """The agents that were trained for the comparison, the group with the highest mean first."""
-        found: dict[str, list[Row]] = {}
+    def lines(self) -> list[Line]:
+        """The rows by player, and by agents that were trained alike; the highest mean first."""
+        rows: dict[tuple[str, str], list[Row]] = {}
         for row in sorted(self.rows, key=lambda row: row.training_seed):
-            if row.group:
-                found.setdefault(row.group, []).append(row)
-        means = {label: np.array([row.summary.mean.value for row in rows]) for label, rows in found.items()}
-        base = means.get(self.contest.baseline or "")
-        groups = []
-        for label, rows in found.items():
-            gain = better = None
-            if base is not None and label != self.contest.baseline:
-                gain = mean_of_runs(means[label] - base) if len(base) == len(rows) else None
-                better = improvement(means[label], base)
-            groups.append(Group(label, rows, mean_of_runs(means[label]), gain, better))
-        return sorted(groups, key=lambda group: -group.mean.value)
+            rows.setdefault((row.group, row.group or row.label), []).append(row)
+        return sorted((Line(label, alike) for (_, label), alike in rows.items()), key=lambda line: -line.mean.value)
+
+    @property
+    def trained(self) -> list[Line]:
+        """The agents that were trained for the comparison."""
+        return [line for line in self.lines if line.rows[0].group]
+
+    def beside_baseline(self, line: Line) -> tuple[Interval | None, Interval | None]:
+        """Trained agents beside those of the baseline: the mean difference seed by seed, and the chance of more.
+
+        - The difference is None if the numbers of training seeds differ.
+        - The chance is the probability that a run is better than one of the baseline. Both are None for the baseline
+          itself, and without a baseline that was trained.
+        """
+        base = next((other for other in self.trained if other.label == self.baseline), None)
+        if base is None or base.label == line.label:
+            return None, None
+        gain = mean_of_runs(line.means - base.means) if len(base.rows) == len(line.rows) else None
+        return gain, improvement(line.means, base.means)
+
+    @cached_property
+    def ratios(self) -> dict[str, Interval]:
+        """By label: a player's mean divided by that of the baseline; empty if no player is the baseline."""
+        base = next((row for row in self.rows if row.label == self.baseline), None)
+        if base is None:
+            return {}
+        return {row.label: row.evaluation.ratio(base.evaluation) for row in self.rows if row is not base}
 
     @property
     def all_tiles(self) -> list[int]:
@@ -139,6 +168,64 @@ class ContestResult:
         missed = [t for t in self.all_tiles if any(row.evaluation.tile_rate(t).value < 1 for row in self.rows)]
         return missed[-TILE_COLUMNS:]
 
+    def table(self) -> Table:
+        """One line for each player, and where the intervals come from."""
+        turn, rows, tiles = self.game.turn, self.rows, self.telling_tiles
+        summaries = [row.summary for row in rows]
+        columns: dict[str, list[Cell]] = {"player": [row.label for row in rows]}
+        columns["N"] = [str(summary.episodes) for summary in summaries]
+        columns[f"mean {self.headline}"] = [(summary.mean, short) for summary in summaries]
+        columns["median"] = [(summary.median, short) for summary in summaries]
+        columns["IQM"] = [(summary.iqm, short) for summary in summaries]
+        columns |= {f"{tile}+": [(row.evaluation.tile_rate(tile), percent) for row in rows] for tile in tiles}
+        columns[f"{turn}s"] = [short(summary.moves_per_game) for summary in summaries]
+        times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
+        columns[f"ms/{turn}"] = [time.rstrip(".") for time in times]
+        capped = any(summary.capped for summary in summaries)
+        counted = {
+            "capped": capped,
+            "deaths": capped and self.game.memoryless,
+            "stuck": any(s.stuck for s in summaries),
+        }
+        for name in (name for name, shown in counted.items() if shown):
+            columns[name] = [str(getattr(summary, name)) for summary in summaries]
+        if self.ratios:
+            columns[f"ratio to {self.baseline}"] = [(self.ratios.get(row.label), short) for row in rows]
+        spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), f"{turn}s")
+        return Table(self.name, self.conditions, columns, self._note, spare)
+
+    @property
+    def _note(self) -> str:
+        turn = self.game.turn
+        note = "Below each estimate its 95% interval: bootstrap"
+        if self.all_tiles:
+            note += ", Wilson's for shares of games that reached a tile"
+        note += _censoring(self.rows, self.headline)
+        if any(row.summary.stuck for row in self.rows):
+            note += "; stuck: games that ended because the player chose illegal actions, `illegal_limit` in a row"
+        if self.rows[0].evaluation.header.adversary is not None:
+            note += f"; ms/{turn} include the adversary's time"
+        if batched := list(dict.fromkeys(row.group or row.label for row in self.rows if row.batched)):
+            note += f"; ms/{turn} of many games side by side: {', '.join(batched)}"
+        return f"{note}."
+
+    def runs_table(self) -> Table | None:
+        """One line for all agents that were trained alike; None if no two were."""
+        lines = self.trained
+        if not any(len(line.rows) > 1 for line in lines):
+            return None
+        columns: dict[str, list[Cell]] = {"trained alike": [line.label for line in lines]}
+        columns["runs"] = [str(len(line.rows)) for line in lines]
+        columns[f"mean {self.headline}"] = [(line.mean_of_runs, short) for line in lines]
+        columns["of each"] = [" ".join(map(short, line.means)) for line in lines]
+        note = "Over training seeds, with Student's 95% intervals"
+        if any(line.label == self.baseline for line in lines):
+            beside = [self.beside_baseline(line) for line in lines]
+            columns[f"more than {self.baseline}"] = [(gain, short) for gain, _ in beside]
+            columns["chance of more"] = [(better, percent) for _, better in beside]
+            note += "; chances of more with Newcombe's" if len(lines) > 1 else ""
+        return Table("", "", columns, f"{note}.")
+
     def records(self) -> list[dict[str, Any]]:
         """One flat mapping for each player, as in `results.csv`; an interval becomes three entries."""
         return [self._record(row) for row in self.rows]
@@ -147,17 +234,17 @@ class ContestResult:
         header = row.evaluation.header
         cells: dict[str, Any] = {
             "game": self.name,
-            "label": row.contestant.label,
+            "label": row.label,
             "player": header.player,
             "options": json.dumps(header.options),
             "env": header.env_id,
             "env_kwargs": json.dumps(header.env_kwargs),
             "max_episode_steps": header.max_episode_steps,
-            "adversary": json.dumps(self.contest.adversary),
+            "adversary": json.dumps(self.adversary),
         }
         figures = {name: value for name, value in vars(row.summary).items() if name != "tiles"}
         figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
-        figures |= {} if row.ratio is None else {"ratio": row.ratio}
+        figures |= {"ratio": self.ratios[row.label]} if row.label in self.ratios else {}
         for name, value in figures.items():
             if isinstance(value, Interval):
                 cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
@@ -173,29 +260,18 @@ class ContestResult:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
 
     def _repr_html_(self) -> str:
-        """A table of the players, which a notebook shows for a cell."""
-        columns = {
-            "player": [row.contestant.label for row in self.rows],
-            "N": [f"{row.summary.episodes:,}" for row in self.rows],
-            f"mean {self.headline}": [shown(row.summary.mean) for row in self.rows],
-            f"ms/{self.game.turn}": [f"{row.summary.ms_per_move:.2g}" for row in self.rows],
-        }
-        return table(f"{self.name}: {self.conditions}", columns)
+        """The table of the players, which a notebook shows for a cell."""
+        return to_html(self.table())
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a series: a player, or agents that differ in their training seed only.
-
-    - `episodes`: the number of games of each at each rate.
-    - `runs`: the number of agents; 1 for a player.
-    - `means`: the mean at each rate. Its interval is that over the games, or over several training seeds.
-    """
-
-    label: str
-    episodes: int
-    runs: int
-    means: list[Interval]
+def _censoring(rows: Iterable[Row], headline: str) -> str:
+    """How capped games count, if there are any."""
+    if not any(row.evaluation.censored for row in rows):
+        return ""
+    return (
+        f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
+        " with the exact Poisson interval, and a ratio has the exact binomial one"
+    )
 
 
 @dataclass(frozen=True)
@@ -205,49 +281,38 @@ class Series:
     results: list[ContestResult]
 
     @property
-    def name(self) -> str:
-        """The name that the contests share."""
-        return self.results[0].contest.series
-
-    @property
-    def game(self) -> Game:
-        """The game that was played."""
-        return self.results[0].game
-
-    @property
-    def headline(self) -> str:
-        """The figure that players are compared by."""
-        return self.results[0].headline
+    def together(self) -> ContestResult:
+        """All rows as one result, which has the series' name and conditions."""
+        first, rows = self.results[0], [row for result in self.results for row in result.rows]
+        return ContestResult(first.series, rows, adversary={**(first.adversary or {}), "rate": self.rates})
 
     @property
     def rates(self) -> list[float]:
         """The adversary's rate in each contest."""
-        return [result.contest.adversary["rate"] for result in self.results if result.contest.adversary]
+        return [result.adversary["rate"] for result in self.results if result.adversary]
 
     @property
-    def lines(self) -> list[Line]:
-        """The lines of its table and its plot, the highest mean at the first rate first."""
-        groups = [{group.label: group for group in result.groups} for result in self.results]
-        rows = [{row.contestant.label: row for row in result.rows} for result in self.results]
-        lines = []
-        for label, row in rows[0].items():
-            alike = len(groups[0][row.group].rows) if row.group else 1
-            if alike == 1:
-                lines.append(Line(label, row.summary.episodes, 1, [found[label].summary.mean for found in rows]))
-            elif row.training_seed == 0:
-                means = [found[row.group].mean for found in groups]
-                lines.append(Line(row.group, row.summary.episodes, alike, means))
-        return sorted(lines, key=lambda line: -line.means[0].value)
+    def means(self) -> dict[str, list[Interval]]:
+        """By label: the mean at each rate; the highest mean at the first rate first."""
+        lines = [{line.label: line for line in result.lines} for result in self.results]
+        return {label: [found[label].mean for found in lines] for label in lines[0]}
 
-    @property
-    def conditions(self) -> str:
-        """The conditions of all contests in one line."""
-        contest = self.results[0].contest
-        all_rates = replace(contest, adversary={**(contest.adversary or {}), "rate": self.rates})
-        return ContestResult(all_rates, [row for result in self.results for row in result.rows]).conditions
+    def table(self) -> Table:
+        """One line for each player, or for agents that were trained alike, and one column for each rate."""
+        together, lines, means = self.together, self.results[0].lines, self.means
+        columns: dict[str, list[Cell]] = {"player": [line.label for line in lines]}
+        counts = [(len(line.rows), line.rows[0].summary.episodes) for line in lines]
+        columns["N"] = [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts]
+        for number, rate in enumerate(self.rates):
+            columns[f"rate {rate:g}"] = [(means[line.label][number], short) for line in lines]
+        note = f"Mean {together.headline} at each rate of the adversary, below it its 95% interval: bootstrap"
+        if any(runs > 1 for runs, _ in counts):
+            note += ", Student's over training seeds where there are several"
+        note += _censoring(together.rows, together.headline)
+        return Table(together.name, together.conditions, columns, f"{note}.")
 
 
 def series_of(results: list[ContestResult]) -> list[Series]:
     """The series among the results of a suite."""
-    found = groupby((result for result in results if result.contest.series), key=lambda result: result.contest.series)
-    return [Series(list(contests)) for _, contests in found]
+    alike = groupby((result for result in results if result.series), key=lambda result: result.series)
+    return [Series(list(contests)) for _, contests in alike]

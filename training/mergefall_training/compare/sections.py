@@ -1,21 +1,25 @@
-"""Sections: recorded games of one environment, each record verified, for reports."""
+"""Sections of a report: the games of one environment. Records are verified; of a run the last evaluation is played."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mergefall.games import game_of
+from mergefall_baselines import make
+
 from mergefall_training.compare.comparison import read_results
 from mergefall_training.compare.results import ContestResult, Row
-from mergefall_training.compare.suite import Contest, Contestant
-from mergefall_training.learn.run import Point, read_curve
-from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.learn.run import EVALUATION_SEED, Config, Point, read_config, read_curve
+from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Header, same_player
 from mergefall_training.play.verify import Verdict, verify
 from mergefall_training.progress import printable
@@ -23,27 +27,60 @@ from mergefall_training.progress import printable
 SEED_LABEL = re.compile(r"(.*), seed (\d+)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Section:
-    """One environment and the players that were recorded in it.
+    """One environment and the players whose games are shown.
 
-    - `result`: their figures, as a comparison has them.
-    - `verdicts`: by label, what verification said of each record.
+    - `verdicts`: by label, what verification said of each record; games played for the report have none.
+    - `configs`: by label, the configuration of a run.
     - `problems`: what is missing or does not hold, a sentence each.
     """
 
-    result: ContestResult
-    verdicts: dict[str, list[Verdict]]
-    problems: list[str]
+    name: str
+    baseline: str | None
+    rows: list[Row] = field(default_factory=list)
+    verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
+    configs: dict[str, Config] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @cached_property
+    def result(self) -> ContestResult:
+        """The figures of the players, as a comparison has them; of the finished section."""
+        return ContestResult(self.name, self.rows, self.baseline)
 
 
-def record_files(path: Path) -> Iterator[Path]:
-    """The files of records in a folder, without those of training runs; a file itself.
+def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
+    """The games in some paths: by environment, and by the folder below a path, as `compare` has one for each contest.
 
-    Raises ValueError if there is no such path.
+    Raises ValueError if there is no such path, or no game that can be shown.
     """
-    if not path.exists():
-        raise ValueError(f"there is no {path}; expected a folder of `mergefall compare` or a file of records")
+    collected = _Collected(progress)
+    for path in paths:
+        if not path.exists():
+            raise ValueError(
+                f"there is no {path}; expected a folder of `mergefall compare`, a run, or a file of records"
+            )
+        for folder in _run_folders(path):
+            with collected.problem_of(folder):
+                collected.add_run(folder)
+        for file in _record_files(path):
+            with collected.problem_of(file):
+                collected.add_file(file, file.parent.relative_to(path if path.is_dir() else file.parent))
+    sections = [section for section in collected.sections.values() if section.rows]
+    problems = [*collected.problems, *(p for s in collected.sections.values() if not s.rows for p in s.problems)]
+    if not sections:
+        raise ValueError("; ".join(problems) or f"{', '.join(map(str, paths))}: there is no recorded game in it")
+    sections[0].problems += problems
+    return sections
+
+
+def _run_folders(path: Path) -> list[Path]:
+    """The training runs that a path is or directly holds."""
+    return [folder for folder in (path, *sorted(path.glob("*/"))) if (folder / "config.json").is_file()]
+
+
+def _record_files(path: Path) -> Iterator[Path]:
+    """The files of records in a folder, without those of training runs; a file itself."""
     if path.is_file():
         yield path
         return
@@ -52,25 +89,88 @@ def record_files(path: Path) -> Iterator[Path]:
             yield file
 
 
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Errors of the system and of nested data in this block, which reads a file, become ValueErrors that name it."""
-    try:
-        yield
-    except RecursionError:
-        raise ValueError(f"{path}: its lists are nested too deeply") from None
-    except OSError as error:
-        raise ValueError(f"{path}: {error}") from error
+class _Collected:
+    """Sections while they are collected; `problems` belong to none of them."""
+
+    def __init__(self, progress: bool) -> None:
+        self.sections: dict[str, Section] = {}
+        self.problems: list[str] = []
+        self._progress = progress
+        self._suites: dict[Path, dict[str, Any]] = {}
+
+    @contextmanager
+    def problem_of(self, path: Path) -> Iterator[None]:
+        """What goes wrong with a path in this block is a problem, and the report goes on."""
+        try:
+            yield
+        except RecursionError:
+            self.problems.append(f"{path}: its lists are nested too deeply")
+        except (OSError, ValueError) as error:
+            self.problems.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+
+    def add_run(self, folder: Path) -> None:
+        """Add a training run: its curve, its configuration, and the games of its last evaluation."""
+        config, curve = read_config(folder), read_curve(folder)
+        player = make(str(folder), model="last")
+        evaluation = evaluate(
+            player,
+            config.env_id,
+            config.episodes,
+            EVALUATION_SEED,
+            config.unshaped,
+            1,
+            max_episode_steps=config.max_episode_steps,
+            progress=self._progress,
+        )
+        section = self._section(folder.parent.name, "", evaluation.header)
+        label = _free_label(printable(folder.name), folder.parent.name, [row.label for row in section.rows])
+        section.rows.append(Row(label, evaluation, player.batched, label, config.seed, curve))
+        section.configs[label] = config
+
+    def add_file(self, file: Path, contest: Path) -> None:
+        """Add a file of records; those that do not hold are left out and named."""
+        if file.parent not in self._suites:
+            self._suites[file.parent] = {"players": []}
+            with self.problem_of(file.parent.with_name("results.json")):
+                self._suites[file.parent] = _suite_entry(file.parent)
+        suite = self._suites[file.parent]
+        evaluation = Evaluation.read(file)
+        header = evaluation.header
+        game_of(header.env_id)
+        section = self._section(file.parent.name, contest.as_posix(), header, suite.get("baseline"))
+        label = _free_label(_label_of(header, suite, file), file.name, section.verdicts)
+        verdicts = verify(file, self._progress)
+        section.verdicts[label] = verdicts
+        wrong = [verdict for verdict in verdicts if verdict.problem]
+        if kinds := Counter(verdict.problem for verdict in wrong).most_common(3):
+            reasons = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in kinds)
+            section.problems.append(f"{label}: records that do not hold: {reasons}")
+        wrong_seeds = {verdict.seed for verdict in wrong}
+        held = [episode for episode in evaluation.episodes if episode.seed not in wrong_seeds]
+        if held:
+            curve: list[Point] = []
+            run = _run_of(file)
+            if (run / "curve.jsonl").is_file():
+                with self.problem_of(run):
+                    curve = read_curve(run)
+            alike = SEED_LABEL.fullmatch(label)
+            group, seed = ("", 0) if not curve else (alike[1], int(alike[2])) if alike else (label, 0)
+            batched = any(player["label"] == label and player.get("batched") for player in suite["players"])
+            section.rows.append(Row(label, Evaluation(header, held), bool(batched), group, seed, curve))
+
+    def _section(self, name: str, contest: str, header: Header, baseline: str | None = None) -> Section:
+        """The section of a contest in the environment of a header."""
+        key = json.dumps([contest, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary])
+        return self.sections.setdefault(key, Section(name, baseline))
 
 
-def suite_entry(folder: Path) -> dict[str, Any]:
-    """What the results beside a contest's folder say about the contest; empty without such results.
+def _suite_entry(folder: Path) -> dict[str, Any]:
+    """What the results beside a contest's folder say about the contest; no players without such results.
 
     Raises ValueError for results that cannot be read.
     """
-    path = folder.parent / "results.json"
-    with readable(path):
-        games = read_results(path).get("games", [])
+    path = folder.with_name("results.json")
+    games = read_results(path).get("games", [])
     try:
         entry = next((game for game in games if game["name"] == folder.name), {"players": []})
         for player in entry["players"]:
@@ -80,99 +180,24 @@ def suite_entry(folder: Path) -> dict[str, Any]:
     return entry
 
 
-def label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
+def _label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
     """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
-    label = header.title
-    if _run_of(file).is_dir():
-        label = file.stem.replace("_seed_", ", seed ").replace("_", " ")
-    for player in suite.get("players", ()):
+    for player in suite["players"]:
         if same_player(player["player"], player["options"], header):
-            label = str(player["label"])
-    return printable(label)
+            return printable(str(player["label"]))
+    if _run_of(file).is_dir():
+        return printable(file.stem.replace("_seed_", ", seed ").replace("_", " "))
+    return header.title
 
 
-@dataclass
-class Found:
-    """Record files of one environment, while they are collected.
-
-    - `suite`: what their comparison says about the contest (`suite_entry`).
-    - `files`: (label, file, its games).
-    """
-
-    name: str
-    suite: dict[str, Any] = field(default_factory=dict)
-    files: list[tuple[str, Path, Evaluation]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-def section_of(found: Found, progress: bool) -> Section | None:
-    """The figures of some files, each record verified; the player with the highest mean first.
-
-    Records that do not hold are left out; None if none are left. What is wrong is added to the problems of `found`.
-    """
-    rows, verdicts, problems = [], {}, found.problems
-    batched = {player["label"] for player in found.suite.get("players", ()) if player.get("batched")}
-    for label, file, evaluation in found.files:
-        label = free_label(label, file.name, verdicts)
-        try:
-            with readable(file):
-                verdicts[label] = verify(file, progress)
-        except ValueError as error:
-            problems.append(f"{label}: {error}")
-            continue
-        kinds = Counter(verdict.problem for verdict in verdicts[label] if verdict.problem).most_common(3)
-        if kinds:
-            told = "; ".join(f"{problem} ({count} of {len(verdicts[label])})" for problem, count in kinds)
-            problems.append(f"{label}: records that do not hold: {told}")
-        wrong = {verdict.seed for verdict in verdicts[label] if verdict.problem}
-        held = [one for one in evaluation.episodes if one.seed not in wrong]
-        if not held:
-            continue
-        try:
-            curve = _curve(file)
-        except ValueError as error:
-            curve = []
-            problems.append(f"{label}: its learning curve is missing, because {error}")
-        alike = SEED_LABEL.fullmatch(label)
-        group, seed = (alike[1], int(alike[2])) if alike else (label, 0)
-        row = replace(row_of(label, Evaluation(evaluation.header, held)), batched=label in batched)
-        rows.append(replace(row, group=group, training_seed=seed, curve=curve) if curve else row)
-    if not rows:
-        return None
-    return Section(result_of(found.name, rows, found.suite.get("baseline")), verdicts, problems)
-
-
-def free_label(label: str, source: str, taken: Container[str]) -> str:
+def _free_label(label: str, source: str, taken: Container[str]) -> str:
     """A label that is not taken: itself, or with its source, or with a number as well.
 
-    >>> free_label("greedy", "a", ()), free_label("greedy", "a", {"greedy", "greedy (a)"})
+    >>> _free_label("greedy", "a", ()), _free_label("greedy", "a", {"greedy", "greedy (a)"})
     ('greedy', 'greedy (a, 2)')
     """
     names = itertools.chain([label, f"{label} ({source})"], (f"{label} ({source}, {k})" for k in itertools.count(2)))
     return next(name for name in names if name not in taken)
-
-
-def row_of(label: str, evaluation: Evaluation) -> Row:
-    """The line of a player whose games were recorded."""
-    header = evaluation.header
-    who = Contestant(header.player, header.options, label, len(evaluation.episodes))
-    return Row(who, evaluation, evaluation.summary())
-
-
-def result_of(name: str, rows: list[Row], baseline: str | None = None) -> ContestResult:
-    """The result of a comparison of players whose games were recorded in one environment."""
-    header = rows[0].evaluation.header
-    contest = Contest(
-        name=name,
-        env=header.env_id,
-        env_kwargs=header.env_kwargs,
-        max_episode_steps=header.max_episode_steps,
-        seed=min(row.summary.first_seed for row in rows),
-        players=tuple(row.contestant for row in rows),
-        baseline=baseline,
-        adversary=header.adversary,
-    )
-    return ContestResult(contest, sorted(rows, key=lambda row: -row.summary.mean.value))
 
 
 def _run_of(file: Path) -> Path:
@@ -180,9 +205,3 @@ def _run_of(file: Path) -> Path:
     folder = file.parent / "runs" / file.stem
     series = file.parent.with_name(file.parent.name.rpartition("-rate-")[0] or file.parent.name)
     return folder if folder.is_dir() else series / "runs" / file.stem
-
-
-def _curve(file: Path) -> list[Point]:
-    """The learning curve of the agent whose games a file holds; empty if its run folder is not there."""
-    run = _run_of(file)
-    return read_curve(run) if (run / "curve.jsonl").is_file() else []

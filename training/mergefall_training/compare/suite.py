@@ -15,17 +15,14 @@ and the players, which all play the same seeds::
         episodes: 100
         players:
           - player: 2048/greedy
-            options: {heuristic: nneonneo}  # optional, as are the next two
+            heuristic: nneonneo             # an option of the player, as are all keys but these three
             label: greedy by nneonneo       # default: player and options
             episodes: 30                    # default: the contest's
           - train: {algorithm: maskable-ppo, timesteps: 200000, seeds: 3}
             label: MaskablePPO              # default: the algorithm
 
-`train` in place of `player` trains agents for the comparison, one for each training seed from 0. It may also hold
-`preset`, `interval`, `hyperparameters`, `max_episode_steps`, `env_kwargs` (added to the contest's, such as a reward or
-`shaping`, for training only), `share` of the preset's steps (default: 1), and `after`, the training of another run
-whose network this one begins with. Its `episodes` (default: 30) are those of each point of the learning curve. The
-preset fills in the rest, but for the board and the pieces, which are the contest's.
+`train` in place of `player` trains agents for the comparison, one for each training seed from 0; its keys are the
+fields of `Training`. The preset fills in the rest, but for the board and the pieces, which are the contest's.
 
 `presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none.
 
@@ -39,22 +36,22 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from mergefall.checks import choice, id_of_file, integer, number
 from mergefall.games import game_of
 
-from mergefall_training.learn import FROM_NOTHING
 from mergefall_training.yaml_numbers import load_yaml
 
 if TYPE_CHECKING:
     from mergefall_training.learn.run import Config
 
 FOLDER = Path(__file__).parent / "suites"
-_REQUIRED: Any = object()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -62,22 +59,33 @@ class Training:
     """How the agents of a contestant are trained before they play: one run for each training seed 0 to seeds − 1.
 
     - `share`: share of the preset's steps, if `timesteps` does not say how many.
+    - `episodes`: games of each point of the learning curve.
+    - `env_kwargs`: added to the contest's for training only, such as a reward or `shaping`.
     - `after`: the training of another run of the same seed, from whose network this one begins (`warm_start`).
 
     The other fields are arguments of `mergefall_training.learn.presets.configure`.
     """
 
     algorithm: str
-    seeds: int
-    env_kwargs: dict[str, Any]
-    max_episode_steps: int | None
-    hyperparameters: dict[str, Any]
-    preset: str | None
-    timesteps: int | None
-    interval: int | None
-    episodes: int
-    share: float = 1
+    seeds: int = 1
+    preset: str | None = None
+    timesteps: int | None = None
+    share: float = 1.0
+    interval: int | None = None
+    episodes: int = 30
+    max_episode_steps: int | None = None
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    hyperparameters: dict[str, Any] = field(default_factory=dict)
     after: Training | None = None
+
+    def __post_init__(self) -> None:
+        integer("seeds", self.seeds, 1)
+        number("share", self.share, 0, 1)
+        if self.after is not None:
+            if self.after.seeds != 1:
+                raise ValueError("after has seeds; each run begins from one of its own training seed")
+            if "warm_start" in self.hyperparameters:
+                raise ValueError("it has both after and warm_start; expected one of them")
 
     def config(self, contest: Contest, seed: int, warm_start: str | None = None) -> Config:
         """The configuration of a run; `warm_start` is the path of the model that it begins from."""
@@ -86,7 +94,6 @@ class Training:
         from mergefall_training.play.workers import all_kwargs, environment
 
         preset = load_preset(self.algorithm, contest.env, self.preset)
-        steps = round(self.share * preset["n_timesteps"]) if self.timesteps is None else self.timesteps
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
         board = {name: rules[name] for name in game_of(contest.env).spaces}
         return configure(
@@ -96,7 +103,7 @@ class Training:
             max_episode_steps=self.max_episode_steps,
             changed=self.hyperparameters | ({} if warm_start is None else {"warm_start": warm_start}),
             preset=self.preset,
-            timesteps=steps,
+            timesteps=round(self.share * preset["n_timesteps"]) if self.timesteps is None else self.timesteps,
             interval=self.interval,
             episodes=self.episodes,
             seed=seed,
@@ -110,19 +117,22 @@ class Training:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A player, or agents to be trained (then `player` is ""), and the number of episodes that each plays."""
+    """A player, or agents to be trained (`training`), and the number of episodes that each plays."""
 
-    player: str
-    options: dict[str, Any]
     label: str
     episodes: int
+    player: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
     training: Training | None = None
+
+    def __post_init__(self) -> None:
+        integer("episodes", self.episodes, 1)
 
     @property
     def file_name(self) -> str:
         """The label as a file name without extension: letters, digits and ``. _ = -``.
 
-        >>> Contestant("2048/random", {}, "tile-order d5 (document)", 10).file_name
+        >>> Contestant("tile-order d5 (document)", 10, "2048/random").file_name
         'tile-order_d5_document'
         """
         return re.sub(r"[^\w.=-]+", "_", self.label).strip("_.")
@@ -132,19 +142,31 @@ class Contestant:
 class Contest:
     """One environment and the players that play it on the same seeds.
 
+    - `episodes`: of each player that says no other number.
+    - `presets`: of a file's contest: it stands for a contest with each of them.
     - `adversary`: who draws against the players, as in `evaluate`; None if chance draws alone.
     - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
     """
 
     name: str
     env: str
-    env_kwargs: dict[str, Any]
-    max_episode_steps: int | None
-    seed: int
-    players: tuple[Contestant, ...]
+    episodes: int
+    players: list[Contestant]
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    max_episode_steps: int | None = None
+    seed: int = 0
     baseline: str | None = None
     adversary: dict[str, Any] | None = None
+    presets: list[str] = field(default_factory=list)
     series: str = ""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", self.name):
+            raise ValueError(f"name {self.name!r} names a folder; expected letters, digits and . _ = -")
+        id_of_file(self.env)
+        integer("seed", self.seed, 0)
+        if self.max_episode_steps is not None:
+            integer("max_episode_steps", self.max_episode_steps, 1)
 
 
 @dataclass(frozen=True)
@@ -164,8 +186,8 @@ class Suite:
         ['2048-2x3']
         """
         names = [contest.series or contest.name for contest in self.contests]
-        asked = [choice("game", name, list(dict.fromkeys(names))) for name in games]
-        kept = tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in asked)
+        chosen = [choice("game", name, list(dict.fromkeys(names))) for name in games]
+        kept = tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in chosen)
         return replace(self, contests=kept)
 
 
@@ -186,182 +208,117 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     if not path.is_file():
         raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
     try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-        return _suite(path.stem, content)
+        return _suite(path.stem, load_yaml(path.read_text(encoding="utf-8")))
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"suite {path}: {' '.join(str(error).split())}") from error
 
 
 def _suite(name: str, content: Any) -> Suite:
-    given = _fields(content, "the suite", description=(str, ""), games=(list, _REQUIRED))
-    games = [
-        one for place, content in enumerate(given["games"], start=1) for one in _contests(content, f"game {place}")
-    ]
-    _all_different([contest.name for contest in games], "games")
-    contests = [one for contest in games for one in _at_each_rate(contest)]
-    _all_different([contest.name for contest in contests], "games, presets and rates")
-    return Suite(name, given["description"], tuple(contests))
-
-
-def _contests(content: Any, where: str) -> list[Contest]:
-    """The contest that an entry describes; one for each preset if it has a list of them."""
-    given = _fields(
-        content,
-        where,
-        name=(str, _REQUIRED),
-        env=(str, _REQUIRED),
-        env_kwargs=(dict, {}),
-        max_episode_steps=(int, None),
-        seed=(int, 0),
-        baseline=(str, None),
-        adversary=(dict, None),
-        presets=(list, []),
-        episodes=(int, _REQUIRED),
-        players=(list, _REQUIRED),
-    )
-    if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", given["name"]):
-        raise ValueError(f"{where}: name {given['name']!r} names a folder; expected letters, digits and . _ = -")
-    with _named(where):
-        id_of_file(given["env"])
-        integer("seed", given["seed"], 0)
-        if given["max_episode_steps"] is not None:
-            integer("max_episode_steps", given["max_episode_steps"], 1)
-    if given["adversary"] is not None:
-        with _named(f"{where}: adversary"):
-            given["adversary"] = _adversary(given["adversary"])
-    episodes, presets = given.pop("episodes"), given.pop("presets")
-    players = [
-        _contestant(player, f"game {given['name']}, player {place}", episodes)
-        for place, player in enumerate(given.pop("players"), start=1)
-    ]
-    _all_different([player.file_name.lower() for player in players], f"labels of {where}")
-    labels = [player.label for player in players]
-    if given["baseline"] not in (None, *labels):
-        raise ValueError(f"{where}: baseline {given['baseline']!r} is no player's label; expected one of {labels}")
-    contest = Contest(**given, players=tuple(players))
-    found = [_with_preset(contest, preset) for preset in presets] or [contest]
-    _check_players(contest)
-    for one in found:
-        _check_trainings(one)
-    return found
-
-
-def _with_preset(contest: Contest, preset: Any) -> Contest:
-    """The contest in which agents are trained with a preset, where they name none."""
-    players = [replace(one, training=one.training and one.training.with_preset(str(preset))) for one in contest.players]
-    return replace(contest, name=f"{contest.name}-{preset}", players=tuple(players))
-
-
-def _check_players(contest: Contest) -> None:
-    """Raise ValueError for a player that does not exist, or that does not play the contest's game."""
-    # Imported late: the players bring compiled code, which listing the suites does not need.
-    from mergefall_baselines import make
-
-    from mergefall_training.play.workers import task
-
-    for player in contest.players:
-        if player.training is None:
+    with _named("the suite"):
+        file = _made(_File, content)
+    games = []
+    for place, entry in enumerate(file.games, start=1):
+        with _named(f"game {place}"):
+            games.append(_contest(entry))
+    _check_different([contest.name for contest in games], "games")
+    contests = tuple(variant for contest in games for variant in _variants(contest))
+    _check_different([contest.name for contest in contests], "games, presets and rates")
+    for contest in contests:
+        for player in contest.players:
             with _named(f"game {contest.name}, {player.label}"):
-                made = make(player.player, **player.options)
-                task(made, contest.env, contest.env_kwargs, contest.max_episode_steps)
+                _check(contest, player)
+    return Suite(name, file.description, contests)
 
 
-def _check_trainings(contest: Contest) -> None:
-    """Raise ValueError for a training that cannot be configured."""
-    for player in contest.players:
-        training = player.training
-        while training is not None:
-            with _named(f"game {contest.name}, {player.label}"):
-                training.config(contest, seed=0)
-                if training.after is not None and training.algorithm in FROM_NOTHING:
-                    raise ValueError(f"{training.algorithm} cannot begin with another run's network; expected no after")
-            training = training.after
+@dataclass(frozen=True)
+class _File:
+    """The keys of a suite's file."""
+
+    games: list[Any]
+    description: str = ""
 
 
-def _adversary(content: dict[str, Any]) -> dict[str, Any]:
-    """The adversary of a contest, with its default rate; `rate` is a number or a list of numbers."""
-    # Imported late: they bring the players' compiled code, which listing the suites does not need.
+def _contest(content: Any) -> Contest:
+    # Imported late, as below: the players bring compiled code, which listing the suites does not need.
     from mergefall_baselines.registry import player_of
 
     from mergefall_training.wrappers.adversary import arguments
 
-    given = arguments({str(name): value for name, value in content.items()})
-    player_of(given["player"])
-    rates = given["rate"] if isinstance(given["rate"], list) else [given["rate"]]
-    _all_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
-    return given
+    contest = _made(Contest, content)
+    players = []
+    for place, entry in enumerate(contest.players, start=1):
+        with _named(f"player {place}"):
+            players.append(_contestant(entry, contest.episodes))
+    _check_different([player.file_name.lower() for player in players], "labels")
+    labels = [player.label for player in players]
+    if contest.baseline not in (None, *labels):
+        raise ValueError(f"baseline {contest.baseline!r} is no player's label; expected one of {labels}")
+    adversary = contest.adversary
+    if adversary is not None:
+        with _named("adversary"):
+            adversary = arguments({str(name): value for name, value in adversary.items()})
+            player_of(adversary["player"])
+            _check_different([f"{number('rate', rate, 0, 1):g}" for rate in _rates(adversary)], "rates")
+    return replace(contest, players=players, adversary=adversary)
 
 
-def _at_each_rate(contest: Contest) -> list[Contest]:
-    """The contest itself; one contest for each rate if its adversary has a list of them."""
-    if contest.adversary is None or not isinstance(contest.adversary["rate"], list):
-        return [contest]
-    return [
-        replace(
-            contest,
-            name=f"{contest.name}-rate-{rate:g}",
-            adversary=contest.adversary | {"rate": rate},
-            series=contest.name,
-        )
-        for rate in contest.adversary["rate"]
-    ]
+def _contestant(content: Any, episodes: int) -> Contestant:
+    if not isinstance(content, Mapping) or ("player" in content) == ("train" in content):
+        raise ValueError(f"it is {content!r}; expected a mapping with 'player' and its options, or with 'train'")
+    entry = {str(name): value for name, value in content.items()}
+    own = {name: entry.pop(name) for name in ("player", "train", "label", "episodes") if name in entry}
+    if "train" in own:
+        if entry:
+            raise ValueError(f"it has the unknown key {min(entry)!r}; expected train, label, episodes")
+        with _named("train"):
+            training = _training(own.pop("train"))
+        return _made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
+    name = str(own["player"])
+    label = " ".join([name.partition("/")[2] or name, *(f"{option}={value}" for option, value in entry.items())])
+    return _made(Contestant, {"label": label, "episodes": episodes} | own | {"options": entry})
 
 
-def _contestant(content: Any, where: str, episodes: int) -> Contestant:
-    given = _fields(
-        content,
-        where,
-        player=(str, ""),
-        options=(dict, {}),
-        label=(str, None),
-        episodes=(int, episodes),
-        train=(dict, None),
-    )
-    training = given.pop("train")
-    if bool(given["player"]) != (training is None) or (training is not None and given["options"]):
-        raise ValueError(f"{where} is {content!r}; expected a 'player', perhaps with 'options', or 'train'")
-    given["options"] = {str(name): value for name, value in given["options"].items()}
-    if training is not None:
-        given["training"] = _training(training, f"{where}: train")
-    if given["label"] is None:
-        options = [f"{name}={value}" for name, value in given["options"].items()]
-        given["label"] = (
-            training["algorithm"]
-            if training
-            else " ".join([given["player"].partition("/")[2] or given["player"], *options])
-        )
-    if given["episodes"] < 1:
-        raise ValueError(f"{where}: episodes is {given['episodes']}; expected at least 1")
-    return Contestant(**given)
+def _training(content: Any) -> Training:
+    if isinstance(content, Mapping) and "after" in content:
+        with _named("after"):
+            content = {**content, "after": _training(content["after"])}
+    return _made(Training, content)
 
 
-def _training(content: Any, where: str) -> Training:
-    given = _fields(
-        content,
-        where,
-        algorithm=(str, _REQUIRED),
-        seeds=(int, 1),
-        env_kwargs=(dict, {}),
-        max_episode_steps=(int, None),
-        hyperparameters=(dict, {}),
-        preset=(str, None),
-        timesteps=(int, None),
-        interval=(int, None),
-        episodes=(int, 30),
-        share=(float, 1.0),
-        after=(dict, None),
-    )
-    if given["seeds"] < 1:
-        raise ValueError(f"{where}: seeds is {given['seeds']}; expected a number of runs, at least 1")
-    with _named(where):
-        number("share", given["share"], 0, 1)
-    if given["after"] is not None:
-        if "seeds" in given["after"]:
-            raise ValueError(f"{where}: after has seeds; each run begins from one of its own training seed")
-        if "warm_start" in given["hyperparameters"]:
-            raise ValueError(f"{where} has both after and warm_start; expected one of them")
-        given["after"] = _training(given["after"], f"{where}: after")
-    return Training(**given)
+def _rates(adversary: Mapping[str, Any]) -> list[Any]:
+    rate = adversary["rate"]
+    return rate if isinstance(rate, list) else [rate]
+
+
+def _variants(contest: Contest) -> Iterator[Contest]:
+    """The contest with each of its presets, at each rate of its adversary."""
+    for preset in contest.presets or [""]:
+        name, players = contest.name, contest.players
+        if preset:
+            name = f"{name}-{preset}"
+            players = [replace(one, training=one.training and one.training.with_preset(preset)) for one in players]
+        variant = replace(contest, name=name, players=players, presets=[])
+        adversary = contest.adversary
+        if adversary is None or not isinstance(adversary["rate"], list):
+            yield variant
+            continue
+        for rate in adversary["rate"]:
+            yield replace(variant, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
+
+
+def _check(contest: Contest, contestant: Contestant) -> None:
+    """Raise ValueError for a player that does not play the game, and for a training that cannot be configured."""
+    from mergefall_baselines import make
+
+    from mergefall_training.play.workers import task
+
+    training = contestant.training
+    if training is None:
+        player = make(contestant.player, **contestant.options)
+        task(player, contest.env, contest.env_kwargs, contest.max_episode_steps)
+    while training is not None:
+        training.config(contest, seed=0)
+        training = training.after
 
 
 @contextmanager
@@ -373,29 +330,31 @@ def _named(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from error
 
 
-def _fields(content: Any, where: str, **fields: tuple[type, Any]) -> dict[str, Any]:
-    """The values of a mapping whose fields are given as (type, default).
-
-    Raises ValueError for an unknown, a missing or a mistyped field.
-    """
+def _made(kind: type[T], content: Any) -> T:
+    """An instance of a dataclass from a mapping. Raises ValueError for an unknown, a missing or a mistyped field."""
+    known: Any = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
     if not isinstance(content, Mapping):
-        raise ValueError(f"{where} is {content!r}; expected a mapping with {', '.join(fields)}")
-    unknown = content.keys() - fields.keys()
-    if unknown:
-        raise ValueError(f"{where} has the unknown key {min(map(str, unknown))!r}; expected {', '.join(fields)}")
-    values = {}
-    for name, (kind, default) in fields.items():
-        value = content.get(name, default)
-        if value is _REQUIRED:
-            raise ValueError(f"{where} lacks {name!r}")
-        kinds = (int, float) if kind is float else kind
-        if value is not default and (not isinstance(value, kinds) or isinstance(value, bool)):
-            raise ValueError(f"{where}: {name} is {value!r}; expected {kind.__name__}")
-        values[name] = value
-    return values
+        raise ValueError(f"it is {content!r}; expected a mapping with {', '.join(known)}")
+    if unknown := content.keys() - known.keys():
+        raise ValueError(f"it has the unknown key {min(map(str, unknown))!r}; expected {', '.join(known)}")
+    types = get_type_hints(kind)
+    for name, field_ in known.items():
+        if name not in content:
+            if field_.default is field_.default_factory is MISSING:
+                raise ValueError(f"it lacks {name!r}")
+            continue
+        hint, value = types[name], content[name]
+        kinds = (
+            [get_origin(one) or one for one in get_args(hint)]
+            if isinstance(hint, UnionType)
+            else [get_origin(hint) or hint]
+        )
+        if not isinstance(value, (*kinds, *([int] if float in kinds else []))) or isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
+    return kind(**content)
 
 
-def _all_different(names: list[str], what: str) -> None:
+def _check_different(names: list[str], what: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
         raise ValueError(f"{what}: expected at least one, and all different; found {twice or names}")

@@ -6,12 +6,11 @@ import os
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from mergefall_training.compare.comparison import cell, percent, print_note, short
 from mergefall_training.compare.results import setting
 from mergefall_training.play.evaluation import Evaluation, Versus
+from mergefall_training.play.tables import Cell, Table, percent, short, to_terminal
 from mergefall_training.progress import console
 
 
@@ -26,12 +25,19 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
         raise ValueError(
             f"{len(paths)} file was named; expected two or more, the first of which all others are compared with"
         )
-    first, *others = [Evaluation.read(path) for path in paths]
+    first, *others = played = [Evaluation.read(path) for path in paths]
     confidence = 1 - 0.05 / len(others)
-    found = [other.versus(first, confidence=confidence) for other in others]
-    screen = screen or console()
-    screen.print(Text(setting(first)), soft_wrap=True)
-    screen.print(_table(first, others, found))
+    beside = [other.versus(first, confidence=confidence) for other in others]
+    names = [one.header.title for one in played]
+    columns: dict[str, Sequence[Cell]] = {"player": names, "N": [str(len(one.episodes)) for one in played]}
+    columns[f"mean {first.headline}"] = [(one.mean(), short) for one in played]
+    columns["seeds of both"] = ["", *(str(versus.games) for versus in beside)]
+    for name, attribute, number in (
+        ("difference", "difference", short),
+        ("ratio", "ratio", short),
+        ("chance of more", "higher", percent),
+    ):
+        columns[name] = ["", *((getattr(versus, attribute), number) for versus in beside)]
     note = (
         "Difference: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
         f"{first.headline} on a seed. On the seeds of both, below each its 95% interval"
@@ -40,10 +46,11 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
         note += (
             f", widened to {100 * confidence:.4g}%, so that all {len(others)} comparisons hold together (Bonferroni)"
         )
-    print_note(f"{note}.", screen)
-    for other, versus in zip(others, found, strict=True):
+    screen = screen or console()
+    to_terminal(Table("", setting(first), columns, f"{note}."), screen)
+    for other, versus in zip(others, beside, strict=True):
         screen.print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
-    return found
+    return beside
 
 
 def verdict(player: str, first: str, versus: Versus) -> str:
@@ -54,17 +61,3 @@ def verdict(player: str, first: str, versus: Versus) -> str:
     if gap.high < level:
         return f"{player} is worse than {first}."
     return f"These games do not tell whether {player} is better than {first}."
-
-
-def _table(first: Evaluation, others: list[Evaluation], found: list[Versus]) -> Table:
-    """One line per player, each estimate above its interval."""
-    view = Table(padding=(0, 1, 0, 0), box=None)
-    view.add_column("player", overflow="fold", min_width=16)
-    for name in ("N", f"mean {first.headline}", "seeds of both", "difference", "ratio", "chance of more"):
-        view.add_column(name, justify="right", no_wrap=True)
-    view.add_row(Text(first.header.title), str(len(first.episodes)), cell(first.mean(), short))
-    for other, versus in zip(others, found, strict=True):
-        estimates = [cell(other.mean(), short), str(versus.games), cell(versus.difference, short)]
-        estimates += [cell(versus.ratio, short), cell(versus.higher, percent)]
-        view.add_row(Text(other.header.title), str(len(other.episodes)), *estimates)
-    return view

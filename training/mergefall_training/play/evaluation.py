@@ -26,7 +26,6 @@ from mergefall_baselines.player import Predictor, name_of_player
 from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_together
-from mergefall_training.play.markup import shown, table
 from mergefall_training.play.records import OTHER, TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
 from mergefall_training.play.sources import code_of
 from mergefall_training.play.statistics import (
@@ -43,6 +42,7 @@ from mergefall_training.play.statistics import (
     superiority,
     wilson,
 )
+from mergefall_training.play.tables import Cell, Table, percent, short, to_html
 from mergefall_training.play.workers import Task, check_executor, play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
@@ -102,10 +102,13 @@ class Versus:
 
     def _repr_html_(self) -> str:
         """A table of the figures, which a notebook shows for a cell."""
-        figures = {"seeds of both": f"{self.games:,}", "difference": shown(self.difference), "ratio": shown(self.ratio)}
-        figures["chance of more"] = shown(self.higher)
-        title = f"The first player beside the second, with intervals of {100 * self.confidence:.4g} %"
-        return table(title, {name: [text] for name, text in figures.items()})
+        columns: dict[str, list[Cell]] = {
+            "seeds of both": [f"{self.games:,}"],
+            "difference": [(self.difference, short)],
+        }
+        columns |= {"ratio": [(self.ratio, short)], "chance of more": [(self.higher, percent)]}
+        about = f"The first player beside the second, with intervals of {100 * self.confidence:.4g} %"
+        return to_html(Table("", about, columns))
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,13 +248,13 @@ class Evaluation:
     def _repr_html_(self) -> str:
         """A table of the figures, which a notebook shows for a cell."""
         summary = self.summary()
-        figures = {"games": str(summary.episodes), "seeds": f"{summary.first_seed} to {summary.last_seed}"}
+        seeds = f"{summary.first_seed} to {summary.last_seed}"
+        columns: dict[str, list[Cell]] = {"games": [str(summary.episodes)], "seeds": [seeds]}
         for name, found in (("mean", summary.mean), ("median", summary.median), ("interquartile mean", summary.iqm)):
             if found is not None:
-                figures[f"{name} {self.headline}"] = shown(found)
-        figures[f"ms/{self.game.turn}"] = f"{summary.ms_per_move:.2g}"
-        title = f"{self.header.title} in {self.header.env_id}"
-        return table(title, {name: [text] for name, text in figures.items()})
+                columns[f"{name} {self.headline}"] = [(found, short)]
+        columns[f"ms/{self.game.turn}"] = [f"{summary.ms_per_move:.2g}"]
+        return to_html(Table("", f"{self.header.title} in {self.header.env_id}", columns))
 
     def summary(self) -> Summary:
         """The figures that tables and plots show."""

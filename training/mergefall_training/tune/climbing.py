@@ -9,7 +9,7 @@ given weights; each restart adds normal deviates, scaled by `spread · max(|weig
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -56,34 +56,6 @@ class Climb:
             raise ValueError(f"games={self.games}, finals={self.finals}; expected at most {MOST_GAMES}")
 
 
-def climbs(value: Callable[[Weights], float], start: Weights, how: Climb) -> Generator[tuple[int, Weights, float]]:
-    """Climb and restart; yields (number of the climb, weights, value) whenever a climb has new best weights.
-
-    >>> peak = lambda w: 10 - (w["x"] - 3) ** 2
-    >>> [(w["x"], v) for _, w, v in climbs(peak, {"x": 0.0}, Climb(step=1))]
-    [(0.0, 1.0), (1.0, 6.0), (2.0, 9.0)]
-    """
-    how.check()
-    rng = random.Random(how.seed)
-    for number in range(1 + how.restarts):
-        weights = {name: _changed(weight, how, how.spread * rng.gauss()) for name, weight in start.items()}
-        weights = weights if number else start
-        best = value(weights)
-        yield number, weights, best
-        for _ in range(how.passes):
-            before = best
-            for name in start:
-                for direction in (1, -1):
-                    changed = weights | {name: _changed(weights[name], how, direction * how.step)}
-                    found = value(changed)
-                    if found > best + how.slack / 100 * abs(best):
-                        weights, best = changed, found
-                        yield number, weights, best
-                        break
-            if best == before:
-                break
-
-
 def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[Weights]:
     """The weights at which the climbs ended, best first.
 
@@ -92,6 +64,7 @@ def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[
     >>> ends(lambda w: 10 - (w["x"] - 3) ** 2, {"x": 0.0}, Climb(step=1, trials=3))
     [{'x': 2.0}]
     """
+    how.check()
     values: dict[tuple[float, ...], float] = {}
 
     def once(weights: Weights) -> float:
@@ -102,11 +75,25 @@ def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[
             values[key] = value(weights)
         return values[key]
 
-    peaks: dict[int, tuple[float, Weights]] = {}
+    rng = random.Random(how.seed)
+    peaks: list[tuple[float, Weights]] = []
     with suppress(_UsedUpError):
-        for number, weights, best in climbs(once, start, how):
-            peaks[number] = best, weights
-    return [weights for _, weights in sorted(peaks.values(), key=lambda peak: -peak[0])]
+        for restart in range(1 + how.restarts):
+            weights = {name: _changed(weight, how, how.spread * rng.gauss()) for name, weight in start.items()}
+            weights = weights if restart else start
+            peaks.append((once(weights), weights))
+            for _ in range(how.passes):
+                before = peaks[-1]
+                for name in start:
+                    for direction in (1, -1):
+                        best, weights = peaks[-1]
+                        changed = weights | {name: _changed(weights[name], how, direction * how.step)}
+                        if once(changed) > best + how.slack / 100 * abs(best):
+                            peaks[-1] = once(changed), changed
+                            break
+                if peaks[-1] == before:
+                    break
+    return [weights for _, weights in sorted(peaks, key=lambda peak: -peak[0])]
 
 
 class _UsedUpError(Exception):

@@ -5,6 +5,8 @@
   no less in logarithms.
 - A cap bounds long games of Tetris. The mean then includes truncated games, so a low cap makes good weights look alike.
 - All trials play the same games, seeds from 500,000 on, so weights are compared on equal luck.
+- A search is deterministic: what it tries next depends only on its arguments and the trials so far. A resumed search
+  reads the trials already on file, then continues with the first missing one.
 - The best of many trials was also lucky. So the ends of the best climbs and the start each play `finals` fresh games,
   seeds from 750,000 on. The best mean there is the result. Evaluations count their seeds from 0 and share none of
   these.
@@ -15,11 +17,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from mergefall import __version__
@@ -27,10 +30,12 @@ from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
+from mergefall_training.files import append_line, check_there, differences, on_line, open_alone, read_lines
+from mergefall_training.play.records import check_same_code
 from mergefall_training.play.sources import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
+from mergefall_training.progress import progress_bar
 from mergefall_training.tune.climbing import Climb, Weights, ends
-from mergefall_training.tune.trials import TrialFile, trial_progress
 
 FORMAT, VERSION = "mergefall tuning", 1
 TRIAL_SEED, FINAL_SEED = 500_000, 750_000  # first seeds; MOST_GAMES seeds follow each
@@ -65,6 +70,79 @@ class Tuning:
     trials: list[WeightTrial]
 
 
+class TrialFile:
+    """The trials of a search, in order: reads those on file, and appends new ones.
+
+    - `path`: the file; None: trials are not recorded.
+    - `header`: the search's arguments, in JSON types.
+    - `code`: digests of the user's own code and models, as `code_of` returns them.
+
+    Raises ValueError if the file is damaged, or has another header, or if code or models have changed since.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, header: Options, code: Mapping[str, str]) -> None:
+        self.trials: list[WeightTrial] = []
+        self._on_file: list[WeightTrial] = []
+        self._path = None if path is None else Path(path)
+        self._file: BinaryIO | None = None
+        if self._path is None:
+            return
+        try:
+            line = json.dumps({**header, "code": dict(code)} if code else dict(header), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self._path, "trials"))
+            records, whole = read_lines(self._path, "trials", line.encode())
+            for number, record in enumerate(records, start=1):
+                with on_line(self._path, number):
+                    if number == 1:
+                        self._check_header(record, json.loads(line), code)
+                    elif record.keys() != (names := {field.name for field in fields(WeightTrial)}):
+                        raise ValueError(f"a trial has the fields {sorted(names)}; found {record}")
+                    else:
+                        self._on_file.append(WeightTrial(**record))
+            self._file.truncate(whole)
+            if not records:
+                append_line(self._file, self._path, line)
+            until_read.pop_all()  # it stays open
+
+    def _check_header(self, there: Options, here: Options, code: Mapping[str, str]) -> None:
+        assert self._path is not None
+        for name in ("format", "version"):
+            if there.get(name) != here[name]:
+                raise ValueError(f"{name} is {there.get(name)!r}; expected {here[name]!r}")
+        if differing := differences({**there, "code": None}, {**here, "code": None}):
+            raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
+        check_same_code(self._path, there.get("code", {}), code)
+
+    def next(self, play: Callable[[Weights, int, int], WeightTrial], weights: Weights, seed: int, games: int) -> Any:
+        """The next trial: read from the file, which must hold one with these arguments, or else played."""
+        number = len(self.trials)
+        if number < len(self._on_file):
+            trial = self._on_file[number]
+            if (trial.weights, trial.seed, trial.games) != (weights, seed, games):
+                expected = f"weights={weights}, seed={seed}, games={games}"
+                raise ValueError(f"{self._path}, line {number + 2}: the file has {trial}; expected {expected}")
+        else:
+            trial = play(weights, seed, games)
+            if self._file and self._path:
+                append_line(self._file, self._path, json.dumps(asdict(trial)))
+        self.trials.append(trial)
+        return trial
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._file and self._path:
+            with self._file:
+                if error is None:
+                    check_there(self._file, self._path)
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note(f"{len(self.trials)} trials are in {self._path}; the same call resumes")
+
+
 def tune(
     player: str,
     options: Options,
@@ -94,7 +172,7 @@ def tune(
     climb.check()
     workers = workers_of(workers)
     begin = make(player, **dict(options))
-    spec = _spec_of(begin, option)
+    spec = _spec_of(begin, option, options.get(option))
     start = _chosen(weights_of(spec), only)
     job = task(begin, env_id, env_kwargs, max_episode_steps)
     game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
@@ -114,29 +192,36 @@ def tune(
 
     most = (1 + climb.restarts) * (1 + 2 * len(start) * climb.passes)
     total = min(most, climb.trials or most)
+    best = -math.inf
     with (
-        TrialFile(out, header, WeightTrial, code) as record,
+        TrialFile(out, header, code) as record,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
-        trial_progress(f"{player}: trials, at most", total, progress) as show,
+        progress_bar(f"{player}: trials, at most", total, enabled=progress) as show,
     ):
 
         def value(weights: Weights) -> float:
-            trial = record.next(play, weights=weights, seed=TRIAL_SEED, games=climb.games)
-            show(trial.mean)
-            return trial.mean
+            nonlocal best
+            mean = record.next(play, weights, TRIAL_SEED, climb.games).mean
+            best = max(best, mean)
+            show(len(record.trials), f"best {best:,.0f}")
+            return mean
 
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
-        finals = [record.next(play, weights=weights, seed=FINAL_SEED, games=climb.finals) for weights in finalists]
+        finals = [record.next(play, weights, FINAL_SEED, climb.finals) for weights in finalists]
     finals.sort(key=lambda trial: -trial.mean)
-    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.passed[: -len(finals)])
+    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.trials[: -len(finals)])
 
 
-def _spec_of(player: Player, option: str) -> Any:
-    """A player's heuristic as JSON."""
+def _spec_of(player: Player, option: str, value: Any) -> Any:
+    """A player's heuristic as JSON, under the name that the user gave it."""
     held: Any = getattr(player, option, None)
     if not hasattr(held, "to_json"):
         raise ValueError(f"{option} of {player.name} is {held!r}; expected a heuristic with weights")
-    return json.loads(json.dumps(held.to_json()))
+    spec = json.loads(json.dumps(held.to_json()))
+    if not (isinstance(spec, dict) and weights_of(spec)):
+        raise ValueError(f"{option} of {player.name} is {spec!r}, which has no weights; expected something to tune")
+    name = value.get("name") if isinstance(value, Mapping) else value
+    return spec | ({"name": name} if isinstance(name, str) else {})
 
 
 def _chosen(weights: Weights, only: Sequence[str] | None) -> Weights:

@@ -1,0 +1,150 @@
+"""Tables of estimates: one model, and its writers for a terminal, HTML (pages and notebooks) and Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rich import table as rich_table
+from rich.console import Console
+from rich.text import Text
+
+from mergefall_training.play.statistics import Interval
+
+Number = Callable[[float], str]
+Cell = str | tuple[Interval | None, Number]  # a text, or an estimate and how its numbers are written
+LABEL = 24  # columns of a terminal for a line's label, if that is as long
+LONG = 16  # a longer heading may be broken
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `title` and `about` stand above it, `note` below.
+
+    - `columns`: by heading, one cell for each line; the first column holds the lines' labels.
+    - `spare`: headings of the columns that a terminal without room leaves out, the first one first.
+    """
+
+    title: str
+    about: str
+    columns: dict[str, Sequence[Cell]]
+    note: str = ""
+    spare: tuple[str, ...] = ()
+
+
+def to_terminal(table: Table, screen: Console) -> None:
+    """Print a table, each estimate above its interval."""
+    if table.title or table.about:
+        title = (table.title, "bold"), ": " if table.title and table.about else "", table.about
+        screen.print(Text.assemble(*title), soft_wrap=True)
+    columns, left_out = dict(table.columns), []
+    endless = Console(width=10_000)  # a measure is never more than the width of its screen
+    for name in table.spare:
+        if name in columns and endless.measure(_view(columns, LABEL)).maximum > screen.width:
+            del columns[name]
+            left_out.append(name)
+    screen.print(_view(columns))
+    notes = table.note, f"Left out, as there is no room: {', '.join(left_out)}." if left_out else ""
+    for note in filter(None, notes):
+        screen.print(Text(note, "dim"), soft_wrap=True)
+
+
+def _view(columns: dict[str, Sequence[Cell]], most: int | None = None) -> rich_table.Table:
+    """The columns as Rich prints them; `most`: columns of the terminal that a label may take."""
+    (first, labels), *others = columns.items()
+    view = rich_table.Table(padding=(0, 1, 0, 0), box=None)
+    view.add_column(
+        first, overflow="fold", min_width=min(max(len(str(label)) for label in labels), LABEL), max_width=most
+    )
+    for name, _ in others:
+        view.add_column(Text(name), justify="right", overflow="fold", no_wrap=len(name) <= LONG)
+    for line in zip(*columns.values(), strict=True):
+        view.add_row(*(Text(cell) if isinstance(cell, str) else _above(*cell) for cell in line))
+    return view
+
+
+def _above(estimate: Interval | None, number: Number) -> Text:
+    if estimate is None:
+        return Text("-")
+    value, ends = texts(estimate, number)
+    return Text.assemble(f"{value}\n", (ends, "dim"))
+
+
+def to_html(table: Table) -> str:
+    """A table in HTML, with its title as the caption.
+
+    >>> print(to_html(Table("", "", {"player": ["a < b"]})))
+    <div class="wide"><table><tr><th>player</th></tr><tr><td>a &lt; b</td></tr></table></div>
+    """
+    caption = ": ".join(filter(None, (table.title, table.about)))
+    lines = [f"<th>{escape(name)}</th>" for name in table.columns]
+    rows = ["".join(lines)]
+    for line in zip(*table.columns.values(), strict=True):
+        rows.append("".join(f"<td>{_html(cell)}</td>" for cell in line))
+    content = f"<caption>{escape(caption)}</caption>" * bool(caption) + "".join(f"<tr>{row}</tr>" for row in rows)
+    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+    return f'<div class="wide"><table>{content}</table>{note}</div>'
+
+
+def _html(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return escape(cell)
+    if cell[0] is None:
+        return "–"
+    value, ends = texts(cell[0], cell[1])
+    return f'<b>{value}</b> <span class="ends">{ends}</span>'
+
+
+def to_markdown(table: Table) -> str:
+    """A table in Markdown, without title and note.
+
+    >>> print(to_markdown(Table("", "", {"player": ["a"], "mean": [(Interval(7.0, 6.0, 8.0), short)]})))
+    | player | mean |
+    | --- | --- |
+    | a | 7.00 [6.00-8.00] |
+    """
+    lines = [list(table.columns), ["---"] * len(table.columns)]
+    for line in zip(*table.columns.values(), strict=True):
+        lines.append([cell if isinstance(cell, str) else _inline(*cell) for cell in line])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _inline(estimate: Interval | None, number: Number) -> str:
+    return "" if estimate is None else "{} [{}]".format(*texts(estimate, number))
+
+
+def texts(estimate: Interval, number: Number) -> tuple[str, str]:
+    """An estimate and its interval as texts, a dash for what the games do not tell.
+
+    >>> texts(Interval(27345.0, 26000.0, math.inf), short)
+    ('27.3k', '26.0k-inf')
+    """
+    value = number(estimate.value) if math.isfinite(estimate.value) else "-"
+    dash = "-" if estimate.low >= 0 else " to "  # a dash beside a minus sign is hard to read
+    return value, f"{number(estimate.low)}{dash}{number(estimate.high)}" if math.isfinite(estimate.low) else "-"
+
+
+def short(number: float) -> str:
+    """A number to three digits.
+
+    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678, float("inf"))]
+    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M', 'inf']
+    """
+    if math.isinf(number):
+        return "inf"
+    unit, size = next(
+        ((unit, size) for unit, size in (("M", 1e6), ("k", 1e3)) if abs(number) >= 0.9995 * size), ("", 1)
+    )
+    scaled = number / size
+    return f"{scaled:.{2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0}f}{unit}"
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent.
+
+    >>> percent(0.126)
+    '13%'
+    """
+    return f"{share:.0%}"
