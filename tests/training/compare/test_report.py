@@ -15,6 +15,8 @@ from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.compare.document import command
 from mergefall_training.compare.report import report
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import train
 from mergefall_training.play.records import checksum, header_from
 
 pytest.importorskip("matplotlib")
@@ -133,6 +135,28 @@ def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
     assert [group.label for group in section.result.trained] == ["pairs"]
     assert all(len(row.curve) == 3 for row in section.result.trained[0].rows)
     assert section.problems == []
+
+
+def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path):
+    board = {"rows": 2, "cols": 2}
+    config = configure(
+        "ntuple", env_kwargs=board, changed={"patterns": "0123 01"}, timesteps=4000, interval=2000, episodes=6
+    )
+    curve = train(tmp_path / "runs" / "first", config, progress=False).points
+    record(tmp_path / "a.jsonl", count=9, **board)
+    (section,), (data,) = page_of([tmp_path / "runs" / "first", tmp_path / "a.jsonl"], tmp_path / "page.html", values=4)
+    rows = {row.label: row for row in section.result.rows}
+    assert set(rows) == {"first", "2048/greedy"}
+    assert rows["first"].curve == curve
+    assert rows["first"].summary.mean.value == curve[-1].mean  # the games of the last evaluation
+    (games,) = [player["replays"] for player in data["players"] if player["label"] == "first"]
+    assert games
+    assert "values" in games[0]
+    text = (tmp_path / "page.html").read_text()
+    for words in ("plot-0-learning", "Configuration of first", "patterns", "played for this page"):
+        assert words in text
+    sections, _ = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
+    assert [row.label for section in sections for row in section.result.rows] == ["first"]
 
 
 def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):

@@ -122,7 +122,7 @@ class _Collected:
             max_episode_steps=config.max_episode_steps,
             progress=self._progress,
         )
-        section = self._section(folder.parent.name, "", evaluation.header)
+        section = self._section(folder.parent.name, ".", evaluation.header)
         label = _free_label(printable(folder.name), folder.parent.name, [row.label for row in section.rows])
         section.rows.append(Row(label, evaluation, player.batched, label, config.seed, curve))
         section.configs[label] = config
