@@ -16,9 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from contest import Contestant, contest, goal, peer_python
-
+PEERS = {
+    "gymnasium-2048": "gymnasium-2048==0.1.2",
+    "pgx": "pgx==2.6.0",
+    "tetris-gymnasium": "tetris-gymnasium==0.3.1",
+    "jumanji": "jumanji==1.1.2",
+}
 SIZES, TETRIS_SIZES = (1024, 4096, 16384), (256, 1024, 4096)  # games of a batch, the same for ours and for a peer
 SB3_SIZE = 1024
 
@@ -35,167 +42,214 @@ else:
 """
 
 
+def peer_python(name: str) -> str:
+    """The Python of a peer's own environment, which is made if it is not there yet."""
+    folder = Path(".bench") / name
+    binary = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (folder / "made").exists():
+        print(f"making {folder} for {PEERS[name]}", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([binary, "-m", "pip", "install", "--quiet", PEERS[name]], check=True)
+        (folder / "made").touch()
+    return str(binary)
+
+
+@dataclass
+class Contestant:
+    """A worker process and the figures it has given; `peer`: whose environment it runs in, "" for ours."""
+
+    title: str
+    worker: str
+    size: int = 1
+    peer: str = ""
+    figures: list[float] = field(default_factory=list)
+
+    def start(self) -> None:
+        python, environment = sys.executable, dict(os.environ)
+        if self.peer:
+            python = peer_python(self.peer)
+            environment.pop("PYTHONPATH", None)  # the peer's own packages, not ours
+        command = [python, str(Path(__file__).with_name("workers.py")), self.worker, str(self.size)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
+        self.answer()
+
+    def measure(self) -> None:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.figures.append(float(self.answer()))
+
+    def answer(self) -> str:
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"{self.title} ended with {self.process.wait()}")
+        return line
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.figures)
+
+
+def contest(heading: str, contestants: list[Contestant], rounds: int) -> list[float]:
+    """Let the contestants take turns for some rounds, then print what each did; their medians."""
+    print(f"\n{heading}")
+    for contestant in contestants:
+        contestant.start()
+    for _ in range(rounds):
+        for contestant in contestants:
+            contestant.measure()
+    for contestant in contestants:
+        contestant.process.communicate()
+        low, high = min(contestant.figures), max(contestant.figures)
+        print(f"  {contestant.title:44} {contestant.median:>13,.0f}/s   ({low:,.0f} to {high:,.0f})")
+    return [contestant.median for contestant in contestants]
+
+
+def say(title: str, figure: float, unit: str = "x", target: float | None = None, smaller: bool = False) -> None:
+    """Print a figure, beside its goal if it has one."""
+    line = f"  {title:44} {figure:>13,.1f}{unit:2}"
+    if target is not None:
+        reached = figure <= target if smaller else figure >= target
+        line += f"   goal {'<=' if smaller else '>='} {target:g}{unit}  {'reached' if reached else 'MISSED'}"
+    print(line)
+
+
+def threads_of(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
+
+
 def bench_single(rounds: int) -> None:
-    print("\nOne environment through gymnasium.make, random actions")
-    ours, peer, noop = contest(
-        [
-            Contestant("mergefall", "single-ours"),
-            Contestant("gymnasium-2048 0.1.2", "single-peer", python=peer_python("gymnasium-2048")),
-            Contestant("an environment that does nothing", "single-noop"),
-        ],
-        rounds,
-    )
-    goal("mergefall / gymnasium-2048", ours.median / peer.median, 35, "x")
-    goal("mergefall, thousand steps/s", ours.median / 1000, 390, "k")
-    print(f"  {'the empty environment / mergefall':44} {noop.median / ours.median:>13,.1f}x")
+    contestants = [
+        Contestant("mergefall", "single-ours"),
+        Contestant("gymnasium-2048 0.1.2", "single-peer", peer="gymnasium-2048"),
+        Contestant("an environment that does nothing", "single-noop"),
+    ]
+    ours, peer, noop = contest("One environment through gymnasium.make, random actions", contestants, rounds)
+    say("mergefall / gymnasium-2048", ours / peer, target=35)
+    say("mergefall, thousand steps/s", ours / 1000, "k", 390)
+    say("the empty environment / mergefall", noop / ours)
 
 
 def bench_batched(rounds: int) -> None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    print(f"\nBatched, observations and masks in every step ({cores} cores; pgx uses all of them)")
-    python = peer_python("pgx")
-    ours = {
-        threads: [
-            Contestant(
-                f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"batched-ours-{threads}", size
-            )
-            for size in SIZES
-        ]
+    ours = [
+        Contestant(f"mergefall, {size} games, {threads_of(threads)}", f"batched-ours-{threads}", size)
         for threads in (1, 2)
-    }
+        for size in SIZES
+    ]
     pgx = [
-        Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, python)
+        Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, "pgx")
         for size in SIZES
         for name, way in (("", ""), ("-scan", ", lax.scan"))
     ]
-    contest(ours[1] + ours[2] + pgx, rounds)
-    base = max(contestant.median for contestant in pgx if contestant.size == 1024)
-    best = max(contestant.median for contestant in pgx)
+    heading = "Batched, observations and masks in every step; pgx uses all cores"
+    figures = contest(heading, ours + pgx, rounds)
+    theirs = figures[len(ours) :]
     for threads, target in ((1, 25), (2, 50)):
-        figure = max(contestant.median for contestant in ours[threads])
-        where = f"{threads} thread{'s' * (threads > 1)}"
-        goal(f"mergefall, {where}, best / pgx, 1024 games", figure / base, target, "x")
-        print(f"  {f'mergefall, {where}, best / pgx, best':44} {figure / best:>13,.1f}x")
-        goal(f"mergefall, {where}, million steps/s", figure / 1e6, 19 * threads, "M")
+        best = max(figures[len(SIZES) * (threads - 1) :][: len(SIZES)])
+        where = f"mergefall, {threads_of(threads)}"
+        say(f"{where}, best / pgx, 1024 games", best / max(theirs[:2]), target=target)
+        say(f"{where}, best / pgx, best", best / max(theirs))
+        say(f"{where}, million steps/s", best / 1e6, "M", 19 * threads)
 
 
 def bench_rules(rounds: int) -> None:
-    print("\nRandom legal play in a compiled loop, one core")
-    (ours,) = contest([Contestant("mergefall", "rules")], rounds)
-    goal("million moves/s", ours.median / 1e6, 25, "M")
+    (ours,) = contest("Random legal play in a compiled loop, one core", [Contestant("mergefall", "rules")], rounds)
+    say("million moves/s", ours / 1e6, "M", 25)
 
 
 def bench_tetris_single(rounds: int) -> None:
-    print("\nTetris, one environment through gymnasium.make, random legal placements, 10x20")
-    ours, after, peer = contest(
-        [
-            Contestant("mergefall", "tetris-single-ours"),
-            Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
-            Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", python=peer_python("tetris-gymnasium")),
-        ],
-        rounds,
-    )
-    goal("mergefall / Tetris-Gymnasium", ours.median / peer.median, 1000, "x")
-    print(f"  {'with all afterstates, as the peer gives / it':44} {after.median / peer.median:>13,.1f}x")
+    contestants = [
+        Contestant("mergefall", "tetris-single-ours"),
+        Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
+        Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", peer="tetris-gymnasium"),
+    ]
+    heading = "Tetris, one environment through gymnasium.make, random legal placements, 10x20"
+    ours, after, peer = contest(heading, contestants, rounds)
+    say("mergefall / Tetris-Gymnasium", ours / peer, target=1000)
+    say("with all afterstates, as the peer gives / it", after / peer)
 
 
 def bench_tetris_batched(rounds: int) -> None:
-    print("\nTetris, batched, random legal placements, 10x10; jumanji uses all cores")
-    python = peer_python("jumanji")
     ours = [
-        Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"tetris-batched-{threads}", size)
+        Contestant(f"mergefall, {size} games, {threads_of(threads)}", f"tetris-batched-{threads}", size)
         for threads in (1, 2)
         for size in TETRIS_SIZES
     ]
     jumanji = [
-        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, python) for size in TETRIS_SIZES
+        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, "jumanji") for size in TETRIS_SIZES
     ]
-    contest(ours + jumanji, rounds)
-    best = max(contestant.median for contestant in ours)
-    goal("mergefall, best / jumanji, 256 games", best / jumanji[0].median, 15, "x")
-    print(f"  {'mergefall, best / jumanji, best':44} {best / max(j.median for j in jumanji):>13,.1f}x")
+    heading = "Tetris, batched, random legal placements, 10x10; jumanji uses all cores"
+    figures = contest(heading, ours + jumanji, rounds)
+    best, theirs = max(figures[: len(ours)]), figures[len(ours) :]
+    say("mergefall, best / jumanji, 256 games", best / theirs[0], target=15)
+    say("mergefall, best / jumanji, best", best / max(theirs))
 
 
 def bench_tetris_players(rounds: int) -> None:
-    print("\nTetris players, decisions/s in whole games, one core")
-    bcts, plain, deep, slides, quintris = contest(
-        [
-            Contestant("greedy BCTS, 10x20", "tetris-greedy"),
-            Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
-            Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
-            Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
-            Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
-        ],
-        rounds,
-    )
-    goal("greedy BCTS, thousand decisions/s", bcts.median / 1000, 1000, "k")
-    print(f"  {'greedy BCTS / plain C':44} {bcts.median / plain.median:>13,.1f}x")
-    goal("two-tetrad deep, drops, ms a move", 1000 / deep.median, 1, "ms", smaller=True)
-    goal("two-tetrad deep, slides, ms a move", 1000 / slides.median, 1, "ms", smaller=True)
-    goal("Quintris depth 2, ms a move", 1000 / quintris.median, 20, "ms", smaller=True)
-    print(f"  {'its document: 10 s a move / mergefall':44} {10 * quintris.median:>13,.0f}x")
+    contestants = [
+        Contestant("greedy BCTS, 10x20", "tetris-greedy"),
+        Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
+        Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
+        Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
+        Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
+    ]
+    heading = "Tetris players, decisions/s in whole games, one core"
+    bcts, plain, deep, slides, quintris = contest(heading, contestants, rounds)
+    say("greedy BCTS, thousand decisions/s", bcts / 1000, "k", 1000)
+    say("greedy BCTS / plain C", bcts / plain)
+    say("two-tetrad deep, drops, ms a move", 1000 / deep, "ms", 1, smaller=True)
+    say("two-tetrad deep, slides, ms a move", 1000 / slides, "ms", 1, smaller=True)
+    say("Quintris depth 2, ms a move", 1000 / quintris, "ms", 20, smaller=True)
+    say("its document: 10 s a move / mergefall", 10 * quintris)
 
 
 def bench_stable_baselines(rounds: int) -> None:
-    print(f"\nStable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions")
     for game in ("2048", "tetris"):
-        native, dummy = contest(
-            [
-                Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
-                Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
-            ],
-            rounds,
-        )
-        goal(f"NativeVecEnv / DummyVecEnv, {game}", native.median / dummy.median, 20, "x")
+        contestants = [
+            Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
+            Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
+        ]
+        heading = f"Stable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions"
+        native, dummy = contest(heading, contestants, rounds)
+        say(f"NativeVecEnv / DummyVecEnv, {game}", native / dummy, target=20)
 
 
 def bench_learning(rounds: int) -> None:
-    print("\nLearners by their presets, steps/s on all cores, evaluations aside")
     for game in ("2048", "tetris"):
-        own = [
-            Contestant(f"{name}, Stable-Baselines3's network, {game}", f"learn-{game}-{name}-own")
-            for name in ("maskable-ppo", "dqn")
+        names = ["maskable-ppo", "dqn", "maskable-ppo-own", "dqn-own", "distill", "kickstart", "one-file"]
+        contestants = [
+            Contestant(f"{name.replace('-own', ', SB3 network')}, {game}", f"learn-{game}-{name}") for name in names
         ]
-        names = ("maskable-ppo", "dqn", "distill", "kickstart", "expert-iteration")
-        others = [*own, Contestant(f"training/ppo.py, {game}", f"learn-{game}-one-file")]
-        found = contest([Contestant(f"{name}, {game}", f"learn-{game}-{name}") for name in names] + others, rounds)
-        if game == "2048":
-            goal("maskable-ppo, thousand steps/s", found[0].median / 1000, 20, "k")
-        for ours, theirs in zip(found[:2], found[len(names) : -1], strict=True):
-            print(f"  {f'{ours.title} / with that network':44} {ours.median / theirs.median:>13,.2f}x")
+        heading = "Learners by their presets, and training/ppo.py, steps/s on all cores, evaluations aside"
+        ppo, dqn, own_ppo, own_dqn, *_ = contest(heading, contestants, rounds)
+        say(f"maskable-ppo, {game}, thousand steps/s", ppo / 1000, "k", 20 if game == "2048" else None)
+        say(f"maskable-ppo, {game} / with SB3's network", ppo / own_ppo)
+        say(f"dqn, {game} / with SB3's network", dqn / own_dqn)
 
 
 def bench_drawing(rounds: int) -> None:
-    print('\nA step and a picture, render_mode="rgb_array"')
-    cartpole, *ours = contest(
-        [
-            Contestant("Gymnasium's CartPole", "draw-cartpole"),
-            Contestant("2048", "draw-2048"),
-            Contestant("Tetris, 10x20", "draw-tetris"),
-        ],
-        rounds,
-    )
-    for game in ours:
-        print(f"  {f'{game.title} / CartPole':44} {game.median / cartpole.median:>13,.1f}x")
+    contestants = [
+        Contestant("Gymnasium's CartPole", "draw-cartpole"),
+        Contestant("2048", "draw-2048"),
+        Contestant("Tetris, 10x20", "draw-tetris"),
+    ]
+    cartpole, *ours = contest('A step and a picture, render_mode="rgb_array"', contestants, rounds)
+    for contestant, figure in zip(contestants[1:], ours, strict=True):
+        say(f"{contestant.title} / CartPole", figure / cartpole)
 
 
 def bench_text(rounds: int) -> None:
-    print("\nPuzzles for language models: moves scored, one in each position, one core")
-    answers, table, ntuple, expectimax, two_tetrad = contest(
-        [
-            Contestant("answers read, and their rewards looked up", "text-answers", 1000),
-            Contestant("judged by 2048/optimal, 2x3", "text-table", 4096),
-            Contestant("judged by 2048/ntuple, 4x4", "text-ntuple", 1024),
-            Contestant("judged by 2048/expectimax, depth 3", "text-expectimax", 1024),
-            Contestant("judged by tetris/two-tetrad, deep, 10x20", "text-two-tetrad", 1024),
-        ],
-        rounds,
-    )
-    goal("answers, thousand/s", answers.median / 1000, 50, "k")
-    for by_table in (table, ntuple):
-        goal(f"{by_table.title}, thousand/s", by_table.median / 1000, 100, "k")
-    for by_search in (expectimax, two_tetrad):
-        goal(f"{by_search.title}, thousand/s", by_search.median / 1000, 5, "k")
+    contestants = [
+        Contestant("answers read, and their rewards looked up", "text-answers", 1000),
+        Contestant("judged by 2048/optimal, 2x3", "text-table", 4096),
+        Contestant("judged by 2048/ntuple, 4x4", "text-ntuple", 1024),
+        Contestant("judged by 2048/expectimax, depth 3", "text-expectimax", 1024),
+        Contestant("judged by tetris/two-tetrad, deep, 10x20", "text-two-tetrad", 1024),
+    ]
+    heading = "Puzzles for language models: moves scored, one in each position, one core"
+    figures = contest(heading, contestants, rounds)
+    for contestant, figure, target in zip(contestants, figures, (50, 100, 100, 5, 5), strict=True):
+        say(f"{contestant.title}, thousand/s", figure / 1000, "k", target)
 
 
 def bench_start(rounds: int) -> None:
@@ -212,8 +266,8 @@ def bench_start(rounds: int) -> None:
                 command = [sys.executable, "-c", START.format(env=env, size=size)]
                 subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
                 times.append(time.perf_counter() - start)
-        goal(f"{title}, cold", times[0], 10, "s", smaller=True)
-        goal(f"{title}, warm", statistics.median(times[1:]), 1.5, "s", smaller=True)
+        say(f"{title}, cold", times[0], "s", 10, smaller=True)
+        say(f"{title}, warm", statistics.median(times[1:]), "s", 1.5, smaller=True)
 
 
 PARTS = {
