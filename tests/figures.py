@@ -18,6 +18,7 @@ A record is one measured figure. Its fields:
     against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's
                            mean is that at rate 0
     command, date          what prints it again, and the day on which it was first written down
+    version                of the package that it needs, if today's no longer has the command or the player
 
 Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value,
 those of kind "coverage" how often an interval covers the truth.
@@ -107,7 +108,9 @@ def listed(name: str) -> Callable[[Record], str]:
 
 
 def label(record: Record) -> str:
-    return record["label"] + (f" ({record['note']})" if "note" in record else "")
+    about = [record["note"]] if "note" in record else []
+    about += [f"version {record['version']}"] if "version" in record else []
+    return record["label"] + (f" ({'; '.join(about)})" if about else "")
 
 
 WHO = {"player": label, "N": games, "seeds": seeds}

@@ -4,7 +4,7 @@ import d3rlpy
 import minari
 import numpy as np
 from mergefall_baselines import make
-from mergefall_training.learn.clone.demonstrations import demonstrate
+from mergefall_training.learn.demonstrations import demonstrate
 
 name = demonstrate(make("2048/greedy"), "mergefall/Game2048-v0", 5, dataset="games/greedy-v0", workers=1)
 episodes = list(minari.load_dataset(name).iterate_episodes())

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import minari
 from mergefall_baselines import make
-from mergefall_training.learn.clone.demonstrations import demonstrate
+from mergefall_training.learn.demonstrations import demonstrate
 
 expert = make("2048/expectimax", depth=1)
 name = demonstrate(expert, "mergefall/Game2048-v0", 3, dataset="games/expert-v0", workers=1)

@@ -19,7 +19,6 @@ from mergefall.games import board_of
 from mergefall.shaping import CONSTANTS, PotentialShaping, VectorPotentialShaping
 from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_baselines import make
-from mergefall_baselines.tetris.network import network_class, network_shape
 
 from .tools import equal, moves
 
@@ -587,13 +586,6 @@ def test_finished_games_are_not_valued(mode, way):
             _, infos = envs.reset(options={"reset_mask": ended})
         *_, terminated, truncated, infos = envs.step((infos["action_mask"] * rng.random((4, 4))).argmax(axis=1))
         ended = terminated | truncated
-
-
-def test_a_network_of_another_board_is_no_potential():
-    shape = network_shape("1x2", 16, 20, mirrored=False)
-    network = network_class(shape)(np.ones(shape.size))
-    with pytest.raises(ValueError, match="the network is for"):
-        VectorPotentialShaping(gym.make_vec(TETRIS, num_envs=3, cols=4, rows=20), network, gamma=1.0)
 
 
 def test_reset_options_of_another_type_are_named():

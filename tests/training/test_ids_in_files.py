@@ -15,16 +15,13 @@ from mergefall_training import cli, evaluate
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.learn import models
 from mergefall_training.learn.agents import SHIPPED, trained_in
-from mergefall_training.learn.clone.demonstrations import demonstrate, recorded
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, read_config, read_curve, train
 from mergefall_training.play.records import read_records
-from mergefall_training.play.starts import collect_starts
 from mergefall_training.play.watching import Show
 from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import tune
-from mergefall_training.wrappers.starts import FORMAT, VERSION, load_starts
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 EVIL = f"evilmod:{TETRIS}"
@@ -35,7 +32,6 @@ SMALL = {"cols": 4, "rows": 4}
 @pytest.fixture(autouse=True)
 def evil(tmp_path, monkeypatch):
     """A module that could be imported and must not be; as `evil.imported` it says whether it was."""
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     folder, trace = tmp_path / "modules", tmp_path / "imported"
     folder.mkdir()
     (folder / "evilmod.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Env: pass\n")
@@ -186,31 +182,7 @@ def test_a_suite(tmp_path, refused):
     refused(load_suite, path, match=rf"game 1: {REFUSED}")
 
 
-def test_a_dataset(tmp_path, refused):
-    name = demonstrate("tetris/random", TETRIS, 1, env_kwargs=SMALL, progress=False)
-    path = tmp_path / "datasets" / name / "data" / "metadata.json"
-    plain = json.loads(path.read_text())
-    about = json.loads(plain["mergefall"])
-    path.write_text(json.dumps(plain | {"mergefall": json.dumps(about | {"env_id": EVIL})}))
-    refused(recorded, name)
-    # Minari makes the environment of a dataset without spaces to ask for them.
-    spec = json.dumps(json.loads(plain["env_spec"]) | {"entry_point": "evilmod:Env"})
-    for missing in ("observation_space", "action_space"):
-        path.write_text(json.dumps({key: plain[key] for key in plain if key != missing} | {"env_spec": spec}))
-        refused(recorded, name, match=f"has the {missing} None; expected one that Minari wrote")
-    path.write_text(json.dumps(plain | {"env_spec": spec}))
-    assert recorded(name)[0] == about
-    changed = {"dataset": name, "vf_coef": 0, "teacher": None}
-    config = configure("clone", TETRIS, env_kwargs=SMALL, changed=changed, timesteps=1)
-    refused(train, tmp_path / "clone", config, progress=False, match="holdout is 0.1 of 1 games")
-
-
-def test_starts_and_trials(tmp_path, refused):
-    collect_starts("tetris/random", TETRIS, 2, every=2, env_kwargs=SMALL, out=tmp_path / "starts.npz")
-    about, arrays, _ = read_arrays(tmp_path / "starts.npz", FORMAT, VERSION)
-    write_arrays(tmp_path / "starts.npz", FORMAT, VERSION, about | {"env_id": EVIL}, arrays)
-    assert load_starts(tmp_path / "starts.npz")  # nothing is made of its id
-
+def test_trials(tmp_path, refused):
     climb, path = Climb(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
     arguments = "tetris/greedy", {"heuristic": "dellacherie"}, TETRIS, climb
     options = {"option": "heuristic", "only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}

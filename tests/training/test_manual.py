@@ -74,7 +74,7 @@ def test_unknown_names(arguments, complaint, capsys):
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
 def test_learners_are_described_with_hyper_parameters_and_presets(page, algorithm):
     text = page("train", algorithm, "--help")
-    games = ["mergefall/Tetris-v0" if algorithm in ("td", "cross-entropy", "cma-es") else "mergefall/Game2048-v0"]
+    games = ["mergefall/Tetris-v0" if algorithm in ("afterstate", "cma-es") else "mergefall/Game2048-v0"]
     given = load_preset(algorithm, games[0])
     assert f"\n    {games[0]}\n" in text
     for name in set(given) - {"n_timesteps", "env_kwargs", "max_episode_steps"}:

@@ -192,9 +192,8 @@ class Train(InEnvironment):
     env: str | None = None
     """Id of the environment; default: mergefall/Game2048-v0, or another that the algorithm has a preset for."""
     algorithm: Algorithm
-    """`maskable-ppo`, `ppo`, `dqn`, `qr-dqn`, `afterstate`; with a teacher `clone`, `distill`, `kickstart`; by its own
-    search `expert-iteration`; for 2048 `ntuple`; for Tetris `td`, `cross-entropy`, `cma-es`. Or a run's folder, with
-    `--resume` and no options but `--device`: the folder says all else."""
+    """`maskable-ppo`, `dqn`; with a teacher `distill`, `kickstart`; `ntuple` (2048); `afterstate`, `cma-es` (Tetris).
+    Or a run's folder, with `--resume` and no options but `--device`: the folder says all else."""
     preset: str | None = None
     """Preset other than the usual one, such as `5min`; `mergefall train ALGORITHM --help` lists them."""
     set: Pairs = field(default_factory=list)
@@ -219,6 +218,8 @@ class Train(InEnvironment):
         from mergefall_training.play.statistics import plain
 
         folder, config = self.folder_and_config()
+        if self.resume and not (folder / "config.json").exists():
+            raise ValueError(f"{folder} holds no training run; leave out --resume to begin one")
         run = train(folder, config, resume=self.resume, device=self.device)
         best = max(run.points, key=rank)
         figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
@@ -281,7 +282,7 @@ class Export:
     """Write a trained policy as a .zip that Stable-Baselines3 or sb3-contrib loads."""
 
     run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Run folder or model file of an algorithm of SB3, or of clone, distill, kickstart or expert-iteration; or the name
+    """Run folder or model file of an algorithm of SB3, or of distill or kickstart; or the name
     of such a player."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """File to write, such as model.zip."""
@@ -313,7 +314,7 @@ class Demonstrate(WithPlayer):
         from mergefall_training.learn import import_extra
 
         env, kwargs = self.environment()
-        name = import_extra("mergefall_training.learn.clone.demonstrations").demonstrate(
+        name = import_extra("mergefall_training.learn.demonstrations").demonstrate(
             self.make_player(),
             env,
             self.episodes,

@@ -169,9 +169,10 @@ def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str, str]]:
     if hasattr(module, "Hyperparameters"):
         return list(fields_of(module.Hyperparameters))
     kind = module.CLASSES[algorithm]  # of Stable-Baselines3, whose arguments are the hyper-parameters
+    texts = "\n".join(cls.__doc__ or "" for cls in reversed(kind.__mro__))
     about = {
         name: " ".join(text.split())
-        for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\Z)", kind.__doc__ or "", re.DOTALL)
+        for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", texts, re.DOTALL)
     }
     found = [p for p in inspect.signature(kind).parameters.values() if p.name not in module.NOT_TO_SET]
     return [(p.name, repr(p.default), module.MEANINGS.get(p.name) or about.get(p.name, "")) for p in found]

@@ -15,15 +15,12 @@ OF_TETRIS = {"policy": "AfterstatesPolicy", "policy_kwargs": AFTERSTATES}
 LEARNERS = {
     "distill": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "buffer_size": 128},
     "kickstart": {"n_envs": 8, "n_steps": 4, "n_epochs": 2, "batch_size": 16},
-    "expert-iteration": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "simulations": 4},
 }
-TAUGHT = [name for name in LEARNERS if name != "expert-iteration"]
 
 
 def small(algorithm, changed=None, timesteps=192, interval=64, env_id=G2048, env_kwargs=SMALL, cap=None):
     """The configuration of a small run on 2×3; a teacher is the optimal player."""
-    given = {"policy_kwargs": NETWORK} | LEARNERS[algorithm]
-    given |= ({"teacher": "2048/optimal"} if algorithm in TAUGHT else {}) | (changed or {})
+    given = {"policy_kwargs": NETWORK, "teacher": "2048/optimal"} | LEARNERS[algorithm] | (changed or {})
     return Config(algorithm, env_id, env_kwargs, given, timesteps, interval, 5, 0, cap)
 
 

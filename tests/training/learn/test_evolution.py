@@ -15,83 +15,52 @@ pytest.importorskip("cma")
 from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
 from mergefall_training.learn.afterstate.player import player as player_of_network
-from mergefall_training.learn.evolution.cma_es import CmaEs
-from mergefall_training.learn.evolution.parameters import directions
 from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted
-from mergefall_training.learn.evolution.train import CrossEntropy, Hyperparameters, Learner, train
+from mergefall_training.learn.evolution.train import Learner, directions, train
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, Run, open_run
 
-TETRIS, BOTH = "mergefall/Tetris-v0", ("cross-entropy", "cma-es")
+TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "preview": 0}
 TINY = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
-ELITE = {"cross-entropy": {"elite": 3, "noise": "lin_0.3"}, "cma-es": {}}
 
 
-def config(algorithm, timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):
-    hyperparameters = TINY | ELITE[algorithm] | changes
-    return Config(algorithm, TETRIS, dict(env_kwargs), hyperparameters, timesteps, interval, episodes, 0, cap)
+def config(timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):
+    return Config("cma-es", TETRIS, dict(env_kwargs), TINY | changes, timesteps, interval, episodes, 0, cap)
 
 
-def strategy(algorithm, seed=1):
-    return CrossEntropy(3, 20, 5, "lin_0.3", seed) if algorithm == "cross-entropy" else CmaEs(3, 20, seed)
-
-
-def test_cross_entropy_is_its_plain_twin():
-    ours = strategy("cross-entropy")
-    mean, variance = [0.0] * 3, [1.0] * 3
-    for generation in range(3):
-        random = np.random.default_rng([1, generation])
-        candidates = []
-        for _ in range(20):
-            weights = [m + v**0.5 * random.standard_normal() for m, v in zip(mean, variance, strict=True)]
-            length = sum(weight**2 for weight in weights) ** 0.5
-            candidates.append([weight / length for weight in weights])
-        np.testing.assert_allclose(ours.ask(), candidates)
-        values = [round(10 * candidate[0]) for candidate in candidates]  # some of them are equal
-        left = 1 - generation / 3
-        ours.tell(np.array(values, float), left)
-        best = sorted(range(20), key=lambda i: (-values[i], i))[:5]
-        for k in range(3):
-            chosen = [candidates[i][k] for i in best]
-            mean[k] = sum(chosen) / 5
-            variance[k] = sum((weight - mean[k]) ** 2 for weight in chosen) / 5 + (0.3 * left) ** 2
-        np.testing.assert_allclose(ours.mean, mean)
-        np.testing.assert_allclose(ours.variance, variance)
-
-
-@pytest.mark.parametrize("algorithm", BOTH)
-def test_a_strategy_finds_the_best_direction_and_goes_on_from_its_state(algorithm):
-    aim, first, state = np.array([0.6, 0.0, -0.8]), strategy(algorithm), {}
+def test_it_finds_the_best_direction_and_goes_on_from_its_state():
+    aim, first, state = np.eye(8)[2] - np.eye(8)[5], Learner(config(population=20)), {}
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (the library draws from there by default)
-    for generation in range(40):
-        if generation == 25:
+
+    def step(learner):
+        drawn = learner.draw()
+        learner.take(drawn, (directions(np.array(drawn)) @ aim).tolist())
+
+    for generation in range(60):
+        if generation == 45:
             state = first.state()
-        first.tell(directions(first.ask()) @ aim, 1 - generation / 40)
-    assert directions(first.mean) @ aim > 0.99
-    again = strategy(algorithm)
-    again.restore(state)
-    for generation in range(25, 40):
-        again.tell(directions(again.ask()) @ aim, 1 - generation / 40)
-    np.testing.assert_array_equal(again.mean, first.mean)
-    np.testing.assert_array_equal(again.ask(), first.ask())
-    assert not np.array_equal(first.ask(), strategy(algorithm, seed=2).ask())
+        step(first)
+    assert directions(first.gaussian.mean) @ aim > 0.99 * 2**0.5
+    again = Learner(config(population=20))
+    again.restore(0, state)
+    for _ in range(45, 60):
+        step(again)
+    np.testing.assert_array_equal(again.gaussian.mean, first.gaussian.mean)
+    np.testing.assert_array_equal(again.draw(), first.draw())
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-@pytest.mark.parametrize("algorithm", BOTH)
-def test_it_takes_equal_values(algorithm):
-    ours = strategy(algorithm)
+def test_it_takes_equal_values():
+    ours = Learner(config(population=20))
     for _ in range(3):
-        ours.ask()
-        ours.tell(np.zeros(20), 1.0)
-    assert np.isfinite(ours.ask()).all()
+        ours.take(ours.draw(), [0.0] * 20)
+    assert np.isfinite(ours.draw()).all()
 
 
-@pytest.mark.parametrize("algorithm", BOTH)
-def test_learns_to_clear_lines(tmp_path, algorithm):
-    asked = config(algorithm, 60_000, 60_000, 20, 1000, population=30)
+def test_learns_to_clear_lines(tmp_path):
+    asked = config(60_000, 60_000, 20, 1000, population=30)
     with open_run(tmp_path / "run", asked, progress=False) as run:
         train(run)
         before, after = run.points
@@ -100,10 +69,10 @@ def test_learns_to_clear_lines(tmp_path, algorithm):
 
 
 def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
-    learner = Learner(config("cross-entropy"))
+    learner = Learner(config())
     candidates = directions(np.array([[-1.0] * 8, [0.0, 1, -1, -1, -4, -1, 0, 0]]))
     for generation in (0, 3):
-        learner.generation = generation
+        learner.values = [[0.0] * 12] * generation
         for weights, pieces in zip(candidates, learner.play(candidates), strict=True):
             mine = make("tetris/greedy", heuristic=weighted(HEURISTICS["bcts"], weights))
             seeds = [1_000_000 + 2 * generation + k for k in range(2)]
@@ -114,9 +83,8 @@ class Killed(BaseException):
     """What no handler catches, as a kill is not."""
 
 
-@pytest.mark.parametrize("algorithm", BOTH)
-def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, algorithm):
-    with open_run(tmp_path / "unbroken", config(algorithm), progress=False) as run:
+def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
+    with open_run(tmp_path / "unbroken", config(), progress=False) as run:
         train(run)
         expected = run.points
     assert len(expected) >= 4
@@ -137,7 +105,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, al
     monkeypatch.setattr(Run, "save_checkpoint", dying(Run.save_checkpoint, (3,)))  # evaluated, but not kept
     found, kills = [], 0
     while not found:
-        with open_run(tmp_path / "broken", config(algorithm), resume="auto", progress=False) as run:
+        with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run:
             try:
                 train(run)
                 found = run.points
@@ -152,24 +120,24 @@ def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, al
 
 
 def test_threads_make_no_difference():
-    one, two = (Learner(config("cross-entropy", threads=threads)) for threads in (1, 3))
+    one, two = (Learner(config(threads=threads)) for threads in (1, 3))
     for _ in range(4):
         assert one.learn() == two.learn()
-    np.testing.assert_array_equal(one.strategy.mean, two.strategy.mean)
+    np.testing.assert_array_equal(one.gaussian.mean, two.gaussian.mean)
 
 
 def test_the_model_is_a_running_mean():
-    learner, expected = Learner(config("cross-entropy", averaging=3)), np.zeros(8)
+    learner, expected = Learner(config(averaging=3)), np.zeros(8)
     for generation in range(1, 6):
         learner.learn()
         share = 1 / min(generation, 3)
-        expected = (1 - share) * expected + share * directions(learner.strategy.mean)
+        expected = (1 - share) * expected + share * directions(learner.gaussian.mean)
         weights = learner.arrays()["weights"]
         np.testing.assert_allclose(weights * np.linalg.norm(expected), expected)
 
 
 def test_an_error_in_a_game_is_told(monkeypatch):
-    learner = Learner(config("cross-entropy", threads=2))
+    learner = Learner(config(threads=2))
     monkeypatch.setattr("mergefall_baselines.tetris.greedy.Greedy.play", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.learn()
@@ -177,7 +145,7 @@ def test_an_error_in_a_game_is_told(monkeypatch):
 
 def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
     folder = tmp_path / "run"
-    with open_run(folder, config("cross-entropy", 1000), progress=False) as run:
+    with open_run(folder, config(1000), progress=False) as run:
         train(run)
     trained = make(str(folder), model="last")
     weights = load_model(folder / "model.npz").arrays["weights"]
@@ -206,16 +174,10 @@ def test_any_features_and_any_heuristic_can_be_learnt():
     assert np.flatnonzero(learnt.weight_vector()).tolist() == [0, 9]
     assert type(heuristic_of(["landing_height", "diversity"])) is type(chosen)
     assert type(chosen).name != type(heuristic_of(["diversity", "lines"])).name  # their kernels are told apart by it
-    known = heuristic_of({"name": "two-tetrad", "reading": "printed"})
-    assert weighted(known, np.arange(8.0)).to_json() == {
-        "name": "two-tetrad",
-        **{f"f{i + 1}": float(i) for i in range(8)},
-        "reading": "printed",
-    }
 
 
 def test_weights_can_be_learnt_for_a_search(tmp_path):
-    with open_run(tmp_path, config("cross-entropy", timesteps=3000, depth=2), progress=False) as run:
+    with open_run(tmp_path, config(timesteps=3000, depth=2), progress=False) as run:
         train(run)
     agent, model = make(str(tmp_path), model="last"), load_model(tmp_path / "model.npz")
     weights = dict(zip(model.spec["network"]["names"], model.arrays["weights"].tolist(), strict=True))
@@ -228,22 +190,20 @@ def test_weights_can_be_learnt_for_a_search(tmp_path):
             assert games[0] == games[1]
 
 
-@pytest.mark.parametrize("algorithm", BOTH)
 @pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", "mergefall/Quintris-v0"])
-def test_presets_are_sound(algorithm, env_id):
-    assert Learner(configure(algorithm, env_id)).strategy.ask().shape[1] == 9
+def test_presets_are_sound(env_id):
+    assert len(Learner(configure("cma-es", env_id)).draw()[0]) == 9
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"game": 1}, "cross-entropy has no 'game'; it has heuristic"),
+        ({"game": 1}, "cma-es has no 'game'; it has heuristic"),
+        ({"spread": 1.0}, "spread is 1.0, which goes with warm_start"),
         ({"population": 3}, "population is 3"),
         ({"depth": 0}, "depth is 0"),
         ({"games": 0}, "games is 0"),
         ({"averaging": 0}, "averaging is 0"),
-        ({"elite": 13}, "elite is 13"),
-        ({"noise": "low"}, "noise is 'low'"),
         ({"threads": 0}, "threads is 0"),
         ({"heuristic": "low"}, "no heuristic 'low'"),
         ({"heuristic": {"name": "bcts", "hole": 1}}, "no weight 'hole'"),
@@ -254,25 +214,20 @@ def test_presets_are_sound(algorithm, env_id):
 )
 def test_bad_hyperparameters(changes, message):
     with pytest.raises(ValueError, match=message):
-        Hyperparameters.read("cross-entropy", TINY | ELITE["cross-entropy"] | changes)
+        Learner(config(**changes))
 
 
-def test_what_an_algorithm_does_not_have_is_refused():
-    with pytest.raises(
-        ValueError,
-        match="cma-es has no 'noise'; it has heuristic, depth, population, games, warm_start, spread, averaging",
-    ):
-        Hyperparameters.read("cma-es", {"noise": 0.1})
+def test_other_games_and_rewards_are_refused():
     with pytest.raises(ValueError, match="takes no reward but lines"):
-        Learner(config("cma-es", env_kwargs={**SMALL, "reward": "score"}))
+        Learner(config(env_kwargs={**SMALL, "reward": "score"}))
     with pytest.raises(ValueError, match="this player plays one of mergefall/Tetris-v0"):
         Learner(Config("cma-es", "mergefall/Game2048-v0", {}, TINY, 10, 10))
     with pytest.raises(ValueError, match="no preset for 'mergefall/Game2048-v0'"):
-        configure("cross-entropy")
+        configure("cma-es")
 
 
 def test_a_model_that_does_not_fit_is_refused():
-    learner = Learner(config("cma-es"))
+    learner = Learner(config())
     spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
     assert player(spec, learner.arrays()).defaults["placements"] == "drop"
     for network, arrays in (
@@ -305,7 +260,7 @@ def network_file(folder, units=(5, 4), env_kwargs=SMALL, env_id=TETRIS):
 
 def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     file, spec, arrays = network_file(tmp_path)
-    learner = Learner(config("cma-es", warm_start=file, spread=0.2))
+    learner = Learner(config(warm_start=file, spread=0.2))
     for array in arrays.items():
         np.testing.assert_array_equal(learner.arrays()[array[0]], array[1])  # the model begins as the network
     change = np.arange(1.0, 5.0)
@@ -316,7 +271,7 @@ def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     np.testing.assert_allclose(found["weight2"][0], expected, rtol=1e-5)
     for name in ("weight0", "bias0", "weight1", "bias1", "bias2"):
         np.testing.assert_array_equal(found[name], arrays[name])
-    deviations = learner.strategy.ask()
+    deviations = np.array(learner.draw())
     assert deviations.shape == (12, 4)
     assert 0.1 < deviations.std() < 0.4
     pieces = learner.play(np.stack([np.zeros(4), change]))
@@ -327,7 +282,7 @@ def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
 
 def test_an_evolved_network_is_a_player(tmp_path):
     file, spec, _ = network_file(tmp_path)
-    with open_run(tmp_path / "run", config("cma-es", 4000, warm_start=file), progress=False) as run:
+    with open_run(tmp_path / "run", config(4000, warm_start=file), progress=False) as run:
         train(run)
     model = load_model(tmp_path / "run" / "model.npz")
     assert model.spec["network"] == NETWORK
@@ -342,7 +297,7 @@ def test_an_evolved_network_is_a_player(tmp_path):
 def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeypatch):
     """Also if the run that it came from has gone on, or is gone."""
     file, spec, arrays = network_file(tmp_path)
-    with open_run(tmp_path / "whole", config("cma-es", 4000, warm_start=file), progress=False) as run:
+    with open_run(tmp_path / "whole", config(4000, warm_start=file), progress=False) as run:
         train(run)
     learn, calls = Learner.learn, []
 
@@ -353,7 +308,7 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
         return learn(learner)
 
     monkeypatch.setattr(Learner, "learn", dying)
-    again = config("cma-es", 4000, warm_start=file)
+    again = config(4000, warm_start=file)
     with pytest.raises(Killed), open_run(tmp_path / "part", again, progress=False) as run:
         train(run)
     save_model(Path(file), spec, {name: array + 1 for name, array in arrays.items()})
@@ -366,17 +321,15 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
 def test_a_network_that_does_not_fit_is_refused(tmp_path):
     file, *_ = network_file(tmp_path)
     with pytest.raises(ValueError, match=r"'cols': 6,.* expected one of afterstate with a hidden layer, .*'cols': 5"):
-        Learner(config("cma-es", env_kwargs={**SMALL, "cols": 5}, warm_start=file))
+        Learner(config(env_kwargs={**SMALL, "cols": 5}, warm_start=file))
     one_layer, *_ = network_file(tmp_path, units=())
     with pytest.raises(ValueError, match="with a hidden layer"):
-        Learner(config("cma-es", warm_start=one_layer))
-    with pytest.raises(ValueError, match="cross-entropy has no 'warm_start'"):
-        Learner(config("cross-entropy", warm_start=file))
+        Learner(config(warm_start=one_layer))
     with pytest.raises(ValueError, match="spread is 0"):
-        Learner(config("cma-es", warm_start=file, spread=0))
+        Learner(config(warm_start=file, spread=0))
     with pytest.raises(ValueError, match="depth is 3; a network plays without search"):
-        Learner(config("cma-es", warm_start=file, depth=3))
+        Learner(config(warm_start=file, depth=3))
     paid = load_model(Path(file))
     save_model(Path(file), paid.spec | {"env_kwargs": paid.spec["env_kwargs"] | {"reward": "score"}}, paid.arrays)
     with pytest.raises(ValueError, match=r"'reward': 'score'\}; expected one of afterstate .*'reward': 'lines'"):
-        Learner(config("cma-es", warm_start=file))
+        Learner(config(warm_start=file))

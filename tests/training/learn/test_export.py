@@ -8,8 +8,8 @@ from mergefall_training.cli import main
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
 from mergefall_training.learn.sb3.export import export
-from sb3_contrib import QRDQN, MaskablePPO
-from stable_baselines3 import DQN, PPO
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import DQN
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
@@ -35,9 +35,7 @@ def test_a_policy_of_sb3_contrib_plays_as_the_agent_does(tmp_path):
     ("algorithm", "kind", "changed"),
     [
         ("maskable-ppo", MaskablePPO, {"n_envs": 2, "n_steps": 8, "batch_size": 16}),
-        pytest.param("ppo", PPO, {"n_envs": 2, "n_steps": 8, "batch_size": 16}, marks=pytest.mark.slow),
         ("dqn", DQN, {"n_envs": 2, "learning_starts": 8, "buffer_size": 100}),
-        pytest.param("qr-dqn", QRDQN, {"n_envs": 2, "learning_starts": 8, "buffer_size": 100}, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_is_exported(tmp_path, algorithm, kind, changed, capsys):

@@ -19,7 +19,8 @@ def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_pat
     settings = {"n_envs": 8, "n_steps": 4, "batch_size": 32, "n_epochs": 1, "learning_rate": 0.01, "gamma": 0.9}
     settings |= {"clip_range": 0.1, "ent_coef": 0.05, "vf_coef": 0.7, "max_grad_norm": 0.3, "normalize": True}
     settings["mixed_precision"] = False
-    ours = Learner(small("kickstart", settings | {"kickstart_coef": 0.0}), "cpu")
+    shared = {name: value for name, value in settings.items() if name != "normalize"}
+    ours = Learner(small("kickstart", shared | {"kickstart_coef": 0.0}), "cpu")
     played = ours.play()
     start = parameters_of(ours.policy)
 
@@ -54,14 +55,13 @@ def test_the_teachers_loss_is_the_cross_entropy_to_its_targets():
     learner = Learner(small("kickstart"), "cpu")
     played = learner.play()
     rows = np.arange(8)
-    targets, values = learner.teachers.targets(played.observations, played.masks, 0)
+    targets = learner.teachers.targets(played.observations, played.masks, 0)
     with torch.no_grad():
         log_probs = learner.outputs(take(played.observations, rows), played.masks[rows])[0].numpy()
     expected = np.mean(
         [-sum(t * p for t, p in zip(*row, strict=True) if t) for row in zip(targets[:8], log_probs, strict=True)]
     )
     assert learner._fit(played, targets, 1.0, rows)[-1] == pytest.approx(expected, rel=1e-5)
-    assert values.shape == (32, 4)
 
 
 def test_the_teacher_fades_and_is_then_not_asked():
@@ -80,12 +80,6 @@ def test_above_1_the_teacher_helps_until_the_end():
     assert [learner.teachers.number_at(step) for step in (0, 63, 64, 127)] == [0, 0, 1, 1]
 
 
-def test_each_teacher_has_an_equal_share_of_the_steps_that_have_one():
-    changed = {"teacher": ["2048/optimal", "2048/greedy"], "kickstart_share": 0.5}
-    learner = Learner(small("kickstart", changed, timesteps=128), "cpu")
-    assert [learner.teachers.number_at(step) for step in (0, 31, 32, 63)] == [0, 0, 1, 1]
-
-
 def test_batches_of_one_board_are_refused():
     with pytest.raises(ValueError, match="batch_size is 1; expected an integer"):
         Learner(small("kickstart", {"batch_size": 1}), "cpu")
@@ -94,7 +88,7 @@ def test_batches_of_one_board_are_refused():
 def test_it_learns_to_play_nearly_as_its_teacher(tmp_path):
     """2×3 is solved: perfect play scores 480, random play less than half of it."""
     changed = {"n_envs": 32, "n_steps": 8, "n_epochs": 4, "batch_size": 64, "learning_rate": "lin_0.01"}
-    changed |= {"kickstart_share": 1.0, "kickstart_coef": 10.0, "temperature": 5.0}
+    changed |= {"kickstart_share": 1.0, "kickstart_coef": 10.0}
     trained(tmp_path / "run", small("kickstart", changed, timesteps=20_480, interval=20_480))
     ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
     best = evaluate("2048/optimal", G2048, 200, env_kwargs=SMALL, workers=1, progress=False)

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, neighbours
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours
 from mergefall_training.learn.sb3.networks import RanksAfterstates
 from torch.nn.functional import one_hot
 
@@ -26,9 +26,8 @@ def one_hot_layers(boards, channels, kinds, across, across_bias, down, down_bias
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(4, 4), (2, 3), (5, 6)])
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("half", [False, True])
-def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols, threads, half):
+def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols, half):
     rng, ranks, channels, n = np.random.default_rng(rows * cols), rows * cols + 2, 9, 37
     kinds = neighbours(ranks)
     boards = rng.integers(0, ranks, (n, rows, cols)).astype(np.uint8)
@@ -39,13 +38,8 @@ def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols, thre
     parameters = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)).requires_grad_() for shape in parameters]
     above = torch.from_numpy(rng.normal(size=(n, (rows + cols) * channels)).astype(np.float32))
     above = above.bfloat16() if half else above
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        found = LineFeatures.apply(boards, channels, kinds, half, *parameters)
-        gradients = torch.autograd.grad(found, parameters, above)
-    finally:
-        torch.set_num_threads(before)
+    found = LineFeatures.apply(boards, channels, kinds, half, *parameters)
+    gradients = torch.autograd.grad(found, parameters, above)
     expected = one_hot_layers(boards, channels, kinds, *parameters)
     assert found.dtype == (torch.bfloat16 if half else torch.float32)
     torch.testing.assert_close(found.float(), expected, rtol=2**-8 if half else 1e-5, atol=1e-5)
@@ -81,3 +75,15 @@ def test_ranks_that_no_game_has_count_as_the_highest():
     highest, *others = extractor(boards)
     for other in others:
         torch.testing.assert_close(other, highest)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3), (3, 2), (1, 4), (3, 3)])
+def test_symmetric_boards_have_one_canonical_image(shape):
+    boards = np.random.default_rng(0).integers(0, 4, (200, *shape)).astype(np.uint8)
+    found = canonical(boards)
+    for board_, ours in zip(boards, found, strict=True):
+        turned = [np.rot90(board_, k) for k in range(4)]
+        images = [image for one in turned for image in (one, np.fliplr(one)) if image.shape == shape]
+        assert ours.tolist() == max(image.tolist() for image in images)
+        same = canonical(np.array(images))
+        assert (same == ours).all()

@@ -14,7 +14,12 @@ from mergefall_training.learn.agents import SHIPPED
 from mergefall_training.learn.models import FORMAT, flatten, load_model, save_model, unflatten
 from mergefall_training.play.evaluation import evaluate
 
-SPEC = {"algorithm": "ppo", "env_id": "mergefall/Game2048-v0", "env_kwargs": {"rows": 2}, "network": {"layers": [3]}}
+SPEC = {
+    "algorithm": "maskable-ppo",
+    "env_id": "mergefall/Game2048-v0",
+    "env_kwargs": {"rows": 2},
+    "network": {"layers": [3]},
+}
 ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "count": np.array(7), "none": np.empty((0, 2))}
 
 

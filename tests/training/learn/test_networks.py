@@ -5,9 +5,7 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.networks import EXTRACTORS, RanksAfterstates, policies_of
-from sb3_contrib import QRDQN, MaskablePPO
-from stable_baselines3 import DQN, PPO
+from mergefall_training.learn.sb3.networks import EXTRACTORS, POLICIES, RanksAfterstates
 
 GAMES = {"2048": ("mergefall/Game2048-v0", "ranks-afterstates"), "tetris": ("mergefall/Tetris-v0", "board-afterstates")}
 
@@ -17,18 +15,15 @@ def policy_of(algorithm, game, **changed):
     env = gym.make(env_id, **({"cols": 6, "rows": 8} if game == "tetris" else {}))
     options = {"features_extractor_class": EXTRACTORS[extractor], "net_arch": []} | changed
     torch.manual_seed(0)
-    policy = policies_of(algorithm)["AfterstatesPolicy"](
-        env.observation_space, env.action_space, lambda _: 1e-3, **options
-    )
+    kind, usual = POLICIES[algorithm]["AfterstatesPolicy"]
+    policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **usual, **options)
     return policy, env
 
 
 def values_of(policy, observation):
-    """float64[outputs, actions]: Q-values, quantiles or logarithms of probabilities."""
+    """float64[1, actions]: Q-values or logarithms of probabilities."""
     tensors, _ = policy.obs_to_tensor(observation)
     with torch.no_grad():
-        if hasattr(policy, "quantile_net"):
-            return policy.quantile_net(tensors)[0].numpy()
         if hasattr(policy, "q_net"):
             return policy.q_net(tensors).numpy()
         return policy.get_distribution(tensors).distribution.logits.numpy()
@@ -50,9 +45,8 @@ def test_residual_blocks_add_to_what_they_get():
 
 
 @pytest.mark.parametrize("game", GAMES)
-@pytest.mark.parametrize("algorithm", [DQN, QRDQN])
-def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(algorithm, game):
-    policy, env = policy_of(algorithm, game)
+def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(game):
+    policy, env = policy_of("dqn", game)
     observation, info = env.reset(seed=3)
     illegal_seen = 0
     for _ in range(12):
@@ -66,24 +60,22 @@ def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(algorithm,
 
 
 def test_a_board_without_a_legal_move_has_finite_values():
-    policy, _ = policy_of(DQN, "2048")
+    policy, _ = policy_of("dqn", "2048")
     lost = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2, dtype=np.uint8)
     assert values_of(policy, lost) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
-def test_illegal_placements_are_all_alike_to_a_policy(algorithm):
-    policy, env = policy_of(algorithm, "tetris")
+def test_illegal_placements_are_all_alike_to_a_policy():
+    policy, env = policy_of("maskable-ppo", "tetris")
     observation, info = env.reset(seed=3)
     legal = info["action_mask"].astype(bool)
     (values,) = values_of(policy, observation)
     assert np.ptp(values[~legal]) < 1e-6 < 1e-4 < np.ptp(values[legal])
 
 
-@pytest.mark.parametrize("algorithm", [DQN, QRDQN])
-def test_an_action_is_worth_what_its_afterstate_is(algorithm):
+def test_an_action_is_worth_what_its_afterstate_is():
     """A 2 over a 4 slide down to the same two cells, wherever they stood."""
-    policy, _ = policy_of(algorithm, "2048")
+    policy, _ = policy_of("dqn", "2048")
     boards = np.zeros((2, 4, 4), dtype=np.uint8)
     boards[0, 0:2, 1] = boards[1, 1:3, 1] = [1, 2]
     one, other = (values_of(policy, board) for board in boards)
@@ -91,7 +83,7 @@ def test_an_action_is_worth_what_its_afterstate_is(algorithm):
     assert np.abs(one[:, [1, 3]] - other[:, [1, 3]]).max() > 1e-4
 
 
-@pytest.mark.parametrize("algorithm", [DQN, QRDQN, PPO, MaskablePPO])
+@pytest.mark.parametrize("algorithm", POLICIES)
 @pytest.mark.parametrize(
     ("image", "actions"), [(np.fliplr, [0, 3, 2, 1]), (np.flipud, [2, 1, 0, 3]), (np.transpose, [3, 2, 1, 0])]
 )
@@ -104,7 +96,7 @@ def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, a
         observation, *_, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
 
 
-@pytest.mark.parametrize("algorithm", [DQN, QRDQN, PPO, MaskablePPO])
+@pytest.mark.parametrize("algorithm", POLICIES)
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [

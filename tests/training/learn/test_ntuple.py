@@ -3,11 +3,12 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
-from mergefall.game2048.packed import pack
+from mergefall.game2048.packed import line_table, pack
 from mergefall.words import next_bits
 from mergefall_baselines import make
 from mergefall_baselines.game2048.network import TupleNetwork
@@ -15,14 +16,14 @@ from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.learn.ntuple import train as ntuple_train
-from mergefall_training.learn.ntuple.kernels import WORKER
+from mergefall_training.learn.ntuple.kernels import GAMES, SCORE, STREAM, Arrays, game_kernel
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_curve, train
+from mergefall_training.learn.training import hyperparameters_of
 
 GAME = "mergefall/Game2048-v0"
-WORD = {name: i for i, name in enumerate(WORKER.names or ())}  # in a checkpoint's rows of words
 
 
 def config(patterns="0123 01", rows=2, cols=2, timesteps=6000, interval=2000, **changed) -> Config:
@@ -38,26 +39,20 @@ def learnt(asked: Config) -> Learner:
 
 
 class PlainLearner:
-    """TD(λ) on a board of two rows of `cols`, in plain Python, with a dictionary entry for each position's images."""
+    """TD(0) on a board of two rows of `cols`, in plain Python, with a dictionary entry for each position's images."""
 
     def __init__(self, learner: Learner, rate: float) -> None:
-        h = learner.hyperparameters
-        self.rate, self.trace, self.coherent = rate, h.td_lambda, h.coherence > 0
-        self.exploration, self.expected = h.exploration_rate, h.backup == "expected"
-        self.stream = int(learner.workers["stream"][0])
+        self.rate, self.coherent = rate, learner.hyperparameters.coherence > 0
+        self.stream = int(learner.workers[0, STREAM])
         self.shape = learner.model.shape
         self.weights = learner.model.weights.astype(np.float64)
         self.closest = np.inf  # the least by which a chosen move was better than another
         self.net, self.size = np.zeros(self.weights.size), np.zeros(self.weights.size)
 
-    def bits(self) -> int:
+    def add_tile(self, board):
         with np.errstate(over="ignore"):
             stream, bits = next_bits.py_func(np.uint64(self.stream))
-        self.stream = int(stream)
-        return int(bits)
-
-    def add_tile(self, board):
-        bits, cells = self.bits(), reference.empty_cells(board)
+        self.stream, bits, cells = int(stream), int(bits), reference.empty_cells(board)
         cell = cells[(bits >> 32) * len(cells) >> 32]
         return reference.spawn(board, cell, 2 if bits & 0xFFFFFFFF < 429496730 else 1)
 
@@ -81,85 +76,48 @@ class PlainLearner:
             self.net[place] += error
             self.size[place] += abs(error)
 
-    def drawn(self, board):
-        """The afterstate and the score of a legal move drawn from all."""
+    def play(self, board) -> int:
+        """Play a game from a board and learn from it; the number of moves."""
+        last, moves = None, 0
         while True:
-            after, gain, legal = reference.move(board, self.bits() >> 62)
-            if legal:
-                return after, gain
-
-    def moves(self, board):
-        """(worth, afterstate, score) of each legal move, the best first."""
-        afters = [(after, gain) for after, gain, legal in (reference.move(board, a) for a in range(4)) if legal]
-        return sorted(((gain + self.value(after), after, gain) for after, gain in afters), reverse=True)
-
-    def expectation(self, after) -> float:
-        cells, found = reference.empty_cells(after), 0.0
-        for cell in cells:
-            for rank, probability in ((1, 0.9), (2, 0.1)):
-                moves = self.moves(reference.spawn(after, cell, rank))
-                found += probability / len(cells) * (moves[0][0] if moves else 0)
-        return found
-
-    def play(self, after) -> int:
-        """Play on from an afterstate and learn; the number of moves."""
-        board, path = self.add_tile(after), []
-        while True:
-            moves = self.moves(board)
-            if not moves:
+            afters = [(after, gain) for after, gain, legal in (reference.move(board, a) for a in range(4)) if legal]
+            ways = sorted(((gain + self.value(after), after, gain) for after, gain in afters), reverse=True)
+            if not ways:
                 break
-            worth, after, gain = moves[0]
-            self.closest = min([self.closest, *(worth - other for other, _, _ in moves[1:])])
-            value = worth - gain
-            if self.exploration and (self.bits() >> 40) / 2**24 < self.exploration:
-                after, gain = self.drawn(board)
-                value = self.value(after)
-            if path and not self.trace and not self.expected:
-                self.learn(path[-1][0], worth - path[-1][2])
-            if self.expected:
-                self.learn(after, self.expectation(after) - value)
-            path.append((after, gain, value))
-            board = self.add_tile(after)
-        if path and not self.trace and not self.expected:
-            self.learn(path[-1][0], -path[-1][2])
-        if not self.trace:
-            return len(path)
-        target, value, reward = 0.0, 0.0, 0
-        for after, gain, _ in reversed(path):
-            target = reward + self.trace * target + (1 - self.trace) * value
-            self.learn(after, target - self.value(after))
-            value, reward = self.value(after), gain
-        return len(path)
+            worth, after, gain = ways[0]
+            self.closest = min([self.closest, *(worth - other for other, _, _ in ways[1:])])
+            if last is not None:
+                self.learn(last[0], worth - last[1])
+            last, moves, board = (after, worth - gain), moves + 1, self.add_tile(after)
+        if last is not None:
+            self.learn(last[0], -last[1])
+        return moves
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"td_lambda": 0.5},
-        {"coherence": 1.0},
-        {"coherence": 1.0, "td_lambda": 1.0},
-        {"coherence": 1.0, "exploration_rate": 0.4},
-        {"exploration_rate": 0.4, "backup": "expected"},
-    ],
-    ids=["td0", "λ", "tc", "tcλ", "tcε", "expected"],
-)
-def test_games_are_learnt_from_as_the_plain_twin_does(options):
+@pytest.mark.parametrize("coherence", [0.0, 1.0])
+def test_games_are_learnt_from_as_the_plain_twin_does(coherence):
     """Games from boards of different tiles: where two moves lead to mirror images, rounding decides."""
-    learner = Learner(config("0124 35", 2, 3, learning_rate=0.2, coherence_rate=0.2, **options))
-    rng, worker = np.random.default_rng(15), learner.workers[0]
-    learner.model.weights[:] = rng.normal(0, 10, learner.model.weights.size)
-    twin = PlainLearner(learner, 0.2 / 8)
+    learner = Learner(config("0124 35", 2, 3, coherence=coherence))
+    rng, worker, weights = np.random.default_rng(15), learner.workers[0], learner.model.weights
+    weights[:] = rng.normal(0, 10, weights.size)
+    twin, play, tables = (
+        PlainLearner(learner, 0.2 / 8),
+        game_kernel(learner.model.shape),
+        (line_table(3), line_table(2)),
+    )
+    arrays = Arrays(weights, np.zeros(2 * weights.size, np.float32), *tables, np.zeros(5 * 8, np.uint32))
     moves = 0
     for _ in range(4):
         cells = rng.permutation([0, 0, 1, 2, 3, 5]).astype(np.uint8)
-        worker["start"] = pack(cells, 2, 3)
-        learner._kernel(learner._tasks(), 0, 1)
-        moves += twin.play(tuple(map(tuple, cells.reshape(2, 3).tolist())))
+        board = twin.add_tile(tuple(map(tuple, cells.reshape(2, 3).tolist())))
+        worker[STREAM] = np.uint64(twin.stream)
+        start = np.uint64(pack(np.array(board, np.uint8).ravel(), 2, 3))
+        moves += play(worker, arrays, start, np.float32(0.2 / 8), coherence > 0)[1]
+        moves -= twin.play(board)
+        assert int(worker[STREAM]) == twin.stream
     assert twin.closest > 0.01
-    assert int(worker["moves"]) == moves > 8
-    assert int(worker["stream"]) == twin.stream
-    assert learner.model.weights == pytest.approx(twin.weights, abs=1e-3)
+    assert moves == 0
+    assert weights == pytest.approx(twin.weights, abs=1e-3)
 
 
 def scores(learner: Learner, games: int) -> np.ndarray:
@@ -171,7 +129,7 @@ def scores(learner: Learner, games: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_on_2x2_is_reached_and_not_passed(seed):
     asked = config("0123", timesteps=600_000, interval=600_000, learning_rate=0.1, coherence=0.125, coherence_rate=1.0)
-    found = scores(learnt(Config(**{**asked.__dict__, "seed": seed})), 3000)
+    found = scores(learnt(replace(asked, seed=seed)), 3000)
     error = np.std(found) / len(found) ** 0.5
     assert 66.964149 * 0.97 < np.mean(found) < 66.964149 + 4 * error
 
@@ -193,7 +151,7 @@ def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
     learner, means, before = Learner(asked), [], (0, 0)
     while len(means) < 10:
         learner.learn()
-        games, score = (int(learner.workers[name][0]) for name in ("games", "score"))
+        games, score = (int(learner.workers[0, word]) for word in (GAMES, SCORE))
         if games >= 1000 * (len(means) + 1):
             means.append((score - before[1]) / (games - before[0]))
             before = games, score
@@ -219,14 +177,10 @@ def test_entries_start_at_their_share_of_the_optimism():
     assert np.unique(learner.model.weights).tolist() == [10.0]
 
 
-STARTS = [{}, {"start": "restart"}]
-
-
-@pytest.mark.parametrize("start", STARTS)
-def test_an_interrupted_run_ends_as_an_unbroken_one(start, tmp_path, monkeypatch):
+def test_an_interrupted_run_ends_as_an_unbroken_one(tmp_path, monkeypatch):
     """With temporal coherence, and the interrupt in the middle of an interval."""
     monkeypatch.setattr(ntuple_train, "ROUND", 500)
-    asked = config(coherence=0.5, **start)
+    asked = config(coherence=0.5)
     train(tmp_path / "whole", asked, progress=False)
 
     calls, share = [], ntuple_train.share
@@ -278,8 +232,8 @@ def test_a_run_begins_with_what_another_knows(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"patterns": "0123"}, "has patterns, optimism and board .'0123 01'"),
-        ({"optimism": 8.0}, "has patterns"),
+        ({"patterns": "0123"}, "warm_start: the run in .* is another one: patterns is '0123 01' there, '0123' here"),
+        ({"optimism": 8.0}, "optimism is 0.0 there, 8.0 here"),
     ],
 )
 def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message):
@@ -311,17 +265,9 @@ def test_by_default_a_run_has_the_threads_that_it_began_with(monkeypatch):
 
 def test_two_threads_share_a_network():
     learner = learnt(config(threads=2, timesteps=400_000, interval=100_000, learning_rate=0.05))
-    assert len(set(learner.workers["stream"])) == 2
-    assert learner.workers["games"].min() > 100
+    assert len(set(learner.workers[:, STREAM])) == 2
+    assert learner.workers[:, GAMES].min() > 100
     assert scores(learner, 500).mean() > 60  # random play 19.7, the optimum 67.0
-
-
-def test_other_starts_add_moves_but_not_games():
-    games = {}
-    for start in STARTS:
-        learner = learnt(config(timesteps=20_000, interval=20_000, **start))
-        games[start.get("start", "new")] = int(learner.workers["games"][0])
-    assert games["new"] > 1.3 * games["restart"] > 500
 
 
 def test_a_run_is_a_player_that_searches_if_told(tmp_path):
@@ -363,7 +309,7 @@ def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_pa
 
 def test_presets_have_names():
     for name in ("2min", "2h", "small", None):
-        Hyperparameters.read(configure("ntuple", preset=name).hyperparameters)
+        hyperparameters_of(Hyperparameters, configure("ntuple", preset=name))
     with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 2h"):
         configure("ntuple", preset="3min")
     with pytest.raises(ValueError, match=r"no preset '2min' for .*: none"):
@@ -376,20 +322,14 @@ def test_presets_have_names():
         ({"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
         ({"learning_rate": -1}, "learning_rate is -1"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
-        ({"td_lambda": 1.5}, r"td_lambda is 1\.5"),
-        ({"td_lambda": 0.5, "exploration_rate": 0.1}, r"td_lambda 0\.5 with exploration_rate 0\.1"),
-        ({"td_lambda": 0.5, "backup": "expected"}, r"td_lambda 0\.5 with .* backup 'expected'"),
-        ({"backup": "full"}, "backup is 'full'; expected one of 'sample', 'expected'"),
         ({"threads": True}, "threads is True"),
-        ({"start": "middle"}, "'middle'"),
-        ({"start": "carousel"}, "start is 'carousel'; expected one of 'new', 'restart'"),
         ({"stages": [16]}, "ntuple has no 'stages'"),
         ({"alpha": 1}, "no 'alpha'; it has patterns"),
     ],
 )
 def test_bad_hyperparameters_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
-        Hyperparameters.read(options)
+        Learner(config(**options))
 
 
 @pytest.mark.parametrize(
@@ -411,10 +351,7 @@ def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 4\]; expected uint64\[1, 5\]"),
-        ("workers", (0, WORD["moves"], 1 << 63), "the workers' moves holds 9223372036854775808"),
-        ("workers", (0, WORD["start"], 0x300000000), "starts from 0x300000000; expected a board"),
-        ("workers", (0, WORD["start"], 0x110011), "starts from 0x110011; expected a board with an empty cell"),
+        ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 3\]; expected uint64\[1, 4\]"),
         ("touched", lambda a: np.append(a, a), r"touched is uint8\[\d+\]; expected uint8\[\d+\]"),
         ("touched", lambda a: a | 255, r"touched has bits beyond the network's 1332 entries"),
         ("touched", (0, 255), r"weights is float32\[\d+\]; expected float32\[\d+\]"),
@@ -425,7 +362,7 @@ def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
 )
 def test_a_checkpoint_with_numbers_out_of_range_is_refused(name, change, message):
     """They say where the kernels look."""
-    asked = config(coherence=1.0, start="restart")
+    asked = config(coherence=1.0)
     learner = Learner(asked)
     learner.learn()
     state = learner.state()

@@ -39,10 +39,8 @@ BOARD = {"features_extractor_class": "board-conv", "features_extractor_kwargs": 
 ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
 OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
 CHANGED = {
-    "ppo": ON_POLICY | {"policy_kwargs": AHEAD},
     "maskable-ppo": ON_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL, "normalize": True},
     "dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL},
-    "qr-dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL | {"n_quantiles": 3}},
 }
 TETRIS_RULES = {"cols": 4, "rows": 6}
 
@@ -51,7 +49,6 @@ def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
     rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
     if env_id == TETRIS:
         of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": BOARD}}
-        of_algorithm["qr-dqn"] = {"policy_kwargs": PLACED | {"n_quantiles": 3}}
         changed = {"policy": "AfterstatesPolicy", "policy_kwargs": PLACED} | of_algorithm.get(algorithm, {}) | changed
     settings = CHANGED[algorithm] | changed
     return configure(
@@ -100,7 +97,7 @@ def end_of(folder):
 
 @pytest.mark.parametrize(
     ("algorithm", "env_id"),
-    [("ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS), ("qr-dqn", GAME), ("qr-dqn", TETRIS)],
+    [("maskable-ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS)],
 )
 def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, algorithm, env_id):
     what = config(algorithm, env_id)
@@ -213,9 +210,8 @@ def test_a_player_chooses_the_legal_action_that_the_policy_prefers(folder):
     assert len(chosen) > 1
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "qr-dqn"])
-def test_searches_take_q_values_in_units_of_the_reward(tmp_path, algorithm):
-    folder = train(tmp_path / "run", config(algorithm, normalize=True))
+def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
+    folder = train(tmp_path / "run", config("dqn", normalize=True))
     player, model = make(str(folder), model="last"), load_model(folder / "model.npz")
     boards = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
     values, of_boards = player.search_values(boards)
@@ -247,29 +243,6 @@ def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
     # Our own evaluation tells the model what is legal, too: no game ends for illegal moves.
     played = evaluate(model, GAME, 8, env_kwargs={"rows": 2, "cols": 3}, workers=1, progress=False)
     assert all(episode.terminated for episode in played.episodes)
-
-
-@pytest.mark.parametrize(
-    ("changed", "complaint"),
-    [
-        ({"learning_rat": 1}, "no 'learning_rat'"),
-        ({"policy": "CnnPolic"}, "policy is 'CnnPolic'"),
-        ({"n_envs": 0}, "n_envs is 0"),
-        ({"n_envs": True}, "n_envs is True"),
-        ({"normalize": "rewards"}, "normalize is 'rewards'"),
-        ({"gamma": 1.5}, "gamma is 1.5"),
-        ({"n_steps": 0}, "n_steps is 0"),
-        ({"batch_size": 24}, "multiple of batch_size"),
-        ({"learning_rate": "log_1"}, "learning_rate is 'log_1'"),
-        ({"learning_rate": -1}, "learning_rate is -1"),
-        ({"policy_kwargs": {"features_extractor_class": "nature"}}, "'nature'"),
-        ({"policy_kwargs": {"depth": 3}}, "depth"),
-        ({"verbose": 1}, "no 'verbose'"),
-    ],
-)
-def test_hyperparameters_that_make_no_sense_are_refused(tmp_path, changed, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        train(tmp_path / "run", config(**changed))
 
 
 def test_shaping_has_the_discount_of_the_learner():
@@ -349,9 +322,9 @@ def test_parameters_of_another_dtype_are_refused(tmp_path):
 
 def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
     out = tmp_path / "run"
-    command = ["train", "ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]
+    command = ["train", "maskable-ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]
     command += ["--timesteps", "64", "--interval", "32", "--episodes", "2", "--device", "cpu"]
-    command += [f"--set={name}={json.dumps(value)}" for name, value in CHANGED["ppo"].items()]
+    command += [f"--set={name}={json.dumps(value)}" for name, value in CHANGED["maskable-ppo"].items()]
     main(command)
     assert f"{out}: 64 steps" in capsys.readouterr().out
     assert list((out / "tensorboard").iterdir())

@@ -209,14 +209,14 @@ def test_training_with_an_earlier_version_is_not_resumed(own):
     folder = own() / "run"
     shaping = {"potential": {"name": "own_code:corner"}}
     config = configure(
-        "ppo", "mergefall/Game2048-v0", env_kwargs={"shaping": shaping}, timesteps=1, interval=1, episodes=1
+        "maskable-ppo", "mergefall/Game2048-v0", env_kwargs={"shaping": shaping}, timesteps=1, interval=1, episodes=1
     )
-    with open_run(folder, config, resume="auto", progress=False):
+    with open_run(folder, config, resume=True, progress=False):
         pass
-    with open_run(folder, config, resume="auto", progress=False):
+    with open_run(folder, config, resume=True, progress=False):
         pass
     own(lambda text: text.replace("WEIGHT = 3.0", "WEIGHT = 4.0"))
-    again = open_run(folder, config, resume="auto", progress=False)
+    again = open_run(folder, config, resume=True, progress=False)
     with pytest.raises(ValueError, match="an earlier version of own_code:corner"):
         again.__enter__()
 
@@ -276,7 +276,7 @@ def test_training_goes_on_with_the_same_teacher_alone(agent, tmp_path):
 
     def begin_or_go_on(folder, **changed):
         config = configure("distill", changed=network | changed, timesteps=1, interval=1, episodes=1)
-        with open_run(tmp_path / folder, config, resume="auto", progress=False):
+        with open_run(tmp_path / folder, config, resume=True, progress=False):
             pass
 
     for change_of in ({"teacher": path}, {"teacher": "2048/greedy", "warm_start": path}):

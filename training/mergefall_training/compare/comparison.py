@@ -171,7 +171,7 @@ def _trained(name: str, runs: list[_Run], executor: Any, progress: bool) -> list
 def _train(run: _Run, progress: bool) -> list[Point]:
     points: list[Point] = []
     for path, config in run.stages:
-        points = train(path, config, resume="auto", progress=progress).points
+        points = train(path, config, resume=True, progress=progress).points
     return points
 
 

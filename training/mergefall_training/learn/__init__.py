@@ -21,21 +21,15 @@ from gymnasium.error import DependencyNotInstalled
 from mergefall.checks import choice
 
 ALGORITHMS = {
-    "ppo": "sb3",
-    "dqn": "sb3",
     "maskable-ppo": "sb3",
-    "qr-dqn": "sb3",
-    "clone": "clone",
+    "dqn": "sb3",
     "distill": "distill",
     "kickstart": "kickstart",
-    "expert-iteration": "expert_iteration",
     "afterstate": "afterstate",
     "ntuple": "ntuple",
-    "td": "td",
-    "cross-entropy": "evolution",
     "cma-es": "evolution",
 }
-FROM_NOTHING = ("clone", "td", "cross-entropy")  # these have no hyper-parameter `warm_start`
+_PLAYED = ALGORITHMS | {"cross-entropy": "evolution"}  # trained with version 0.1.0
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma")
 
 
@@ -51,7 +45,8 @@ def trainer(algorithm: str) -> ModuleType:
 
 def player_maker(algorithm: str) -> Callable[..., Any]:
     """An algorithm's function `player`. Raises DependencyNotInstalled if a package that it needs is missing."""
-    return import_extra(f"{__name__}.{folder_of(algorithm)}.player").player
+    folder = _PLAYED[choice("algorithm", algorithm, sorted(_PLAYED))]
+    return import_extra(f"{__name__}.{folder}.player").player
 
 
 def import_extra(module: str) -> ModuleType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,47 +55,33 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     return player
 
 
-def _shipped(file: str, about: str, **defaults: Any) -> Callable[..., Player]:
-    """A factory of an agent that comes with the package.
-
-    `mergefall players` shows `about`, its docstring, and `defaults`, the agent's options with their defaults.
-    """
-
-    def factory(checksum: str | None = None, **options: Any) -> Player:
-        return player_at(str(SHIPPED / file), checksum=checksum, **options)
-
-    factory.__doc__ = about
-    made: Any = factory
-    shown = (defaults | {"checksum": None}).items()
-    made.__signature__ = inspect.Signature(
-        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in shown]
-    )
-    made.plays = lambda **options: trained_in(str(SHIPPED / file))
-    return made
-
-
-# `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
-PLAYERS = {
-    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network.", device="cpu"),
-    "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
-    "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces.", device="cpu"),
-    "tetris/distill": _shipped(
-        "tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview.", device="cpu"
-    ),
-    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10.", depth=1),
-    "tetris/sz-afterstate": _shipped(
-        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
-    ),
-    "tetris/sz-cross-entropy": _shipped(
-        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone.", depth=2
-    ),
-}
-
-
 def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]:
     """`env_id` and the rules of the environment in which the agent at a path was trained."""
     spec = load_model(_model_file(path, model)).spec
     return {"env_id": spec["env_id"]} | game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
+
+
+def _shipped(file: str, about: str) -> Callable[..., Player]:
+    """A factory of an agent that comes with the package; `mergefall players` shows `about`, its docstring."""
+    factory: Any = partial(player_at, str(SHIPPED / file))
+    factory.__doc__, factory.plays = about, partial(trained_in, str(SHIPPED / file))
+    return factory
+
+
+# `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
+PLAYERS = {
+    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network."),
+    "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
+    "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
+    "tetris/distill": _shipped("tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview."),
+    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),
+    "tetris/sz-afterstate": _shipped(
+        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
+    ),
+    "tetris/sz-cross-entropy": _shipped(
+        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone."
+    ),
+}
 
 
 def _model_file(path: str, model: str) -> Path:

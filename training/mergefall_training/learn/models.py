@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import id_of_file
-from mergefall.games import with_current_names
 from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
@@ -104,7 +103,7 @@ def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
 
 
 def unflatten(flat: Any, arrays: Arrays) -> Any:
-    """The data that `flatten` was given; tensors are on the CPU, and observations have today's names.
+    """The data that `flatten` was given; tensors are on the CPU.
 
     >>> unflatten(*flatten({0: (1, "a"), 1: [2.5]}))
     {0: (1, 'a'), 1: [2.5]}
@@ -124,4 +123,4 @@ def unflatten(flat: Any, arrays: Arrays) -> Any:
             import torch
 
             return torch.from_numpy(arrays[name])
-    return with_current_names({key: unflatten(value, arrays) for key, value in flat.items()})
+    return {key: unflatten(value, arrays) for key, value in flat.items()}

@@ -57,7 +57,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
 def usual_env(algorithm: str) -> str:
     """The id of the environment that an algorithm learns in by default: 2048 or else Tetris, if it has a preset for it.
 
-    >>> usual_env("ntuple"), usual_env("td")
+    >>> usual_env("ntuple"), usual_env("cma-es")
     ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
     """
     known = list(_presets(algorithm))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -23,7 +24,7 @@ from importlib import metadata
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from mergefall import __version__, checks
 from mergefall.checks import choice, id_of_file, integer
@@ -228,34 +229,30 @@ def open_run(
     folder: str | os.PathLike[str],
     config: Config,
     *,
-    resume: bool | Literal["auto"] = False,
+    resume: bool = False,
     device: str = "auto",
     progress: bool = True,
 ) -> Iterator[Run]:
     """Open a run folder, and lock it until the block ends.
 
     Args:
-        resume: False begins a run, True continues the one in the folder, "auto" continues a run if there is one.
+        resume: continue the run in the folder, if there is one; by default a run there is an error.
         device: PyTorch's device; "auto": a GPU if there is one.
         progress: show a progress bar.
 
     Raises ValueError, before anything is written, if:
 
     - the learner refuses the configuration of a new run,
-    - there is a run and `resume` is False, or there is none and `resume` is True,
+    - there is a run and `resume` is False,
     - the folder holds a run with another configuration (versions aside), or one of which the user's own code or a model
       has changed (but for `warm_start`, which is read when the run begins),
     - another process trains in the folder.
     """
     folder = Path(folder)
-    if resume not in (False, True, "auto"):
-        raise ValueError(f"resume is {resume!r}; expected True, False or 'auto'")
     path = folder / "config.json"
     if path.exists() and not resume:
         raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
     if not path.exists():
-        if resume and resume != "auto":
-            raise ValueError(f"{folder} holds no training run: there is no {path}; leave out --resume to begin one")
         trainer(config.algorithm).check(config, device)
     used = {name: value for name, value in config.hyperparameters.items() if name != "warm_start"}
     asked, code = asdict(config), code_of(config.env_kwargs, used)
@@ -270,7 +267,8 @@ def open_run(
             torn.unlink()
         if path.exists():
             if differing := differences(asdict(read_config(folder, asked)), asked):
-                raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. Choose another folder.")
+                advice = f"Choose another folder, there perhaps with warm_start={folder}"
+                raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
             check_same_code(folder, json.loads(path.read_text(encoding="utf-8")).get("code", code), code)
         else:
             about = {"format": CONFIG, "version": VERSION, **asked, "code": code, "versions": versions()}
@@ -289,7 +287,7 @@ def train(
     folder: str | os.PathLike[str],
     config: Config,
     *,
-    resume: bool | Literal["auto"] = False,
+    resume: bool = False,
     device: str = "auto",
     progress: bool = True,
 ) -> Run:
@@ -300,8 +298,27 @@ def train(
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
     with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
         if not run.finished():
-            algorithm.train(run)
+            with one_thread():
+                algorithm.train(run)
         return run
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """In this block PyTorch computes on one thread, if it is imported and the user has not set `OMP_NUM_THREADS`.
+
+    Networks this small learn no faster on two, and much slower beside other work.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or "OMP_NUM_THREADS" in os.environ:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, number
 from mergefall.game2048 import images
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
@@ -19,50 +17,32 @@ from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.student import Student, StudentHyperparameters
 from mergefall_training.play.workers import process_pool, task, unpack_task
 
 F = np.float32
 GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
 
 
-@dataclass(frozen=True)
-class TaughtHyperparameters(StudentHyperparameters):
-    """Hyper-parameters of learners with a teacher."""
-
-    teacher: Any = None
-    """The player: its name, or a mapping of `name` and options. In a list, each has an equal share of the steps."""
-    temperature: float | None = None
-    """τ, in units of the teacher's values; default: `gap_share` of the median gap between its best two."""
-    gap_share: float = 0.3
-    """τ in units of the median gap between the teacher's two best values."""
-    workers: int = 1
-    """Processes that the teacher labels in; 1: this one."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        integer("workers", self.workers, 1)
-        number("gap_share", self.gap_share, above=0)
-        if self.temperature is not None:
-            number("temperature", self.temperature, above=0)
-
-
 class Teachers(AbstractContextManager["Teachers"]):
     """The teachers of a run, one after the other, each for an equal share of their steps.
 
-    They teach in the first `share` of the run's steps. Their targets are softmax(values / τ). Without a given
-    `temperature`, τ follows the running median of the gaps between the teacher's two best values, which starts anew
-    with each teacher.
+    Their targets are softmax(values / τ). τ, `temperature`, is `gap_share` of the running median of the gaps between
+    the teacher's two best values, which starts anew with each teacher.
+
+    Args:
+        teacher: a player's name, a mapping of it and its options, or a list of these.
+        workers: processes that label boards; 1: this one.
+        taught: share of the run's steps in which they teach.
     """
 
-    def __init__(self, config: Config, h: TaughtHyperparameters, share: float = 1.0) -> None:
-        given = h.teacher if isinstance(h.teacher, list) and h.teacher else [h.teacher]
-        players = [player_of(one, "teacher") for one in given]
+    def __init__(self, config: Config, teacher: Any, gap_share: float, workers: int, taught: float) -> None:
+        specs = teacher if isinstance(teacher, list) and teacher else [teacher]
+        players = [player_of(one, "teacher") for one in specs]
         self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
-        self._h, self._timesteps = h, max(share * config.timesteps, 1)
+        self._gap_share, self._workers, self._timesteps = gap_share, workers, max(taught * config.timesteps, 1)
         self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._pool: ProcessPoolExecutor | None = None
-        self._context = process_pool(h.workers) if h.workers > 1 else None
+        self._context = process_pool(workers) if workers > 1 else None
 
     def __enter__(self) -> Teachers:
         if self._context is not None:
@@ -76,22 +56,20 @@ class Teachers(AbstractContextManager["Teachers"]):
     @property
     def temperature(self) -> float:
         """τ of the last targets."""
-        return self._h.temperature or max(self._h.gap_share * self._gap, 1e-9)
+        return max(self._gap_share * self._gap, 1e-9)
 
     def number_at(self, step: int) -> int:
         """The index of the teacher at a step."""
         return min(int(len(self.jobs) * step / self._timesteps), len(self.jobs) - 1)
 
-    def targets(
-        self, observations: Observation, masks: NDArray[np.bool_], step: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """What the teacher at a step says to a batch: (targets float32[n, actions], values float64[n, actions])."""
+    def targets(self, observations: Observation, masks: NDArray[np.bool_], step: int) -> NDArray[np.float32]:
+        """What the teacher at a step says to a batch, float32[n, actions]."""
         values = self.values(observations, step)
-        found, teacher = gaps(values), self.number_at(step)
-        if found.size:
+        of_boards, teacher = gaps(values), self.number_at(step)
+        if of_boards.size:
             kept = GAP_MEMORY if teacher == self._gap_of and self._gap else 0.0
-            self._gap, self._gap_of = kept * self._gap + (1 - kept) * float(np.median(found)), teacher
-        return soft_targets(values, masks, self.temperature), values
+            self._gap, self._gap_of = kept * self._gap + (1 - kept) * float(np.median(of_boards)), teacher
+        return soft_targets(values, masks, self.temperature)
 
     def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
@@ -99,31 +77,28 @@ class Teachers(AbstractContextManager["Teachers"]):
         if self._pool is None:
             return values_of(job.player, observations)
         packed = job.pack()
-        parts = [
-            take(observations, part) for part in np.array_split(np.arange(len(board_of(observations))), self._h.workers)
-        ]
+        rows = np.array_split(np.arange(len(board_of(observations))), self._workers)
+        parts = [take(observations, part) for part in rows]
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
 
-    def check(self, student: Student) -> None:
-        """Raise ValueError if a new run cannot begin, or if a teacher cannot teach it.
+    def check(self, observations: Observation, symmetric: bool) -> None:
+        """Raise ValueError for a teacher that cannot teach on a batch such as `observations`.
 
         A teacher plays this game, values actions, and does not remember: it is asked about single boards. Warns if it
-        values a board and its images differently, and the network cannot tell them apart.
+        values a board and its images differently, and the network is `symmetric`: it cannot tell them apart.
         """
-        student.begin()
-        student.outputs(student.observations, student.masks)
+        first = take(observations, slice(1))
         for job in self.jobs:
             if isinstance(job.player, Player):
                 without_memory(job.player, "teacher")
             job.trajectory(0, 1)
-            first = take(student.observations, slice(1))
             values_of(job.player, first)
             by_chance = isinstance(job.player, TreeSearch)  # it draws other tiles for each image
-            if student.symmetric and not by_chance and not is_symmetric(job.player, first):
+            if symmetric and not by_chance and not is_symmetric(job.player, first):
                 warnings.warn(
                     f"the teacher {job.player!r} values a board and its turned and mirrored images differently, but "
                     "the network cannot tell them apart; expected a symmetric one, such as "
-                    "{name: 2048/symmetric, player: …}",
+                    "{player: 2048/symmetric, of: …}",
                     stacklevel=2,
                 )
 
@@ -154,9 +129,9 @@ def is_symmetric(player: Any, boards: NDArray[np.uint8]) -> bool:
     >>> is_symmetric(make("2048/greedy"), boards)
     True
     """
-    found, actions = images(boards)
-    n, k = found.shape[:2]
-    values = values_of(player, found.reshape(n * k, *boards.shape[1:])).reshape(n, k, -1)
+    of_boards, actions = images(boards)
+    n, k = of_boards.shape[:2]
+    values = values_of(player, of_boards.reshape(n * k, *boards.shape[1:])).reshape(n, k, -1)
     expected = values[:, 0][:, actions]
     best, rounding = values[:, :1].max(axis=2, keepdims=True), 1e-6 * np.abs(values[np.isfinite(values)]).max(initial=0)
     return np.allclose(values - best, expected - best, 1e-3, rounding)

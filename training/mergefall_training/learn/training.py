@@ -1,19 +1,50 @@
-"""Parts that learners share: training in rounds, logs, the progress bar, learning-rate schedules."""
+"""Parts that learners share: hyper-parameters, training in rounds, λ-returns, logs, learning-rate schedules."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
+from mergefall.checks import known
 from mergefall.typing import Arrays, Options
+from numpy.typing import NDArray
 
-from mergefall_training.learn.run import Run
+from mergefall_training.files import differences
+from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
 from mergefall_training.play.statistics import plain
 from mergefall_training.progress import progress_bar
+
+H = TypeVar("H")
+
+
+def hyperparameters_of(kind: type[H], config: Config) -> H:
+    """A run's hyper-parameters as the dataclass `kind`; raises ValueError for an unknown name."""
+    known(config.algorithm, config.hyperparameters, [field.name for field in fields(kind)])  # pyright: ignore
+    return kind(**config.hyperparameters)
+
+
+def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dict[str, Any]:
+    """The state in the last checkpoint of the run folder `warm_start`.
+
+    Raises ValueError if that run has another algorithm or environment, or if the hyper-parameters `alike` differ.
+    """
+    folder = config.hyperparameters["warm_start"]
+    there = read_config(folder)
+
+    def description(of: Config) -> dict[str, Any]:
+        same = of.algorithm == config.algorithm
+        given = {name: getattr(hyperparameters_of(kind, of), name) for name in alike} if same else {}
+        return {"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **given}
+
+    if differing := differences(description(there), description(config)):
+        raise ValueError(f"warm_start: the run in {folder} is another one: {'; '.join(differing)}")
+    return read_checkpoint(folder)[1]
 
 
 class Learner(Protocol):
@@ -110,22 +141,47 @@ def training_progress(run: Run) -> Iterator[Callable[[int], None]]:
             raise
 
 
-def schedule(name: str, value: Any) -> Any:
-    """A learning rate from a hyper-parameter: a number, or a function for text such as `lin_0.5`.
+def schedule(name: str, value: Any) -> Callable[[float], float]:
+    """A rate from a hyper-parameter, a number or text such as `lin_0.5`, as a function of the rest of the training.
 
-    The function takes the remaining share of training, from 1 to 0, and falls linearly to 0, as SB3's schedules do.
-    Raises ValueError, with the hyper-parameter's `name`, for anything else.
+    The rest falls from 1 to 0. A number stays as it is; `lin_0.5` falls linearly to 0, as SB3's schedules do. Raises
+    ValueError, with the hyper-parameter's `name`, for anything else.
 
-    >>> schedule("learning_rate", "lin_0.5")(0.5), schedule("learning_rate", 0.5)
+    >>> schedule("learning_rate", "lin_0.5")(0.5), schedule("learning_rate", 0.5)(0.25)
     (0.25, 0.5)
     """
-    text = isinstance(value, str)
+    falls = isinstance(value, str) and value.startswith("lin_")
     try:
-        number = float(value.removeprefix("lin_")) if text and value.startswith("lin_") else value
+        number: Any = float(value.removeprefix("lin_")) if falls else value
     except ValueError:
         number = None
     if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
         raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
-    if not text:
-        return number
-    return lambda remaining: number * max(remaining, 0.0)  # the last rollout may end beyond the last step
+    # The last rollout may end beyond the last step.
+    return lambda rest: number * max(rest, 0.0) if falls else number
+
+
+def lambda_returns(
+    rewards: NDArray[np.float32],
+    following: NDArray[np.float32],
+    done: NDArray[np.bool_],
+    gamma: float,
+    gae_lambda: float,
+) -> NDArray[np.float32]:
+    """λ-returns float32[steps, n], R(t) = r(t) + γ · ((1 − λ) · following(t) + λ · R(t + 1)).
+
+    The sum ends, as with λ = 0, where a game ends and after the last step.
+
+    - `rewards` [steps, n].
+    - `following` [steps, n]: V of the state that each step leads to; 0 if it terminated the game.
+    - `done` [steps, n]: whether a step ended a game, by a cap too.
+
+    >>> ones, never = np.ones((2, 1), np.float32), np.zeros((2, 1), bool)
+    >>> lambda_returns(ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
+    array([2.5, 3. ], dtype=float32)
+    """
+    returns, later = np.empty_like(rewards), following[-1]
+    for t in reversed(range(len(rewards))):
+        mixed = (1 - gae_lambda) * following[t] + gae_lambda * later
+        returns[t] = later = rewards[t] + gamma * np.where(done[t], following[t], mixed)
+    return returns

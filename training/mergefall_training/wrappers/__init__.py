@@ -1,11 +1,44 @@
-"""Environments with a searcher in them, and curricula: `regret`, `adversary`, `with_starts`.
+"""Environments with a searcher in them: `adversary`, and `wrapped` for a run's training environments."""
 
-Each function takes a single environment or a batched one and returns it wrapped.
-"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mergefall.typing import Environment
+from mergefall.wrappers import replace_illegal
 
 from mergefall_training.wrappers.adversary import adversary
-from mergefall_training.wrappers.regret import regret
-from mergefall_training.wrappers.starts import load_starts, with_starts
-from mergefall_training.wrappers.wrapping import wrapped
 
-__all__ = ["adversary", "load_starts", "regret", "with_starts", "wrapped"]
+__all__ = ["adversary", "wrapped"]
+
+WRAPPERS: dict[str, Callable[..., Any]] = {"adversary": adversary, "replace_illegal": replace_illegal}
+
+
+def wrapped(env: Environment, specs: Any) -> Any:
+    """A single or batched environment in the wrappers that `specs` lists, the innermost first; None: no wrapper.
+
+    It is the hyper-parameter ``env_wrapper`` (rl_zoo3's key). Evaluations during training use the plain environment.
+
+        env_wrapper:
+          - adversary: {player: 2048/minimax, rate: 0.1}
+          - replace_illegal: {}
+
+    Raises ValueError for an unknown wrapper or bad arguments.
+
+    >>> import gymnasium as gym, mergefall
+    >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=2, preview=0)
+    >>> wrapped(envs, [{"adversary": {"player": "tetris/bcts"}}]).num_envs
+    2
+    """
+    for spec in specs if isinstance(specs, list | tuple) else [] if specs is None else [specs]:
+        name, kwargs = next(iter(spec.items())) if isinstance(spec, Mapping) and len(spec) == 1 else (spec, {})
+        if not isinstance(name, str) or name not in WRAPPERS or not isinstance(kwargs, Mapping):
+            raise ValueError(
+                f"env_wrapper is {spec!r}; expected {{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
+            )
+        try:
+            env = WRAPPERS[name](env, **kwargs)
+        except TypeError as error:
+            raise ValueError(f"env_wrapper {name!r} does not take {dict(kwargs)}: {error}") from error
+    return env

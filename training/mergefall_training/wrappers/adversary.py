@@ -18,12 +18,14 @@ from gymnasium.vector import VectorEnv
 from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import number
 from mergefall.games import concatenate
+from mergefall.library import recorded
 from mergefall.typing import Environment, Info, Observation, Options
 from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
+from mergefall_baselines.registry import player_under
 from numpy.typing import NDArray
 
-from mergefall_training.wrappers.searcher import Spec, recorded_player, searcher
+Spec = str | Options | Player  # a name, a mapping of a player and its options, or a player
 
 
 def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
@@ -82,10 +84,10 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
 
 def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
     """The adversary's player and rate; raises ValueError as `adversary` does."""
-    rate, chosen = number("rate", rate, 0, 1), searcher(env, player)
-    game: Any = env.unwrapped
+    rate, game = number("rate", rate, 0, 1), env.unwrapped
     if not hasattr(game, "afterstates"):
         raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
+    chosen = player_under(game.rules, player)
     shown = 1 + getattr(game.rules, "preview", 0)
     if shown > 1 and not _tells_draws_apart(chosen, game.rules):
         raise ValueError(
@@ -93,6 +95,13 @@ def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float
             "expected one that looks at all of them"
         )
     return chosen, rate
+
+
+def _recorded(player: Spec) -> Any:
+    """A player as JSON types, for an environment's spec; one that `make` did not make stays as it is."""
+    if isinstance(player, Player):
+        return player if player.made_as is None or player.functions else {"name": player.made_as, **player.options}
+    return recorded(player)
 
 
 def _tells_draws_apart(player: Player, rules: Any) -> bool:
@@ -113,7 +122,7 @@ class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """`adversary` for a single environment."""
 
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
-        RecordConstructorArgs.__init__(self, player=recorded_player(player), rate=rate)
+        RecordConstructorArgs.__init__(self, player=_recorded(player), rate=rate)
         gym.Wrapper.__init__(self, env)
         self._player, self._rate = _checked(env, player, rate)
 

@@ -11,23 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import number
-from mergefall.game2048 import board
-from mergefall.games import game_of
 from mergefall.kernels import kernel
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays, Kernel, Options
 from mergefall_baselines import Player
-from mergefall_baselines.game2048.player import Boards, Player2048
 from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.inputs import (
     INPUTS,
     SCRATCH,
-    inputs_2048,
     outcome,
     tetris_inputs,
-    write_2048,
     write_tetris,
 )
 from mergefall_training.learn.agents import FromFile, counted_by
@@ -167,54 +162,6 @@ class AgentTetris(FromFile, TetrisPlayer):
         )
 
 
-class Settings2048(NamedTuple):
-    """The settings of `decide_2048`."""
-
-    rows: int
-    cols: int
-    log2: bool  # whether the reward is `log2`, else `score`
-    gamma: np.float32
-    layers: Layers
-    after: NDArray[np.uint8]  # scratch, [rows · cols]
-
-
-@kernel
-def decide_2048(cells, memory, values, settings):
-    """Value each legal move at r + γV(afterstate)."""
-    rows, cols, log2, gamma, layers, after = settings
-    for action in range(4):
-        for c in range(cells.size):
-            after[c] = cells[c]
-        gain = board.move_cells(after, rows, cols, action)
-        values[action] = -np.inf
-        if gain >= 0:
-            write_2048(after, after.size + 1, layers.inputs)
-            reward = np.log2(1.0 + gain) if log2 else np.float64(gain)
-            values[action] = reward + gamma * network_value(layers.inputs, layers)
-
-
-class Agent2048(Player2048):
-    """Plays the move of the highest r + γV(afterstate), on boards of the size it was trained on.
-
-    `rewards` and `gamma` are for searches.
-    """
-
-    def __init__(self, spec: Options, arrays: Arrays) -> None:
-        trained: Options = spec["env_kwargs"]
-        super().__init__(trained["rows"], trained["cols"])
-        self._network = ValueNetwork(arrays, inputs_2048(trained["rows"], trained["cols"]))
-        self._log2 = trained["reward"] == "log2"
-        self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
-
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        after = np.empty(rules.rows * rules.cols, np.uint8)
-        settings = Settings2048(rules.rows, rules.cols, self._log2, F(self.gamma), self._network.layers(), after)
-        return decide_2048, settings
-
-
-AGENTS = {"2048": Agent2048, "tetris": AgentTetris}  # by `Game.name`
-
-
 def player(spec: Options, arrays: Arrays) -> Player:
     """The player of a model.
 
@@ -229,4 +176,4 @@ def player(spec: Options, arrays: Arrays) -> Player:
     if network.get("inputs") != INPUTS:
         raise ValueError(f"the model's inputs are {network.get('inputs')!r}; this release has {INPUTS!r}")
     number("gamma", network.get("gamma"), 0, 1)
-    return AGENTS[game_of(spec["env_id"]).name](spec, arrays)
+    return AgentTetris(spec, arrays)

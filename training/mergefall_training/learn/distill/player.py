@@ -1,7 +1,5 @@
-"""Distilled policies as players; like cloned ones, they are policies of MaskablePPO."""
+"""Distilled policies as players; they are policies of MaskablePPO."""
 
-from __future__ import annotations
-
-from mergefall_training.learn.clone.player import player
+from mergefall_training.learn.sb3.player import player
 
 __all__ = ["player"]

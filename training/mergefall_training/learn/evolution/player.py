@@ -1,4 +1,4 @@
-"""Evolved weights as players of Tetris: models of `mergefall train cross-entropy` and `cma-es`.
+"""Evolved weights as players of Tetris: models of `mergefall train cma-es`.
 
 The players are `tetris/greedy` and `tetris/expectimax` with these weights, or those of `afterstate` with an evolved
 network. They are compiled and need only the search players.

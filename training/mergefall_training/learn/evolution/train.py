@@ -1,39 +1,44 @@
-"""Evolution strategies for Tetris: noisy cross-entropy and CMA-ES, for the weights of a heuristic.
+"""CMA-ES for Tetris: evolves the weights of a heuristic, or the last layer of a value network.
 
-CMA-ES also learns the last layer of a value network (`warm_start`): a run of `afterstate` learns to predict how games
-go on, and evolution then changes the predictions until the network plays better.
+A run of `afterstate` (`warm_start`) learns to predict how games go on; evolution then changes the predictions of its
+last layer until the network plays better.
 
-Both keep a distribution of weights and move it towards the better candidates. In each generation:
+CMA-ES, covariance matrix adaptation by the library `cma`, keeps a Gaussian over weights and moves it towards the better
+candidates. In each generation:
 
-1. Draw candidates from the distribution. Those of a heuristic are scaled to length 1, because only the direction of
-   the weights matters to a greedy player; at first all directions are equally likely.
+1. Draw candidates. Those of a heuristic are scaled to length 1, because only the direction of the weights matters to a
+   greedy player; at first all directions are equally likely.
 2. Each candidate plays a few games, by `tetris/greedy` or by a search. All candidates of a generation play the same
    seeds; every generation draws new ones.
 3. A candidate's value is the number of pieces that it places. On 10 columns, 5 pieces of 4 cells complete 2 lines, so
    pieces measure the same as lines, but they also rank games without a line.
-4. The strategy learns from the values.
+4. The Gaussian learns from the values.
 
-A game's length is mostly luck, so the distribution's mean is noisy: the model is a running mean of these means. A run's
-steps are pieces.
+A game's length is mostly luck, so the Gaussian's mean is noisy: the model is a running mean of these means. A run's
+steps are pieces; the last generation is played to its end, so a run may take more steps than its `timesteps`.
+
+A pickle of the library's state would tie a checkpoint to one release of it. But everything that it does follows from
+the random numbers and the candidates' values. So a checkpoint keeps these values, and a restored run learns from them
+again, which takes a millisecond for each generation.
 
 Example:
-    mergefall train cross-entropy --env mergefall/Tetris-v0 --out runs/evolved
+    mergefall train cma-es --env mergefall/Tetris-v0 --out runs/evolved
     mergefall evaluate runs/evolved --episodes 100
     mergefall train cma-es --env mergefall/SZTetris-v0 --preset network \\
         --set warm_start=runs/far
 
-Sources: I. Szita & A. Lőrincz, Learning Tetris using the noisy cross-entropy method (2006), with noise that falls;
-C. Thiery & B. Scherrer, Improvements on learning Tetris with cross entropy (2009), with constant noise. For CMA-ES see
-`cma_es.py`.
+Source: N. Hansen & A. Ostermeier, Completely derandomized self-adaptation in evolution strategies (2001); for Tetris
+A. Boumaza, On the evolution of artificial Tetris players (2009).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
+import cma
 import numpy as np
-from mergefall.checks import integer, known, number
+from mergefall.checks import integer, number
 from mergefall.threads import cores, share
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.tetris.greedy import Greedy
@@ -41,16 +46,15 @@ from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.files import model_file
-from mergefall_training.learn import import_extra
-from mergefall_training.learn.evolution.parameters import HeuristicWeights, LastLayer, Parameters, directions
-from mergefall_training.learn.evolution.player import heuristic_of
+from mergefall_training.learn.afterstate.player import AgentTetris
+from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import schedule, train_in_rounds
+from mergefall_training.learn.training import hyperparameters_of, train_in_rounds
 from mergefall_training.play.evaluation import SEEDS
 
-ONLY_CROSS_ENTROPY, ONLY_CMA_ES = ("elite", "noise"), ("warm_start", "spread")
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
+Vectors = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,9 @@ class Hyperparameters:
     depth: int = 1  # own moves that candidates look ahead: 1 is `tetris/greedy`, more `tetris/expectimax`
     population: int = 100  # candidates of a generation
     games: int = 4  # of each candidate
-    elite: int = 10  # cross-entropy: the distribution is fitted to so many of the best candidates
-    noise: float | str = 0.1  # cross-entropy: standard deviation added after each fit; `lin_0.1` falls to 0
-    warm_start: str = ""  # CMA-ES: a run of `afterstate`; its last layer is learnt, in place of a heuristic's weights
-    spread: float = 0.3  # CMA-ES: first standard deviation of the last layer's weights, in units of their own size
-    averaging: int = 10  # generations of the model's running mean; 1: the distribution's mean itself
+    warm_start: str = ""  # a run of `afterstate`; its last layer is learnt, in place of a heuristic's weights
+    spread: float = 0.3  # first standard deviation of the last layer's weights, in units of their own size
+    averaging: int = 10  # generations of the model's running mean; 1: the Gaussian's mean itself
     threads: int | None = None  # that games are played on; default: one per core; changes no result
 
     def __post_init__(self) -> None:
@@ -74,8 +76,6 @@ class Hyperparameters:
         integer("population", self.population, FEWEST)
         integer("games", self.games, 1, SEEDS)
         integer("averaging", self.averaging, 1)
-        integer("elite", self.elite, 1, self.population)
-        schedule("noise", self.noise)
         number("spread", self.spread, above=0)
         if not isinstance(self.warm_start, str):
             raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
@@ -84,119 +84,137 @@ class Hyperparameters:
         if self.threads is not None:
             integer("threads", self.threads, 1)
 
-    @classmethod
-    def read(cls, algorithm: str, given: Options) -> Hyperparameters:
-        """The hyper-parameters of a run's configuration; raises ValueError for a name the algorithm does not have."""
-        left_out = ONLY_CMA_ES if algorithm == "cross-entropy" else ONLY_CROSS_ENTROPY
-        known(algorithm, given, [field.name for field in fields(cls) if field.name not in left_out])
-        if "spread" in given and not given.get("warm_start"):
-            raise ValueError(
-                f"spread is {given['spread']!r}, which goes with warm_start; expected that too, or neither"
-            )
-        others = {} if algorithm == "cross-entropy" else {"elite": 1}
-        return cls(**others, **given)
+
+def directions(weights: Vectors) -> Vectors:
+    """Weights float64[..., size] scaled to length 1; 0 stays 0.
+
+    >>> directions(np.array([[3.0, -4.0], [0.0, 0.0]]))
+    array([[ 0.6, -0.8],
+           [ 0. ,  0. ]])
+    """
+    length = np.linalg.norm(weights, axis=-1, keepdims=True)
+    return weights / np.where(length > 0, length, 1)
 
 
-class Strategy(Protocol):
-    """A distribution of weights that learns; its draws depend only on its seed and the candidates' values."""
+class HeuristicWeights:
+    """The weights of a heuristic, as vectors float64[size]. Their length does not matter, so candidates have length 1.
 
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """The mean of the distribution, float64[size]."""
-        ...
-
-    def ask(self) -> NDArray[np.float64]:
-        """The next generation's candidates, float64[population, size]."""
-        ...
-
-    def tell(self, values: NDArray[np.float64], left: float) -> None:
-        """Learn from the candidates' values, float64[population]; `left` is the rest of the training, from 1 to 0."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Everything that further generations depend on."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a `state`; call it on a new strategy."""
-        ...
-
-
-class CrossEntropy:
-    """Noisy cross-entropy: a Gaussian without covariances, fitted to the best candidates.
-
-    Mean and variances are those of the best candidates; the noise's variance is added, so that the distribution does
-    not collapse.
+    - `spread`: the first standard deviation of vectors.
+    - `base`: the model that candidates differ from, none here.
     """
 
-    def __init__(self, size: int, population: int, elite: int, noise: float | str, seed: int) -> None:
-        self.mean, self.variance = np.zeros(size), np.ones(size)
-        self._population, self._elite = population, elite
-        self._noise: Any = schedule("noise", noise)
-        self._seed, self._generation, self._asked = seed, 0, np.empty(0)
+    spread, base = 1.0, None
 
-    def ask(self) -> NDArray[np.float64]:
-        random = np.random.default_rng([self._seed, self._generation])
-        drawn = random.standard_normal((self._population, self.mean.size))
-        self._asked = directions(self.mean + np.sqrt(self.variance) * drawn)
-        return self._asked
+    def __init__(self, heuristic: Any, depth: int) -> None:
+        self._spec, self._depth, self._heuristic = heuristic, depth, heuristic_of(heuristic)
+        self.size = len(names_of(self._heuristic))
+        self.scaled = directions
 
-    def tell(self, values: NDArray[np.float64], left: float) -> None:
-        best = self._asked[np.argsort(-values, kind="stable")[: self._elite]]
-        noise: Any = self._noise(left) if callable(self._noise) else self._noise
-        self.mean, self.variance = best.mean(axis=0), best.var(axis=0) + noise**2
-        self._generation += 1
+    def player(self, candidate: Vectors) -> Any:
+        """The player of a candidate."""
+        return playing(weighted(self._heuristic, candidate), self._depth)
 
-    def state(self) -> dict[str, Any]:
-        return {"mean": self.mean, "variance": self.variance, "generation": self._generation}
+    def arrays(self, candidate: Vectors) -> Arrays:
+        """The arrays of a candidate's model."""
+        return {"weights": directions(candidate)}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.mean, self.variance, self._generation = state["mean"], state["variance"], state["generation"]
+    def network(self) -> dict[str, Any]:
+        """What `player.player` needs besides the arrays."""
+        return {"heuristic": self._spec, "names": names_of(self._heuristic), "depth": self._depth}
+
+
+class LastLayer:
+    """The weights of a value network's last layer: how much each unit of the layer before counts.
+
+    It has the parts of `HeuristicWeights`. A candidate holds the differences to a trained network, in units of the root
+    mean square of its weights.
+    """
+
+    def __init__(self, spec: Options, arrays: Arrays, spread: float, config: Config) -> None:
+        ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
+        theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
+        layers = len(arrays) // 2
+        if "inputs" not in spec["network"] or layers < 2 or theirs != ours:
+            raise ValueError(
+                f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
+                f"hidden layer, {ours}"
+            )
+        self.spread, self.base = spread, {"spec": dict(spec), "arrays": dict(arrays)}
+        self._name = f"weight{layers - 1}"
+        self.size = arrays[self._name].size
+
+    def scaled(self, vectors: Vectors) -> Vectors:
+        return vectors
+
+    def player(self, candidate: Vectors) -> Any:
+        return AgentTetris(self.base["spec"], self.arrays(candidate))
+
+    def arrays(self, candidate: Vectors) -> Arrays:
+        before = self.base["arrays"][self._name]
+        after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
+        return {**self.base["arrays"], self._name: after.astype(np.float32)}
+
+    def network(self) -> dict[str, Any]:
+        return dict(self.base["spec"]["network"])
 
 
 class Learner:
-    """A run's distribution of weights; one call of `learn` is one generation.
+    """A run's Gaussian over weights, at first with mean 0; one call of `learn` is one generation.
 
     `base` is the model that a run with `warm_start` began with, as `state` keeps it; default: that of the folder.
     """
 
     def __init__(self, config: Config, base: Options | None = None) -> None:
-        self.hyperparameters = h = Hyperparameters.read(config.algorithm, config.hyperparameters)
+        self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
         Greedy.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
-        self.config, self.step, self.generation = config, 0, 0
-        self.parameters: Parameters = HeuristicWeights(h.heuristic, h.depth)
+        self.config, self.step = config, 0
+        self.parameters: HeuristicWeights | LastLayer = HeuristicWeights(h.heuristic, h.depth)
         if h.warm_start:
             if base is None:
                 model = load_model(model_file(h.warm_start, "last"))
                 base = {"spec": model.spec, "arrays": model.arrays}
             self.parameters = LastLayer(base["spec"], base["arrays"], h.spread, config)
+        elif "spread" in config.hyperparameters:
+            raise ValueError(f"spread is {h.spread}, which goes with warm_start; expected that too, or neither")
+        self.values: list[list[float]] = []  # of the candidates of each generation so far
+        self._random = np.random.default_rng(config.first_seed)
+        options = {"popsize": h.population, "randn": self._normal, "seed": np.nan, "verbose": -9}
         size = self.parameters.size
-        if config.algorithm == "cross-entropy":
-            strategy: Any = CrossEntropy(size, h.population, h.elite, h.noise, config.first_seed)
-        else:
-            cma_es = import_extra("mergefall_training.learn.evolution.cma_es")
-            strategy = cma_es.CmaEs(size, h.population, config.first_seed, self.parameters.spread)
-        self.strategy: Strategy = strategy
+        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), self.parameters.spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
+
+    def _normal(self, *shape: int) -> Vectors:
+        return self._random.standard_normal(shape)
+
+    def draw(self) -> list[Vectors]:
+        """The next generation's candidates, before they are scaled."""
+        self._random = np.random.default_rng([self.config.first_seed, len(self.values)])
+        return self.gaussian.ask()
+
+    def take(self, drawn: list[Vectors], values: list[float]) -> None:
+        """Learn from the candidates' values."""
+        self.gaussian.tell(drawn, [-value for value in values])  # it minimizes
+        self.values.append(values)
 
     def learn(self) -> dict[str, float]:
         """Draw a generation, let it play and learn from it; returns figures to log."""
-        candidates = self.parameters.scaled(self.strategy.ask())
+        drawn = self.draw()
+        candidates = self.parameters.scaled(np.array(drawn))
         pieces = self.play(candidates)
         self.step += int(pieces.sum())
-        self.generation += 1
         values = pieces.mean(axis=1)
-        self.strategy.tell(values, 1 - self.step / self.config.timesteps)
-        change = self.parameters.scaled(self.strategy.mean) - self.model
-        self.model = self.model + change / min(self.generation, self.hyperparameters.averaging)
+        self.take(drawn, values.tolist())
+        generation = len(self.values)
+        change = self.parameters.scaled(np.array(self.gaussian.mean)) - self.model
+        self.model = self.model + change / min(generation, self.hyperparameters.averaging)
         spread = float(np.sqrt(candidates.var(axis=0).sum()))
         figures = {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
-        return figures | {"generation": self.generation}
+        return figures | {"generation": generation}
 
-    def play(self, candidates: NDArray[np.float64]) -> NDArray[np.int64]:
+    def play(self, candidates: Vectors) -> NDArray[np.int64]:
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         pieces = np.zeros((len(candidates), h.games), dtype=np.int64)
@@ -208,7 +226,7 @@ class Learner:
                 return
             try:
                 i, k = which
-                seed = config.first_seed + (self.generation * h.games + k) % SEEDS
+                seed = config.first_seed + (len(self.values) * h.games + k) % SEEDS
                 player = self.parameters.player(candidates[i])  # one for each game: a player plays one at a time
                 pieces[i, k] = len(player.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
             except BaseException:
@@ -228,13 +246,13 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        found = {"generation": self.generation, "model": self.model, "strategy": self.strategy.state()}
-        return found | {"base": self.parameters.base()}
+        return {"model": self.model, "values": np.array(self.values), "base": self.parameters.base}
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner."""
-        self.step, self.generation, self.model = step, state["generation"], state["model"]
-        self.strategy.restore(state["strategy"])
+        self.step, self.model = step, state["model"]
+        for values in state["values"].tolist():
+            self.take(self.draw(), values)
 
 
 def check(config: Config, device: str = "auto") -> None:

@@ -20,23 +20,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from mergefall.checks import integer, number
 from mergefall.games import take
-from mergefall.typing import Options
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.student import Rollout, Student
-from mergefall_training.learn.teachers import TaughtHyperparameters, Teachers
-from mergefall_training.learn.training import train_in_rounds
+from mergefall_training.learn.student import Rollout, Student, StudentHyperparameters, train_student
+from mergefall_training.learn.training import hyperparameters_of
 
 
 @dataclass(frozen=True)
-class Hyperparameters(TaughtHyperparameters):
+class Hyperparameters(StudentHyperparameters):
     """Hyper-parameters of kickstarting."""
 
     n_envs: int = 256
@@ -74,8 +71,8 @@ class Learner(Student):
     h: Hyperparameters
 
     def __init__(self, config: Config, device: str) -> None:
-        super().__init__(config, Hyperparameters.of(config), device)
-        self.teachers = Teachers(config, self.h, min(self.h.kickstart_share, 1))
+        h = hyperparameters_of(Hyperparameters, config)
+        super().__init__(config, h, device, taught=min(h.kickstart_share, 1))
 
     @property
     def kickstart_coef(self) -> float:
@@ -88,7 +85,7 @@ class Learner(Student):
         at, weight = self.step, self.kickstart_coef
         played, targets = self.play(), None
         if weight > 0:
-            targets, _ = self.teachers.targets(played.observations, played.masks, at)
+            targets = self.teachers.targets(played.observations, played.masks, at)
         self.set_learning_rate()
         self.policy.set_training_mode(True)
         figures: list[NDArray[np.float64]] = []
@@ -119,27 +116,15 @@ class Learner(Student):
             loss = loss + weight * teacher_loss
         self.descend(loss)
         clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
-        found = (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)
-        return np.array([figure.item() for figure in found])
-
-    def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on."""
-        return super().state() | {"teachers": self.teachers.state()}
-
-    def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` steps."""
-        super().restore(step, state)
-        self.teachers.restore(state["teachers"])
+        figures = (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)
+        return np.array([figure.item() for figure in figures])
 
 
 def check(config: Config, device: str = "auto") -> None:
     """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
-    learner = Learner(config, device)
-    learner.teachers.check(learner)
+    Learner(config, device).check()
 
 
 def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
-    learner = Learner(run.config, run.device)
-    with learner.teachers:
-        train_in_rounds(run, learner, learner.begin)
+    train_student(run, Learner(run.config, run.device))

@@ -3,29 +3,27 @@
 The network learns the value V of afterstates: the score still to come. After each move, V of the last afterstate s
 moves towards the score and value of the best move that follows,
 
-    V(s) ← V(s) + α · (r + V(s′) − V(s)),
+    V(s) ← V(s) + α · (r + V(s′) − V(s)).
 
-or, with `td_lambda` above 0, towards the λ-return at the end of each game. A run's steps are moves, those of restarted
-games included. All threads adjust the same weights, without locks.
+A run's steps are moves. All threads adjust the same weights, without locks.
 
 Example:
     mergefall train ntuple --preset 2min --out runs/ntuple
     mergefall evaluate runs/ntuple --episodes 100
 
 Sources: Szubert & Jaśkowski (2014), afterstates; Beal & Smith (1999) and Jaśkowski (2018), temporal coherence; Guei,
-Chen & Wu (2021), optimistic start, and a fixed step size before temporal coherence; Matsuzaki (2017), restarts; Sutton
-& Barto (2018), "Reinforcement Learning", section 8.5, expected and sample backups.
+Chen & Wu (2021), optimistic start, and a fixed step size before temporal coherence.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mergefall.checks import MOST_COUNTED, choice, integer, known, number, typed, within
-from mergefall.game2048.packed import area, line_table
+from mergefall.checks import integer, number, typed
+from mergefall.game2048.packed import line_table
 from mergefall.games import game_of
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Options
@@ -34,14 +32,10 @@ from mergefall_baselines.game2048.tuples import network_shape
 from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 
-from mergefall_training.learn.ntuple.kernels import PATH, TASK, WORKER, learning_kernel
-from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
-from mergefall_training.learn.training import train_in_rounds
+from mergefall_training.learn.ntuple.kernels import GAMES, MOVES, SCORE, STREAM, Arrays, learning_kernel
+from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.training import hyperparameters_of, state_to_begin_with, train_in_rounds
 
-BACKUPS = ("sample", "expected")
-STARTS = ("new", "restart")
-TOTALS = ("games", "score", "moves")  # of a worker, since the last evaluation
-U = np.uint64
 ROUND = 1_000_000  # moves of one thread, about a second, before Python looks at the keyboard
 
 
@@ -55,13 +49,9 @@ class Hyperparameters:
 
     patterns: str = "012345 456789 012456 45689a"  # the network's cells, see `mergefall_baselines.game2048.tuples`
     learning_rate: float = 0.1  # α; each entry takes α / look-ups of the error
-    td_lambda: float = 0.0  # λ; 0 learns after each move, more learns backwards over each finished game
     coherence: float = 0.0  # last part of the run that learns with temporal coherence, from 0 to 1
     coherence_rate: float = 0.5  # α with temporal coherence
     optimism: float = 0.0  # initial value of every afterstate; a high one makes the learner try everything
-    exploration_rate: float = 0.0  # ε, the probability of a random move; needs td_lambda 0
-    backup: str = "sample"  # targets: of the tile that came, or `expected`: mean over all tiles; needs td_lambda 0
-    start: str = "new"  # games start anew, or with `restart` also in the middle of the last game
     warm_start: str = ""  # a run folder; begin with the weights and coherence of its last checkpoint
     threads: int | None = None  # default: one per core; only runs on one thread can be repeated exactly
 
@@ -72,21 +62,9 @@ class Hyperparameters:
             raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
         for name in ("learning_rate", "coherence_rate", "optimism"):
             number(name, getattr(self, name), 0)
-        for name in ("td_lambda", "coherence", "exploration_rate"):
-            number(name, getattr(self, name), 0, 1)
-        choice("backup", self.backup, BACKUPS)
-        if self.td_lambda and (self.exploration_rate or self.backup == "expected"):
-            found = f"td_lambda {self.td_lambda} with exploration_rate {self.exploration_rate}, backup {self.backup!r}"
-            raise ValueError(f"{found}; λ-returns need the best moves and the tiles that came, so expected td_lambda 0")
-        choice("start", self.start, STARTS)
+        number("coherence", self.coherence, 0, 1)
         if self.threads is not None:
             integer("threads", self.threads, 1)
-
-    @classmethod
-    def read(cls, given: Options) -> Hyperparameters:
-        """The hyper-parameters of a run's configuration; raises ValueError for an unknown name."""
-        known("ntuple", given, [field.name for field in fields(cls)])
-        return cls(**given)
 
 
 class Learner:
@@ -102,43 +80,46 @@ class Learner:
 
     def __init__(self, config: Config) -> None:
         self.config, self.step = config, 0
-        self.hyperparameters = h = Hyperparameters.read(config.hyperparameters)
+        self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         _check_game(config)
         shape = network_shape(h.patterns, config.env_kwargs["rows"], config.env_kwargs["cols"])
         self.model = TupleNetwork(h.patterns, shape.rows, shape.cols, h.optimism / shape.lookups)
         self._begin(h.threads or cores())
         self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
-        self._kernel = learning_kernel(shape)
-        self._held: list[Array] = []  # arrays that the tasks know by address
-        self._interval = 0
+        self._kernel, self._interval = learning_kernel(shape), 0
 
     def _begin(self, threads: int) -> None:
         """Begin the games of so many threads."""
-        self.workers = np.zeros(threads, dtype=WORKER)
-        self.workers["stream"] = np.random.SeedSequence(self.config.first_seed).generate_state(threads, np.uint64)
+        self.workers = np.zeros((threads, 4), dtype=np.uint64)
+        self.workers[:, STREAM] = np.random.SeedSequence(self.config.first_seed).generate_state(threads, np.uint64)
 
     def learn(self) -> dict[str, float]:
         """Play some games on each thread and learn from them.
 
-        Returns the number of new ``games`` since the last evaluation, and their mean ``score``.
+        Returns the number of ``games`` since the last evaluation, and their mean ``score``.
         """
-        if self.step // self.config.interval != self._interval:
-            self._interval = self.step // self.config.interval
-            for name in TOTALS:
-                self.workers[name] = 0
-        tasks, made = self._tasks(), self.workers["moves"].copy()
-        left = min(self.config.timesteps - self.step, self.config.interval - self.step % self.config.interval)
-        if self.step < self._coherent_from:
+        h, config, network = self.hyperparameters, self.config, self.model
+        if self.step // config.interval != self._interval:
+            self._interval = self.step // config.interval
+            self.workers[:, [GAMES, SCORE, MOVES]] = 0
+        made, coherent = self.workers[:, MOVES].copy(), self.step >= self._coherent_from
+        left = min(config.timesteps - self.step, config.interval - self.step % config.interval)
+        if not coherent:
             left = min(left, self._coherent_from - self.step)
-        limit = min(ROUND, -(-left // len(tasks)))
+        elif not self.coherence.size:
+            self.coherence = np.zeros(2 * network.weights.size, dtype=np.float32)
+        limit, lookups = min(ROUND, -(-left // len(self.workers))), network.shape.lookups
+        rate = np.float32((h.coherence_rate if coherent else h.learning_rate) / lookups)
+        tables = line_table(network.shape.cols), line_table(network.shape.rows)
 
-        def work(which: int) -> None:
-            self._kernel(tasks, which, limit)
+        def work(worker: NDArray[np.uint64]) -> None:
+            arrays = Arrays(network.weights, self.coherence, *tables, np.zeros(5 * lookups, dtype=np.uint32))
+            self._kernel(worker, arrays, rate, coherent, limit)
 
-        share(work, range(len(tasks)), len(tasks))
-        if (self.workers["moves"] - made < limit).any():
+        share(work, self.workers, len(self.workers))
+        if (self.workers[:, MOVES] - made < limit).any():
             raise NotFiniteError("the network's entries are no longer finite; expected a smaller learning_rate")
-        games, score, moves = (int(self.workers[name].sum()) for name in TOTALS)
+        games, score, moves = (int(self.workers[:, word].sum()) for word in (GAMES, SCORE, MOVES))
         self.step += moves - int(made.sum())
         return {"games": games, "score": score / max(games, 1)}
 
@@ -146,33 +127,6 @@ class Learner:
     def _coherent_from(self) -> int:
         """The step from which on temporal coherence sets the steps."""
         return math.ceil((1 - self.hyperparameters.coherence) * self.config.timesteps)
-
-    def _tasks(self) -> NDArray[np.void]:
-        """The arguments of the workers' calls in this round: a `TASK` for each."""
-        h, network = self.hyperparameters, self.model
-        coherent = self.step >= self._coherent_from
-        if coherent and not self.coherence.size:
-            self.coherence = np.zeros(2 * network.weights.size, dtype=np.float32)
-        tasks, lookups = np.zeros(len(self.workers), dtype=TASK), network.shape.lookups
-        self._held = []
-        tasks["weights"], tasks["entries"] = self._address(network.weights), network.weights.size
-        tasks["coherence"], tasks["coherent"] = self._address(self.coherence), coherent
-        tasks["row_lines"] = self._address(line_table(network.shape.cols))
-        tasks["column_lines"] = self._address(line_table(network.shape.rows))
-        tasks["rate"] = (h.coherence_rate if coherent else h.learning_rate) / lookups
-        tasks["trace"], tasks["exploration"] = h.td_lambda, h.exploration_rate
-        tasks["expected"], tasks["restarts"] = h.backup == "expected", h.start == "restart"
-        for i, task in enumerate(tasks):
-            task["worker"] = self._address(self.workers[i : i + 1])
-            task["places"] = self._address(np.zeros(5 * lookups, dtype=np.uint32))
-            task["path"] = self._address(np.zeros(PATH, np.uint64))
-            task["gains"] = self._address(np.zeros(PATH, np.float32))
-        return tasks
-
-    def _address(self, array: Array) -> int:
-        """The address of an array, which the learner keeps alive until the next round."""
-        self._held.append(array)
-        return array.ctypes.data
 
     def arrays(self) -> dict[str, Array]:
         """The network's entries, as `TupleNetwork.packed` returns them."""
@@ -189,8 +143,7 @@ class Learner:
             touched |= self.coherence[1::2] != 0
         state = {"touched": np.packbits(touched), "weights": self.model.weights[touched]}
         state["coherence"] = self.coherence.reshape(-1, 2)[touched if self.coherence.size else slice(0)]
-        words = self.workers.view(np.uint64).reshape(len(self.workers), -1)
-        return state | {"workers": words, "interval": self._interval}
+        return state | {"workers": self.workers, "interval": self._interval}
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` moves; call it on a new learner.
@@ -202,38 +155,14 @@ class Learner:
                 found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
                 raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
             self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
-        words = typed("workers", state["workers"], np.uint64, len(self.workers), WORKER.itemsize // 8)
-        workers = np.ascontiguousarray(words).view(WORKER).reshape(-1)
-        for name in TOTALS:
-            within(f"the workers' {name}", workers[name], 0, MOST_COUNTED)
-        self._check_starts(workers["start"])
-        self._take_over(state)
+        self.workers = typed("workers", state["workers"], np.uint64, len(self.workers), 4)
         self.step, self._interval = step, integer("interval", state["interval"], 0)
-        self.workers = workers
-
-    def _check_starts(self, boards: NDArray[np.uint64]) -> None:
-        """Raise ValueError unless each packed board is an afterstate with an empty cell, or 0."""
-        cells = area(self.model.shape.rows, self.model.shape.cols)  # the lowest bit of each
-        tiles = (boards | boards >> U(1) | boards >> U(2) | boards >> U(3)) & cells
-        wrong = (boards & ~(cells * U(15)) != 0) | (tiles == cells)
-        if wrong.any():
-            raise ValueError(f"a game starts from {int(boards[wrong][0]):#x}; expected a board with an empty cell")
+        self._take_over(state)
 
     def warm_start(self) -> None:
         """Take over the weights and coherence of the run `warm_start`, if any; raises ValueError if they do not fit."""
-        h = self.hyperparameters
-        if not h.warm_start:
-            return
-        there = read_config(h.warm_start)
-        if there.algorithm != "ntuple":
-            raise ValueError(f"warm_start is {h.warm_start!r}, a run of {there.algorithm}; expected one of ntuple")
-        theirs = Hyperparameters.read(there.hyperparameters)
-        found = (theirs.patterns, theirs.optimism, there.env_kwargs)
-        expected = (h.patterns, h.optimism, self.config.env_kwargs)
-        if found != expected:
-            raise ValueError(f"{h.warm_start} has patterns, optimism and board {found}; expected {expected}")
-        _, state, _ = read_checkpoint(h.warm_start)
-        self._take_over(state)
+        if self.hyperparameters.warm_start:
+            self._take_over(state_to_begin_with(Hyperparameters, self.config, ["patterns", "optimism"]))
 
     def _take_over(self, state: Options) -> None:
         """Take over the weights and coherence of a state."""

@@ -8,7 +8,9 @@ from typing import Any
 
 from mergefall_baselines import make
 
-from mergefall_training.learn.sb3.player import CLASSES, PolicyAgent, policy_kwargs
+from mergefall_training.learn.sb3.networks import policy_class
+from mergefall_training.learn.sb3.player import PolicyAgent
+from mergefall_training.learn.sb3.train import CLASSES
 from mergefall_training.play.workers import environment
 
 REPLAY_BUFFER = 100_000  # of an exported DQN, if it is trained further
@@ -21,8 +23,8 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
     `mergefall_training` must be importable, because it defines the policies and feature extractors.
 
     Args:
-        path: run folder or model file of an algorithm of SB3, of `clone`, `distill`, `kickstart` or
-            `expert-iteration`; or the name of such a player.
+        path: run folder or model file of an algorithm of SB3, of `distill` or `kickstart`; or the name of such a
+            player.
         file: to write, a .zip.
         model: which model of a run folder: `best` or `last`.
 
@@ -34,23 +36,17 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
     agent = make(path, model=model) if Path(path).exists() else make(path)
     if not isinstance(agent, PolicyAgent):
         raise ValueError(
-            f"{path} is no policy of Stable-Baselines3; expected an agent that SB3, clone, distill, "
-            "kickstart or expert-iteration trained"
+            f"{path} is no policy of Stable-Baselines3; expected an agent that SB3, distill or kickstart trained"
         )
-    spec, kind = agent.spec, CLASSES[agent.spec["algorithm"]]
-    network = spec["network"]
+    spec, network = agent.spec, agent.spec["network"]
+    algorithm = "maskable-ppo" if agent.log_probabilities else "dqn"
+    policy, kwargs = policy_class(algorithm, network["policy"], network.get("policy_kwargs"), spec["env_kwargs"])
     arguments: dict[str, Any] = {"gamma": network.get("gamma", 0.99)}
-    if "DQN" in kind.__name__:
+    if algorithm == "dqn":
         arguments["buffer_size"] = REPLAY_BUFFER
     env = environment(spec["env_id"], spec["env_kwargs"])
     try:
-        exported = kind(
-            type(agent.policy),
-            env,
-            policy_kwargs=policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
-            device="cpu",
-            **arguments,
-        )
+        exported = CLASSES[algorithm](policy, env, policy_kwargs=kwargs, device="cpu", **arguments)
     finally:
         env.close()
     exported.policy.load_state_dict(agent.policy.state_dict())

@@ -1,4 +1,6 @@
-"""The first layer of `RanksAfterstates` on a CPU: rows and columns of tiles, added up instead of multiplied.
+"""What `RanksAfterstates` computes on a CPU: the afterstates of boards, their canonical images, and the first layer.
+
+The first layer sees rows and columns of tiles, which are added up instead of multiplied.
 
 A one-hot line has a single 1 for each cell, and for each pair of neighbours, so its product with a matrix is a sum of a
 few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.
@@ -6,12 +8,14 @@ few rows of the matrix. Adding these takes a twentieth of the operations of the 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
+from mergefall import game2048
+from mergefall.game2048 import board, packed
 from mergefall.kernels import kernel, unowned
-from mergefall.threads import ranges, share
 from mergefall.typing import Array
 from numpy.typing import NDArray
 
@@ -32,6 +36,77 @@ def neighbours(ranks: int) -> NDArray[np.uint8]:
     first, second = np.indices((ranks, ranks))
     empty = [(first == 0) & (second == 0), first == 0, second == 0]
     return np.select(empty, [0, 1, 2], 3 + STEEP + np.clip(second - first, -STEEP, STEEP)).astype(np.uint8)
+
+
+@kernel
+def _moved(boards, rows, cols, row_lines, column_lines, after, gains):
+    boards, after, gains = unowned((boards, after, gains))
+    for i in range(len(boards)):
+        if packed.fits(boards[i], rows, cols, 1):
+            before = packed.pack(boards[i], rows, cols)
+            up, right, down, left, along, across = packed.moves(before, row_lines, column_lines)
+            for action, word, score in ((0, up, along), (1, right, across), (2, down, along), (3, left, across)):
+                packed.unpack(word, after[i, action], rows, cols)
+                gains[i, action] = F(score) if word != before else F(-1)
+            continue
+        for action in range(4):
+            for c in range(rows * cols):
+                after[i, action, c] = boards[i, c]
+            gains[i, action] = board.move_cells(after[i, action], rows, cols, action)
+
+
+def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """(afterstates uint8[n, 4, rows, cols], scores float32[n, 4]) of all four moves, for ranks uint8[n, rows, cols].
+
+    An illegal move has the score -1 and leaves the board as it is.
+
+    >>> after, gains = moved(np.array([[[1, 1], [0, 2]]], np.uint8))
+    >>> after[0, 1].tolist(), gains.tolist()
+    ([[0, 2], [0, 2]], [[-1.0, 4.0, 0.0, 4.0]])
+    """
+    n, rows, cols = boards.shape
+    after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
+    flat = np.ascontiguousarray(boards).reshape(n, -1)
+    lines = [packed.line_table(min(length, 4)) for length in (cols, rows)]
+    _moved(flat, rows, cols, *lines, after, gains)
+    return after.reshape(n, 4, rows, cols), gains
+
+
+@kernel
+def _canonical(boards, images, canonical):
+    """Write each board as the image of its symmetric ones that reads largest; `images` are their cells in order."""
+    boards, images, canonical = unowned((boards, images, canonical))
+    cells = images.shape[1]
+    for i in range(len(boards)):
+        best = 0
+        for image in range(1, len(images)):
+            for k in range(cells):
+                ours, other = boards[i, images[best, k]], boards[i, images[image, k]]
+                if ours != other:
+                    best = image if other > ours else best
+                    break
+        for k in range(cells):
+            canonical[i, k] = boards[i, images[best, k]]
+
+
+def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Boards of ranks uint8[n, rows, cols], each turned and mirrored to the image that reads largest, row by row.
+
+    The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
+
+    >>> canonical(np.array([[[1, 3], [0, 2]]], np.uint8)).tolist()
+    [[[3, 2], [1, 0]]]
+    """
+    n, rows, cols = boards.shape
+    images = np.empty((n, rows * cols), np.uint8)
+    _canonical(np.ascontiguousarray(boards).reshape(n, -1), _images(rows, cols), images)
+    return images.reshape(boards.shape)
+
+
+@cache
+def _images(rows: int, cols: int) -> NDArray[np.int64]:
+    """The cells of a flat board in the order of each of its images."""
+    return game2048.images(np.arange(rows * cols).reshape(rows, cols))[0].reshape(-1, rows * cols)
 
 
 @kernel
@@ -61,14 +136,14 @@ def _inputs(board, count, cell, stride, kinds, places):
 
 
 @kernel(fastmath=True)
-def _features(boards, rows, cols, kinds, across, down, first, last, half, found):
-    """Write relu(the sum of some rows of a table) for the lines of some boards.
+def _features(boards, rows, cols, kinds, across, down, half, features):
+    """Write relu(the sum of some rows of a table) for the lines of boards.
 
     - `across`, `down`: tables float32[lines, inputs + 2, channels] of rows and columns; the last two rows are the bias
       and zeros.
-    - `found`: float32[n, lines, channels], or with `half` bfloat16 as uint16.
+    - `features`: float32[n, lines, channels], or with `half` bfloat16 as uint16.
     """
-    boards, kinds, across, down, found = unowned((boards, kinds, across, down, found))
+    boards, kinds, across, down, features = unowned((boards, kinds, across, down, features))
     channels = across.shape[2]
     total = np.empty(channels, F)
     bits = total.view(np.uint32)
@@ -76,51 +151,60 @@ def _features(boards, rows, cols, kinds, across, down, first, last, half, found)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
-        for i in range(first, last):
+        for i in range(len(boards)):
             _inputs(boards[i], count, cell, stride, kinds, places)
             total[:] = F(0)
             for k in range(0, 2 * count, _AT_ONCE):
-                a, b, d, e = table[places[k]], table[places[k + 1]], table[places[k + 2]], table[places[k + 3]]
-                f, g, h, j = table[places[k + 4]], table[places[k + 5]], table[places[k + 6]], table[places[k + 7]]
+                row0, row1, row2, row3 = (
+                    table[places[k]],
+                    table[places[k + 1]],
+                    table[places[k + 2]],
+                    table[places[k + 3]],
+                )
+                row4, row5, row6, row7 = (
+                    table[places[k + 4]],
+                    table[places[k + 5]],
+                    table[places[k + 6]],
+                    table[places[k + 7]],
+                )
                 for c in range(channels):
-                    total[c] += (a[c] + b[c] + d[c] + e[c]) + (f[c] + g[c] + h[c] + j[c])
+                    total[c] += (row0[c] + row1[c] + row2[c] + row3[c]) + (row4[c] + row5[c] + row6[c] + row7[c])
             for c in range(channels):
                 total[c] = max(total[c], F(0))
             if half:
-                at = found[i, line]
                 for c in range(channels):
-                    at[c] = np.uint16((bits[c] + _HALF) >> np.uint32(16))
+                    features[i, line, c] = np.uint16((bits[c] + _HALF) >> np.uint32(16))
             else:
-                found[i, line] = total
+                features[i, line] = total
 
 
 @kernel(fastmath=True)
-def _gradients(boards, rows, cols, kinds, half, kept, above, first, last, across, down):
-    """Add the gradients of the tables from those of the features, `above`, of some boards.
+def _gradients(boards, rows, cols, kinds, half, features, above, across, down):
+    """Add the gradients of the tables from those of the features, `above`.
 
-    `kept` holds the features; both are float32, or with `half` bfloat16 as uint16.
+    `features` and `above` are float32, or with `half` bfloat16 as uint16.
     """
-    boards, kinds, kept, above, across, down = unowned((boards, kinds, kept, above, across, down))
+    boards, kinds, features, above, across, down = unowned((boards, kinds, features, above, across, down))
     channels = across.shape[2]
-    here = np.empty(channels, F)
-    bits = here.view(np.uint32)
+    gradient = np.empty(channels, F)
+    bits = gradient.view(np.uint32)
     places = np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
-        for i in range(first, last):
+        for i in range(len(boards)):
             _inputs(boards[i], count, cell, stride, kinds, places)
-            seen, wanted = kept[i, line], above[i, line]
+            active, upper = features[i, line], above[i, line]
             if half:
                 for c in range(channels):
-                    bits[c] = np.uint32(wanted[c]) << np.uint32(16) if seen[c] > 0 else np.uint32(0)
+                    bits[c] = np.uint32(upper[c]) << np.uint32(16) if active[c] > 0 else np.uint32(0)
             else:
                 for c in range(channels):
-                    here[c] = wanted[c] if seen[c] > 0 else F(0)
+                    gradient[c] = upper[c] if active[c] > 0 else F(0)
             for k in range(2 * count):
                 row = table[places[k]]
                 for c in range(channels):
-                    row[c] += here[c]
+                    row[c] += gradient[c]
 
 
 class LineFeatures(torch.autograd.Function):
@@ -148,28 +232,21 @@ class LineFeatures(torch.autograd.Function):
         across, down = (
             _table(weight, bias, channels) for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)
         )
-        flat, shape = boards.reshape(n, -1), (rows, cols, kinds)
-        found = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
-        kept = _numbers(found)
-        threads = torch.get_num_threads()
-        share(lambda part: _features(flat, *shape, across, down, *part, half, kept), ranges(n, threads), threads)
-        ctx.known = flat, shape, half, (across.shape, down.shape), kept
-        return found.flatten(1)
+        features = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
+        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds, half, _numbers(features)
+        _features(*ctx.of_boards[:4], across, down, *ctx.of_boards[4:])
+        ctx.tables = across.shape, down.shape
+        return features.flatten(1)
 
     @staticmethod
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
-        flat, shape, half, tables, kept = ctx.known
-        gradient = _numbers(above[0].contiguous()).reshape(kept.shape)
-        threads = torch.get_num_threads()
-        parts = ranges(len(flat), threads)  # gradients are summed in their order
-        sums: list[list[Array]] = [[np.zeros(table, F) for table in tables] for _ in parts]
-        work = list(zip(parts, sums, strict=True))
-        share(lambda one: _gradients(flat, *shape, half, kept, gradient, *one[0], *one[1]), work, threads)
-        found: list[torch.Tensor] = []
-        for column in zip(*sums, strict=True):
-            total = torch.from_numpy(np.sum(column, axis=0))
-            found += [total[:, :-2].transpose(1, 2).flatten(0, 1), total[:, -2].flatten()]
-        return None, None, None, None, *found
+        tables: list[Array] = [np.zeros(shape, F) for shape in ctx.tables]
+        gradient = _numbers(above[0].contiguous()).reshape(ctx.of_boards[-1].shape)
+        _gradients(*ctx.of_boards, gradient, *tables)
+        gradients: list[torch.Tensor] = []
+        for table in map(torch.from_numpy, tables):
+            gradients += [table[:, :-2].transpose(1, 2).flatten(0, 1), table[:, -2].flatten()]
+        return None, None, None, None, *gradients
 
 
 def _table(weight: torch.Tensor, bias: torch.Tensor, channels: int) -> Array:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 import torch
+from mergefall.checks import choice
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Array, Arrays
+from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
-from sb3_contrib import QRDQN, MaskablePPO
-from sb3_contrib.common.maskable.policies import (
-    MaskableActorCriticPolicy,
-    MaskableMultiInputActorCriticPolicy,
-)
-from sb3_contrib.qrdqn.policies import QRDQNPolicy
-from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3 import DQN
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
-from mergefall_training.learn.afterstate.inputs import Afterstates, canonical, moved, tetris_afterstates, tetris_inputs
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, neighbours
+from mergefall_training.learn.afterstate.inputs import Afterstates, tetris_afterstates, tetris_inputs
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, moved, neighbours
 
 ILLEGAL = -1e8  # the logit of an illegal action
 
@@ -249,7 +245,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
-        table = tetris_afterstates(seen, self.rules, torch.get_num_threads(), actions)
+        table = tetris_afterstates(seen, self.rules, actions)
         games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
@@ -263,57 +259,64 @@ class BoardAfterstates(BaseFeaturesExtractor):
 
 
 class EachAction(nn.Module):
-    """A head that applies the same linear map to the features of each action: [n, …] -> [n, outputs · actions].
+    """A head that applies the same linear map to the features of each action: [n, …] -> [n, actions].
 
     With `q_values`, an illegal action is worth 1 less than the worst legal one. It changes nothing, so its learned
     value would be that of an average board, even on a lost one.
+
+    Raises ValueError if a policy's or network's extractor has no features of each action, or hidden layers follow it.
     """
 
-    def __init__(self, extractor: Any, outputs: int = 1, q_values: bool = False) -> None:
+    def __init__(self, network: Any, width: int, q_values: bool = False) -> None:
         super().__init__()
+        extractor = network.features_extractor
+        if not hasattr(extractor, "each"):
+            names = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
+            raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
+        if extractor.actions != network.action_space.n:
+            placements = extractor.rules.placements
+            raise ValueError(f"placements is {placements!r} in features_extractor_kwargs; the environment's are others")
+        if width != extractor.features_dim:
+            raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
         self.each, self.q_values = extractor.each, q_values
-        self.linear = nn.Linear(extractor.width, outputs)
+        self.linear = nn.Linear(extractor.width, 1)
 
     def forward(self, latent: torch.Tensor) -> torch.Tensor:
         each = self.each(latent)
-        found = self.linear(each)
+        values = self.linear(each)[:, :, 0]
         if self.q_values:
-            legal = each[:, :, -1:] > 0
-            worst = found.masked_fill(~legal, torch.inf).amin(dim=1, keepdim=True).nan_to_num(posinf=0.0)
-            found = torch.where(legal, found, worst.detach() - 1)
-        return found.transpose(1, 2).flatten(1)
+            legal = each[:, :, -1] > 0
+            worst = values.masked_fill(~legal, torch.inf).amin(dim=1, keepdim=True).nan_to_num(posinf=0.0)
+            values = torch.where(legal, values, worst.detach() - 1)
+        return values
 
 
-def _extractor_of(network: Any, width: int) -> Any:
-    """The extractor of a policy or network. Raises ValueError if `EachAction` cannot follow it."""
-    extractor = network.features_extractor
-    if not hasattr(extractor, "each"):
-        known = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
-        raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {known}")
-    if extractor.actions != network.action_space.n:
-        found = extractor.rules.placements
-        raise ValueError(f"placements is {found!r} in features_extractor_kwargs; the environment's are others")
-    if width != extractor.features_dim:
-        raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
-    return extractor
+class Policy(MaskableActorCriticPolicy):
+    """MaskablePPO's policy, computed without distributions.
 
-
-def _width(head: nn.Sequential) -> int:
-    """The number of features that a head of one layer takes; 0 if it has more layers."""
-    first = head[0]
-    return first.in_features if len(head) == 1 and isinstance(first, nn.Linear) else 0
-
-
-class _Categorical:
-    """An actor-critic policy over discrete actions that computes the same as its base class without distributions.
-
-    Making and checking objects of `torch.distributions` takes as long as a small network.
+    Making and checking objects of `torch.distributions` takes as long as a small network. With `over_afterstates`, its
+    action network is `EachAction`.
     """
 
-    def log_probabilities(self: Any, observations: Any, masks: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    def __init__(
+        self, observation_space: gym.Space[Any], *arguments: Any, over_afterstates: bool = False, **kwargs: Any
+    ):
+        self.over_afterstates = over_afterstates
+        if isinstance(observation_space, gym.spaces.Dict):
+            kwargs.setdefault("features_extractor_class", CombinedExtractor)
+        super().__init__(observation_space, *arguments, **kwargs)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        if self.over_afterstates:
+            self.action_net: Any = EachAction(self, self.mlp_extractor.latent_dim_pi)
+            self.action_net.apply(partial(self.init_weights, gain=0.01))
+            self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+    def log_probabilities(self, observations: Any, masks: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n, 1]); `masks` bool[n, actions] are the legal actions."""
-        features = self.extract_features(observations)
-        actor, critic = features if not self.share_features_extractor else (features, features)
+        features: Any = self.extract_features(observations)
+        actor, critic = (features, features) if self.share_features_extractor else features
         logits = self.action_net(self.mlp_extractor.forward_actor(actor))
         if masks is not None:
             legal = torch.as_tensor(masks, dtype=torch.bool, device=logits.device).view_as(logits)
@@ -324,53 +327,19 @@ class _Categorical:
         self, obs: Any, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(actions [n], values [n, 1], the actions' log-probabilities [n])."""
-        found, values = self.log_probabilities(obs, action_masks)
-        if not found.isfinite().all():
+        log_probs, values = self.log_probabilities(obs, action_masks)
+        if not log_probs.isfinite().all():
             raise NotFiniteError("the policy's outputs are no longer finite; expected a smaller learning_rate")
-        actions = found.argmax(dim=1, keepdim=True) if deterministic else found.exp().multinomial(1)
-        return actions.squeeze(1), values, found.gather(1, actions).squeeze(1)
+        actions = log_probs.argmax(dim=1, keepdim=True) if deterministic else log_probs.exp().multinomial(1)
+        return actions.squeeze(1), values, log_probs.gather(1, actions).squeeze(1)
 
     def evaluate_actions(
         self, obs: Any, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(values [n, 1], the actions' log-probabilities [n], entropies [n])."""
-        found, values = self.log_probabilities(obs, action_masks)
-        chosen = found.gather(1, actions.long().view(-1, 1)).squeeze(1)
-        return values, chosen, -(found.exp() * found).sum(dim=1)
-
-
-class Policy(_Categorical, ActorCriticPolicy):
-    """PPO's policy."""
-
-
-class DictPolicy(_Categorical, MultiInputActorCriticPolicy):
-    """PPO's policy for observations with several parts."""
-
-
-class MaskablePolicy(_Categorical, MaskableActorCriticPolicy):
-    """MaskablePPO's policy."""
-
-
-class MaskableDictPolicy(_Categorical, MaskableMultiInputActorCriticPolicy):
-    """MaskablePPO's policy for observations with several parts."""
-
-
-class _OverAfterstates(_Categorical):
-    """A policy whose action network is `EachAction`."""
-
-    def _build(self: Any, lr_schedule: Any) -> None:
-        super()._build(lr_schedule)  # pyright: ignore[reportAttributeAccessIssue]
-        self.action_net = EachAction(_extractor_of(self, self.mlp_extractor.latent_dim_pi))
-        self.action_net.apply(partial(self.init_weights, gain=0.01))
-        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
-
-
-class AfterstatesPolicy(_OverAfterstates, ActorCriticPolicy):
-    """PPO's policy over afterstates."""
-
-
-class MaskableAfterstatesPolicy(_OverAfterstates, MaskableActorCriticPolicy):
-    """MaskablePPO's policy over afterstates."""
+        log_probs, values = self.log_probabilities(obs, action_masks)
+        chosen = log_probs.gather(1, actions.long().view(-1, 1)).squeeze(1)
+        return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
 
 
 class AfterstatesDQNPolicy(DQNPolicy):
@@ -378,24 +347,10 @@ class AfterstatesDQNPolicy(DQNPolicy):
 
     def make_q_net(self) -> Any:
         network = super().make_q_net()
-        extractor = _extractor_of(network, _width(network.q_net))
-        network.q_net = nn.Sequential(EachAction(extractor, q_values=True)).to(self.device)
+        head = network.q_net[0]
+        width = head.in_features if len(network.q_net) == 1 and isinstance(head, nn.Linear) else 0
+        network.q_net = nn.Sequential(EachAction(network, width, q_values=True)).to(self.device)
         return network
-
-
-class AfterstatesQRDQNPolicy(QRDQNPolicy):
-    """QR-DQN's policy over afterstates."""
-
-    def make_quantile_net(self) -> Any:
-        network = super().make_quantile_net()
-        extractor = _extractor_of(network, _width(network.quantile_net))
-        network.quantile_net = nn.Sequential(EachAction(extractor, network.n_quantiles, q_values=True)).to(self.device)
-        return network
-
-
-def policies_of(algorithm: Any) -> dict[str, type]:
-    """The policies of an algorithm's class by name: Stable-Baselines3's, some replaced by ours, and ours."""
-    return algorithm.policy_aliases | _POLICIES[algorithm]
 
 
 def parameters_of(policy: nn.Module) -> dict[str, Array]:
@@ -431,16 +386,6 @@ def as_values(arrays: Arrays) -> dict[str, Array]:
     return {f"q_net.{name}": array for name, array in named.items()}
 
 
-_POLICIES: dict[Any, dict[str, type]] = {
-    PPO: {"MlpPolicy": Policy, "MultiInputPolicy": DictPolicy, "AfterstatesPolicy": AfterstatesPolicy},
-    MaskablePPO: {
-        "MlpPolicy": MaskablePolicy,
-        "MultiInputPolicy": MaskableDictPolicy,
-        "AfterstatesPolicy": MaskableAfterstatesPolicy,
-    },
-    DQN: {"AfterstatesPolicy": AfterstatesDQNPolicy},
-    QRDQN: {"AfterstatesPolicy": AfterstatesQRDQNPolicy},
-}
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "ranks-conv": RanksConv,
     "ranks-afterstates": RanksAfterstates,
@@ -448,3 +393,39 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "board-afterstates": BoardAfterstates,
 }
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}
+# The policies of an algorithm by name: class, and arguments that the name stands for.
+POLICIES: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
+    "maskable-ppo": {
+        "MlpPolicy": (Policy, {}),
+        "MultiInputPolicy": (Policy, {}),
+        "AfterstatesPolicy": (Policy, {"over_afterstates": True}),
+    },
+    "dqn": {
+        "MlpPolicy": (DQN.policy_aliases["MlpPolicy"], {}),
+        "MultiInputPolicy": (DQN.policy_aliases["MultiInputPolicy"], {}),
+        "AfterstatesPolicy": (AfterstatesDQNPolicy, {}),
+    },
+}
+
+
+def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Options) -> tuple[Any, dict[str, Any]]:
+    """(class, arguments) of a policy from its name and `policy_kwargs`, in which extractors and activations are names.
+
+    The rules that a network needs come from `env_kwargs`. Raises ValueError for an unknown name.
+    """
+    if not isinstance(policy_kwargs, Mapping | None):
+        raise ValueError(f"policy_kwargs is {policy_kwargs!r}; expected a mapping")
+    kind, usual = POLICIES[algorithm][choice("policy", name, POLICIES[algorithm])]
+    kwargs = {**usual, **(policy_kwargs or {})}
+    for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
+        if key in kwargs:
+            kwargs[key] = table[choice(f"policy_kwargs: {key}", kwargs[key], table)]
+    if kwargs.get("features_extractor_class") is BoardAfterstates:
+        rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
+        kwargs["features_extractor_kwargs"] = rules | dict(kwargs.get("features_extractor_kwargs", {}))
+    return kind, kwargs
+
+
+def network_of(given: Options) -> dict[str, Any]:
+    """The description of a policy's network, from hyper-parameters or from a model file."""
+    return {"policy": given.get("policy"), "policy_kwargs": given.get("policy_kwargs") or {}}

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from mergefall.typing import Arrays, Observation, Options
 from numpy.typing import NDArray
-from sb3_contrib import QRDQN, MaskablePPO
-from stable_baselines3 import DQN, PPO
 
 from mergefall_training.learn.agents import Agent, counted_by
 from mergefall_training.learn.devices import device_of
-from mergefall_training.learn.sb3.networks import (
-    ACTIVATIONS,
-    EXTRACTORS,
-    BoardAfterstates,
-    policies_of,
-    set_parameters,
-)
+from mergefall_training.learn.sb3.networks import policy_class, set_parameters
 from mergefall_training.play.preferences import preferences_of
 from mergefall_training.play.workers import environment
-
-CLASSES: dict[str, Any] = {"ppo": PPO, "dqn": DQN, "maskable-ppo": MaskablePPO, "qr-dqn": QRDQN}
 
 
 def player(spec: Options, arrays: Arrays, device: str = "cpu") -> Agent:
@@ -46,15 +35,12 @@ class PolicyAgent(Agent):
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         env = environment(spec["env_id"], spec["env_kwargs"])
-        kind = policies_of(CLASSES[spec["algorithm"]])[network["policy"]]
-        self.policy = kind(
-            env.observation_space,
-            env.action_space,
-            lambda _: 0.0,
-            **policy_kwargs(network.get("policy_kwargs", {}), spec["env_kwargs"]),
-        )
+        algorithm = "dqn" if spec["algorithm"] == "dqn" else "maskable-ppo"  # whose network students have
+        policy_kwargs = network.get("policy_kwargs", {})
+        kind, kwargs = policy_class(algorithm, network["policy"], policy_kwargs, spec["env_kwargs"])
+        self.policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
         env.close()
-        self.log_probabilities = not (hasattr(self.policy, "q_net") or hasattr(self.policy, "quantile_net"))
+        self.log_probabilities = not hasattr(self.policy, "q_net")
         set_parameters(self.policy, arrays)
         self.policy.to(device_of(device))
         self.policy.set_training_mode(False)
@@ -80,22 +66,3 @@ class PolicyAgent(Agent):
         with torch.no_grad():
             found = self.policy.predict_values(tensors)[:, 0].cpu().numpy().astype(np.float64) * self._unit
         return found if single else found[0]
-
-
-def policy_kwargs(given: Options, env_kwargs: Options) -> dict[str, Any]:
-    """`policy_kwargs` with classes in place of their names, and with the rules that the network needs.
-
-    Raises ValueError for an unknown name.
-    """
-    if not isinstance(given, Mapping):
-        raise ValueError(f"policy_kwargs is {given!r}; expected a mapping")
-    found = dict(given)
-    for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
-        if key in found:
-            if found[key] not in table:
-                raise ValueError(f"policy_kwargs: {key} is {found[key]!r}; expected one of {', '.join(table)}")
-            found[key] = table[found[key]]
-    if found.get("features_extractor_class") is BoardAfterstates:
-        rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
-        found["features_extractor_kwargs"] = rules | dict(found.get("features_extractor_kwargs", {}))
-    return found

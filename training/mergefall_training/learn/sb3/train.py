@@ -1,17 +1,17 @@
-"""Trains PPO and DQN of Stable-Baselines3, MaskablePPO and QR-DQN of sb3-contrib, on the native batched environments.
+"""Trains MaskablePPO of sb3-contrib and DQN of Stable-Baselines3 on the native batched environments.
 
 Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, and
 
 - `policy`, `n_envs`: name of the policy, number of environments.
 - `normalize`: true divides rewards by the running standard deviation of the return. Observations are never normalised.
 - `mixed_precision`: true computes large layers of `ranks-afterstates` in bfloat16 where that is fast.
-- `env_wrapper`: wrappers of the training environments (`wrappers/wrapping.py`).
+- `env_wrapper`: wrappers of the training environments (`wrappers.wrapped`).
 - `warm_start`: run folder or model file with the initial parameters; its network must be the same. Learners with a
   teacher make one. DQN takes a policy over afterstates, and reads its logits as values.
 
 Rates may be text: `lin_0.001` falls linearly to 0. In `policy_kwargs`, extractors and activations are named as in
-`networks.py`. For algorithms without masks, an illegal action changes nothing and pays 0; the trained player always
-chooses a legal action.
+`networks.py`. DQN has no masks, so an illegal action changes nothing and pays 0; the trained player always chooses a
+legal action.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import boolean, choice, integer, number
+from mergefall.checks import boolean, integer, known, number
 from mergefall.games import map_parts, take
 from mergefall.typing import Array, Options
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
@@ -37,11 +38,11 @@ from mergefall_training.learn.devices import device_of, fuse, use_mixed_precisio
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
-from mergefall_training.learn.sb3.networks import as_values, parameters_of, policies_of, set_parameters
-from mergefall_training.learn.sb3.player import CLASSES, policy_kwargs
+from mergefall_training.learn.sb3.networks import as_values, network_of, parameters_of, policy_class, set_parameters
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import schedule, training_progress
 
+CLASSES: dict[str, Any] = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
 KNOWN = 1e6  # steps that another run's unit of rewards counts as
 OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
@@ -72,20 +73,19 @@ def check(config: Config, device: str = "auto") -> None:
     model, envs = build(config, device)
     with made_of(config):
         model.predict(envs.top.reset(), deterministic=True)
-    if config.hyperparameters.get("warm_start"):
-        warm_start(model.policy, config, network_of(config.hyperparameters), envs)
+    begin(model, envs, config)
 
 
 def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
     model, envs = build(run.config, run.device)
     checkpoint = run.load_checkpoint()
-    if checkpoint is not None:
+    if checkpoint is None:
+        begin(model, envs, run.config)
+    else:
         with run.fitting():
             envs.restore(checkpoint[1]["envs"])
             restore(model, checkpoint[1]["model"])
-    elif run.config.hyperparameters.get("warm_start"):
-        warm_start(model.policy, run.config, network_of(run.config.hyperparameters), envs)
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     with training_progress(run) as show:
         keeper = _Keeper(run, envs, show)
@@ -107,21 +107,15 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     if not isinstance(start, str | None):
         raise ValueError(f"warm_start is {start!r}; expected a run folder or a model file")
     mixed = boolean("mixed_precision", given.pop("mixed_precision", False))
-    kind = CLASSES[config.algorithm]
-    learner = AfterstatesDQN if config.algorithm == "dqn" else kind
-    _check(config.algorithm, policy, n_envs, normalize, given)
-    usual = inspect.signature(kind).parameters.get("learning_starts")
-    starts = 0 if usual is None else given.get("learning_starts", usual.default)
-    if starts >= config.timesteps:
-        found = f"learning_starts is {starts}, timesteps is {config.timesteps}"
-        raise ValueError(f"{found}: nothing would be learnt; expected fewer steps before learning than in all")
-    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
+    _check(config, n_envs, normalize, given)
     arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
-    if "policy_kwargs" in given:
-        arguments["policy_kwargs"] = policy_kwargs(given["policy_kwargs"], config.env_kwargs)
+    kind, kwargs = policy_class(config.algorithm, policy, arguments.pop("policy_kwargs", None), config.env_kwargs)
     torch_device = device_of(device)
+    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
     with made_of(config):
-        model = learner(policies_of(kind)[policy], envs.top, seed=config.first_seed, device=torch_device, **arguments)
+        model = CLASSES[config.algorithm](
+            kind, envs.top, policy_kwargs=kwargs, seed=config.first_seed, device=torch_device, **arguments
+        )
     if mixed:
         use_mixed_precision(model.policy)
     fuse(model.policy.optimizer)
@@ -137,48 +131,58 @@ def made_of(config: Config) -> Iterator[None]:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
 
 
-def warm_start(policy: Any, config: Config, network: Options, envs: Envs) -> None:
-    """Load into a policy the parameters of the model at `warm_start`, and into `envs` the unit of its values.
+def begin(model: Any, envs: Envs, config: Config) -> None:
+    """Load the parameters at `warm_start`, if it is given."""
+    if config.hyperparameters.get("warm_start"):
+        normalizes = envs.normalize is not None
+        unit = warm_start(model.policy, config, network_of(config.hyperparameters), normalizes)
+        if normalizes and unit is not None:  # it takes many steps to find the unit of rewards
+            statistics = envs.normalize.ret_rms
+            statistics.var, statistics.count = np.array(unit**2 - envs.normalize.epsilon), KNOWN
+
+
+def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) -> float | None:
+    """Load into a policy the parameters of the model at `warm_start`.
 
     `network` is the policy's description, as in model files. The value head of a policy begins anew if the model's says
-    a teacher's values or those of other rewards, or if rewards are normalised here alone. Raises ValueError if the
-    model's environment or network differs.
+    the values of other rewards, or if rewards are normalised here alone (`normalizes`).
+
+    Returns the unit that the model's values are in, None if it says nothing here. Raises ValueError if the model's
+    environment or network differs.
     """
     path = config.hyperparameters["warm_start"]
-    found = load_model(model_file(path))
-    arrays, about = dict(found.arrays), found.spec["network"]
-    unit, normalizes = float(about.get("reward_unit", 1.0)), envs.normalize is not None
-    alike = all(found.spec["env_kwargs"].get(name) == config.env_kwargs.get(name) for name in REWARDS)
-    known = alike and about.get("rewards", True) is not None and (unit != 1.0 or not normalizes)
+    model = load_model(model_file(path))
+    arrays, about = dict(model.arrays), model.spec["network"]
+    unit = float(about.get("reward_unit", 1.0))
+    alike = all(model.spec["env_kwargs"].get(name) == config.env_kwargs.get(name) for name in REWARDS)
+    fits = alike and about.get("rewards", True) is not None and (unit != 1.0 or not normalizes)
     head = {name: array for name, array in parameters_of(policy).items() if name.startswith("value_net.")}
-    if not known:
+    if not fits:
         arrays |= head
     elif not normalizes:
         arrays |= {name: (unit * arrays[name]).astype(np.float32) for name in head if name in arrays}
-    asked = {"env_id": config.env_id, **network}
-    theirs = {"env_id": found.spec["env_id"], **network_of(found.spec["network"])}
-    for name in asked:
-        if theirs[name] != asked[name]:
-            raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {asked[name]!r} here")
+    theirs = {"env_id": model.spec["env_id"], **network_of(about)}
+    for name, ours in {"env_id": config.env_id, **network}.items():
+        if theirs[name] != ours:
+            raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {ours!r} here")
     try:
         set_parameters(policy, as_values(arrays) if config.algorithm == "dqn" else arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
-    if known and (head or found.spec["algorithm"] == config.algorithm):
-        envs.begin_with(unit)
+    return unit if fits and (head or model.spec["algorithm"] == config.algorithm) else None
 
 
-def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Options) -> None:
-    parameters = inspect.signature(CLASSES[algorithm]).parameters
-    known = set(parameters) - set(NOT_TO_SET)
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{algorithm} has no {name!r}; it has {', '.join(sorted(known | set(OURS)))}")
-    choice("policy", policy, policies_of(CLASSES[algorithm]))
+def _check(config: Config, n_envs: Any, normalize: Any, given: Options) -> None:
+    """Raise ValueError for hyper-parameters that the algorithm does not have or take."""
+    parameters = inspect.signature(CLASSES[config.algorithm]).parameters
+    names = set(parameters) - set(NOT_TO_SET)
+    known(config.algorithm, given, sorted(names | set(OURS)))
     integer("n_envs", n_envs, 1)
     boolean("normalize", normalize)
     for name, value in given.items():
         default = parameters[name].default
+        if value is None and default is None:
+            continue
         if isinstance(default, bool):
             boolean(name, value)
         elif isinstance(default, int):
@@ -186,17 +190,20 @@ def _check(algorithm: str, policy: Any, n_envs: Any, normalize: Any, given: Opti
         elif name in SHARES:
             number(name, value, 0, 1)
         elif name in RATES:
-            if value is not None or default is not None:
-                schedule(name, value)
+            schedule(name, value)
         elif name in POSITIVE:
-            if value is not None or default is not None:
-                number(name, value, above=0)
+            number(name, value, above=0)
         elif isinstance(default, float):
             number(name, value, 0)
-    if algorithm in ("ppo", "maskable-ppo"):
+    if config.algorithm == "maskable-ppo":
         size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
         if size % batch:
             raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, which is {batch}")
+    elif (starts := given.get("learning_starts", parameters["learning_starts"].default)) >= config.timesteps:
+        raise ValueError(
+            f"learning_starts is {starts}, timesteps is {config.timesteps}: nothing would be learnt; expected fewer "
+            "steps before learning than in all"
+        )
 
 
 class Envs:
@@ -209,12 +216,6 @@ class Envs:
         self.games: Any = self.native.envs
         self.normalize = VecNormalize(self.native, norm_obs=False, gamma=gamma) if normalize else None
         self.top: VecEnv = self.normalize or self.native
-
-    def begin_with(self, unit: float) -> None:
-        """Normalise rewards from the first step on as a run did at its end; it takes many steps to find the unit."""
-        if self.normalize:
-            statistics = self.normalize.ret_rms
-            statistics.var, statistics.count = np.array(unit**2 - self.normalize.epsilon), KNOWN
 
     def state(self) -> dict[str, Any]:
         """The state of the environments and their wrappers."""
@@ -323,12 +324,5 @@ def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], di
     """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
     normalized = model.get_vec_normalize_env()
     unit = np.sqrt(normalized.ret_rms.var + normalized.epsilon) if normalized is not None else 1.0
-    about: dict[str, Any] = {"gamma": float(model.gamma), "reward_unit": float(unit)}
-    if any("regret" in wrapper for wrapper in hyperparameters.get("env_wrapper") or ()):
-        about["rewards"] = None  # its values are no sums of the game's rewards
+    about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
     return parameters_of(model.policy), network_of(hyperparameters) | about
-
-
-def network_of(given: Options) -> dict[str, Any]:
-    """The description of a policy's network, from hyper-parameters or from a model file."""
-    return {"policy": given.get("policy"), "policy_kwargs": given.get("policy_kwargs") or {}}

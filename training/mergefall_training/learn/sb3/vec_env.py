@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from mergefall_training.wrappers.wrapping import wrapped
+from mergefall_training.wrappers import wrapped
 
 
 class Infos(Sequence[dict[str, Any]]):
@@ -140,7 +140,7 @@ def make_vec_env(
 ) -> NativeVecEnv:
     """Like Stable-Baselines3's `make_vec_env`, but natively batched.
 
-    `env_wrapper` lists wrappers, as `wrappers.wrapping.wrapped` takes them.
+    `env_wrapper` lists wrappers, as `wrappers.wrapped` takes them.
 
     >>> envs = make_vec_env("mergefall/Game2048-v0", n_envs=3, seed=0)
     >>> envs.reset().shape, envs.env_method("action_masks").shape

@@ -1,4 +1,4 @@
-"""Writes a player's games as a Minari dataset, and reads it back.
+"""Writes a player's games as a Minari dataset.
 
 Datasets are in Minari's folder (`MINARI_DATASETS_PATH`; default: in the home folder), and `minari.load_dataset` reads
 them. Their `infos` hold the action masks. Their metadata holds Minari's own, the player, and the environment.
@@ -11,14 +11,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import minari
-import numpy as np
 from mergefall import __version__
-from mergefall.checks import id_of_file, integer
-from mergefall.games import with_current_names
+from mergefall.checks import integer
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -95,28 +92,6 @@ def dataset_name(player: str, env_id: str) -> str:
     return f"mergefall/{environment}/{player.strip('/').replace('/', '-')}-v0"
 
 
-def recorded(dataset: str) -> tuple[dict[str, Any], Iterator[Replay]]:
-    """(metadata, games) of a dataset that `demonstrate` wrote.
-
-    The metadata holds `player`, `options`, `env_id`, `env_kwargs`, `max_episode_steps` and `seeds`. Raises ValueError
-    if there is no such dataset, or if something else wrote it.
-    """
-    path = Path(get_dataset_path(dataset), "data")
-    if not path.exists():
-        raise ValueError(f"there is no dataset {dataset!r}; `mergefall demonstrate` writes one")
-    metadata = MinariStorage.read_raw_metadata(path)
-    about = json.loads(metadata.get("mergefall", "{}"))
-    if (about.get("format"), about.get("version")) != (FORMAT, VERSION):
-        raise ValueError(f"{dataset!r} was not written by `mergefall demonstrate` (format version {VERSION})")
-    id_of_file(about["env_id"])
-    # Without these, Minari would make the environment that the file names.
-    for name in ("observation_space", "action_space"):
-        if not isinstance(metadata.get(name), str):
-            raise ValueError(f"{dataset!r} has the {name} {metadata.get(name)!r}; expected one that Minari wrote")
-    found = minari.load_dataset(dataset)
-    return about, map(_game, found.iterate_episodes(), range(about["seeds"][0], about["seeds"][1] + 1))
-
-
 def _free_path(name: str) -> Path:
     """The folder of a new dataset. Raises ValueError if the name is taken or malformed."""
     try:
@@ -151,10 +126,3 @@ def _buffer(game: Replay) -> EpisodeBuffer:
         truncations=game.truncations,  # pyright: ignore[reportArgumentType]
         infos={"action_mask": game.masks},
     )
-
-
-def _game(episode: Any, seed: int) -> Replay:
-    masks, ends = np.asarray(episode.infos["action_mask"]), (episode.terminations, episode.truncations)
-    seen = episode.observations
-    seen = with_current_names(seen) if isinstance(seen, dict) else seen
-    return Replay(seed, seen, masks, np.asarray(episode.actions), np.asarray(episode.rewards), *ends)

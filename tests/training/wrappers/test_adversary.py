@@ -1,4 +1,4 @@
-"""Search players in environments: the regret they feel, and what they do where chance would have done it."""
+"""Search players in environments: what they do where chance would have done it."""
 
 import copy
 import json
@@ -18,9 +18,7 @@ from mergefall.game2048.chance import outcomes as tiles
 from mergefall.tetris import game as tetris
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
-from mergefall_training.play.starts import collect_starts
-from mergefall_training.wrappers import adversary, load_starts, regret, with_starts
-from mergefall_training.wrappers.wrapping import wrapped
+from mergefall_training.wrappers import adversary, wrapped
 
 from ...envs.tools import equal
 
@@ -55,8 +53,8 @@ def played(env, steps=120, seed=3):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5), partial(adversary, rate=0.6)])
-def test_batched_is_single_side_by_side(wrapper, env_id, kwargs, player, mode):
+def test_batched_is_single_side_by_side(env_id, kwargs, player, mode):
+    wrapper = partial(adversary, rate=0.6)
     one = [lambda: wrapper(gym.make(env_id, max_episode_steps=40, **kwargs), player)] * 3
     native = gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, max_episode_steps=40, **kwargs)
     assert equal(played(wrapper(native, player)), played(SyncVectorEnv(one, autoreset_mode=AutoresetMode(mode))))
@@ -154,62 +152,13 @@ def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
             assert found["queue"][-1] == piece
 
 
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("scale", ["spread", 0.01])
-def test_nothing_is_regretted_that_the_player_values_as_its_choice(env_id, kwargs, player, scale):
-    env, searcher = gym.make(env_id, **kwargs), make(**player)
-    env = regret(env, player, scale=scale, cap=0.75)
-    generator = np.random.default_rng(1)
-    observation, info = env.reset(seed=1)
-    regrets = []
-    for _ in range(200):
-        values, legal = searcher.values(observation), info["action_mask"] == 1
-        action = int(random_actions(info["action_mask"][None], generator)[0])
-        if generator.random() < 0.3:
-            action = int(searcher.act(observation))
-        observation, reward, terminated, truncated, info = env.step(action)
-        assert reward == -info["regret"]
-        regrets.append(info["regret"])
-        finite = values[np.isfinite(values)]
-        if not legal[action]:
-            assert info["regret"] == 0.75
-        elif values[action] == values.max():
-            assert info["regret"] == 0
-        elif np.isneginf(values[action]):
-            assert info["regret"] == 0.75
-        else:
-            unit = finite.max() - finite.min() if scale == "spread" else 100
-            assert info["regret"] == pytest.approx(min(0.75, (values.max() - values[action]) / unit))
-        if terminated or truncated:
-            observation, info = env.reset()
-    assert {0, 0.75} < set(regrets)
-
-
-def test_fatal_placements_are_regretted_only_where_another_lives():
-    env = regret(gym.make(TETRIS, cols=4, rows=4, preview=0), "tetris/bcts", cap=2.0, keep=1.0)
-    tall = "##../##../##../##.."
-    for board, piece, action, expected in (
-        (tall, "I", 0, 2.0),
-        (tall, "I", 6, 0.0),
-        ("###./###./###./###.", "O", 0, 0.0),
-    ):
-        env.reset(options={"board": board, "piece": piece})
-        _, reward, _, _, info = env.step(action)
-        assert info["regret"] == expected
-        assert reward == info["lines"] - expected
-
-
 def test_what_makes_no_sense_is_refused():
     env, batch = gym.make(G2048), SyncVectorEnv([lambda: gym.make(G2048)])
     for make_it, message in (
-        (lambda: regret(env, "2048/greedy", scale=0), "scale is 0; expected a finite number above 0"),
-        (lambda: regret(env, "2048/greedy", scale="asinh"), "scale is 'asinh'"),
-        (lambda: regret(env, "2048/greedy", cap=float("inf")), "cap is inf"),
-        (lambda: regret(env, "2048/greedy", keep=-1), "keep is -1"),
-        (lambda: regret(env, "2048/random"), "'2048/random', which remembers"),
-        (lambda: regret(env, {"name": "2048/greedy", "rows": 3}), "made for rows=3"),
-        (lambda: regret(gym.make("CartPole-v1"), "2048/greedy"), "expected one of mergefall's"),
+        (lambda: adversary(gym.make("CartPole-v1"), "2048/greedy"), "expected one of mergefall's"),
         (lambda: adversary(env, "2048/greedy", rate=1.5), "rate is 1.5"),
+        (lambda: adversary(env, "2048/random"), "'2048/random', which remembers"),
+        (lambda: adversary(env, {"name": "2048/greedy", "rows": 3}), "made for rows=3"),
         (lambda: adversary(env, "2048/greedy", rate=True), "rate is True"),
         (lambda: adversary(batch, "2048/greedy"), "native"),
         (lambda: adversary(gym.make(TETRIS), "quintris/expectimax"), "remembers"),
@@ -220,9 +169,8 @@ def test_what_makes_no_sense_is_refused():
             make_it()
 
 
-@pytest.mark.parametrize("wrapper", [regret, adversary])
-def test_errors_of_the_environment_come_through(wrapper):
-    envs = wrapper(gym.make_vec(TETRIS, num_envs=2), "tetris/two-tetrad")
+def test_errors_of_the_environment_come_through():
+    envs = adversary(gym.make_vec(TETRIS, num_envs=2), "tetris/two-tetrad")
     with pytest.raises(gym.error.ResetNeeded):
         envs.step([0, 0])
     envs.reset(seed=0)
@@ -230,7 +178,7 @@ def test_errors_of_the_environment_come_through(wrapper):
         envs.step([0, 40])
     with pytest.raises(ValueError, match="expected integers of shape"):
         envs.step([0])
-    env = wrapper(gym.make(TETRIS), "tetris/two-tetrad")
+    env = adversary(gym.make(TETRIS), "tetris/two-tetrad")
     env.reset(seed=0)
     with pytest.raises(ValueError, match="action is 40"):
         env.step(40)
@@ -249,29 +197,18 @@ def single(env, steps=30, seed=3):
 
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
 @pytest.mark.parametrize("spec", [dict, lambda player: make(**player)])
-@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5, scale=0.1), partial(adversary, rate=0.5)])
-def test_made_again_from_the_spec(wrapper, spec, env_id, kwargs, player):
+def test_made_again_from_the_spec(spec, env_id, kwargs, player):
     """The spec records a player by its name and options, even if it was given as a `Player`."""
-    env = wrapper(gym.make(env_id, **kwargs), spec(player))
+    env = adversary(gym.make(env_id, **kwargs), spec(player), rate=0.5)
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert again.spec == env.spec
     assert equal(single(again), single(env))
 
 
-def test_starts_are_made_again_from_the_spec(tmp_path):
-    path = tmp_path / "starts.npz"
-    collect_starts("2048/greedy", G2048, 3, every=40, out=path)
-    env = with_starts(gym.make(G2048), path, ordinary=0)
-    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
-    boards = [start["board"].tolist() for start in load_starts(path)]
-    assert equal(single(again), single(env))
-    assert again.reset()[0].tolist() in boards
-
-
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("wrapper", [partial(regret, keep=0.5), partial(adversary, rate=0.5)])
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_copies_play_on_alike(copied, wrapper, env_id, kwargs, player):
+def test_copies_play_on_alike(copied, env_id, kwargs, player):
+    wrapper = partial(adversary, rate=0.5)
     env, envs = wrapper(gym.make(env_id, **kwargs), player), wrapper(gym.make_vec(env_id, num_envs=2, **kwargs), player)
     env.reset(seed=1)
     envs.reset(seed=1)
@@ -283,9 +220,8 @@ def test_copies_play_on_alike(copied, wrapper, env_id, kwargs, player):
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("wrapper", [regret, adversary])
-def test_gymnasiums_checker(wrapper, env_id, kwargs, player):
-    check_env(wrapper(gym.make(env_id, **kwargs).unwrapped, player), skip_render_check=True)
+def test_gymnasiums_checker(env_id, kwargs, player):
+    check_env(adversary(gym.make(env_id, **kwargs).unwrapped, player), skip_render_check=True)
 
 
 def test_illegal_actions_are_replaced_in_training_environments_too():
@@ -296,10 +232,9 @@ def test_illegal_actions_are_replaced_in_training_environments_too():
 
 @pytest.mark.parametrize("mode", MODES[:2])
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("wrapper", [regret, partial(adversary, rate=0.5)])
-def test_what_is_cloned_goes_on_the_same(wrapper, env_id, kwargs, player, mode):
+def test_what_is_cloned_goes_on_the_same(env_id, kwargs, player, mode):
     def made():
-        return wrapper(gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, **kwargs), player)
+        return adversary(gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, **kwargs), player, rate=0.5)
 
     env, other, generator = made(), made(), np.random.default_rng(5)
     _, infos = env.reset(seed=5)

@@ -1,1 +1,0 @@
-"""Behaviour cloning, and the datasets for it."""

@@ -1,1 +1,0 @@
-"""TD(λ) on afterstates of Tetris."""
