@@ -9,7 +9,7 @@ def mean_score(trial):
     rate = trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
     changed = {"learning_rate": rate, "gamma": trial.suggest_categorical("gamma", [0.95, 0.99, 0.997])}
     config = configure("maskable-ppo", changed=changed, timesteps=20_000, episodes=100, seed=trial.number)
-    return train(f"runs/trial-{trial.number}", config, resume="auto").points[-1].mean
+    return train(f"runs/trial-{trial.number}", config, resume=True).points[-1].mean
 
 
 study = optuna.create_study(study_name="ppo", storage="sqlite:///trials.db", direction="maximize", load_if_exists=True)
