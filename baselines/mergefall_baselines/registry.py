@@ -11,10 +11,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from mergefall.games import game_of, home_of
+from mergefall.games import ENVIRONMENTS, game_of, home_of
 from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
-from mergefall.registration import ENVIRONMENTS
 
 from mergefall_baselines.player import Player, as_player
 

@@ -5,7 +5,7 @@ __version__ = "0.1.0"
 from importlib import import_module
 from typing import Any
 
-from mergefall.registration import register_all
+from mergefall.games import register_all
 
 register_all()
 

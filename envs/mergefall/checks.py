@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.typing import Array, Options
 
@@ -77,14 +76,6 @@ def within(name: str, values: Array, low: int, high: int) -> None:
     """A ValueError for the first number of an array that is below `low` or above `high`."""
     if values.size and not low <= values.min() <= values.max() <= high:
         raise ValueError(f"{name} holds {values[(values < low) | (values > high)][0]}; expected {low} to {high}")
-
-
-def states_like(state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A copy of a state or of a batch of states. Raises ValueError unless dtype and shape are those of `like`."""
-    if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
-        found = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
-        raise ValueError(f"state is {found}; expected uint64{list(like.shape)} from clone_state()")
-    return np.array(state, order="C")
 
 
 def known(owner: str, given: Options, names: Iterable[str]) -> None:

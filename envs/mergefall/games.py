@@ -7,14 +7,14 @@ functions below handle observations of both games: an array (2048) or a dict of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.registration import ENVIRONMENTS
 from mergefall.typing import Array, Observation, Options
 
 
@@ -35,6 +35,9 @@ class Game:
     - `memoryless`: whether every move is equally likely to end the game, so that the headline is distributed
       exponentially. Then `exponential_mean` estimates the mean from games that a cap ended.
     - `start`: the options of `reset` that begin an episode at an observation, named as the observation's parts.
+    - `package`: its package, with `env.py`, `vector_env.py` and `heuristics`.
+    - `environment`: the class of its single environments; that of batches is named alike, as `TetrisVectorEnv`.
+    - `environments`: id -> the arguments that are set for it.
     """
 
     name: str
@@ -49,11 +52,14 @@ class Game:
     turns: str
     memoryless: bool
     start: tuple[str, ...]
+    package: str = ""
+    environment: str = ""
+    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def env_ids(self) -> list[str]:
         """The ids of its environments."""
-        return [env_id for env_id, entry in ENVIRONMENTS.items() if entry.game == self.name]
+        return list(self.environments)
 
     @property
     def heuristics(self) -> Options:
@@ -86,7 +92,7 @@ class Game:
     @property
     def _package(self) -> Any:
         # A late import: `import mergefall` loads no game.
-        return import_module(ENVIRONMENTS[self.env_ids[0]].single.rpartition(".")[0])
+        return import_module(self.package)
 
 
 GAMES = {
@@ -103,6 +109,9 @@ GAMES = {
         turns="length",
         memoryless=False,
         start=("board",),
+        package="mergefall.game2048",
+        environment="Game2048Env",
+        environments={"mergefall/Game2048-v0": {}},
     ),
     "tetris": Game(
         name="tetris",
@@ -117,8 +126,31 @@ GAMES = {
         turns="pieces",
         memoryless=True,
         start=("board", "piece", "queue"),
+        package="mergefall.tetris",
+        environment="TetrisEnv",
+        environments={
+            "mergefall/Tetris-v0": {},
+            "mergefall/SZTetris-v0": {"pieces": "sz"},
+            "mergefall/Quintris-v0": {"cols": 15, "rows": 25, "pieces": "five", "randomizer": "hidden"},
+        },
     ),
 }
+
+
+ENVIRONMENTS = {env_id: game for game in GAMES.values() for env_id in game.environments}
+
+
+def register_all() -> None:
+    """Register the ids with Gymnasium that are not registered yet."""
+    for env_id, game in ENVIRONMENTS.items():
+        if env_id not in gym.registry:
+            batched = game.environment.removesuffix("Env") + "VectorEnv"
+            gym.register(
+                id=env_id,
+                entry_point=f"{game.package}.env:{game.environment}",
+                vector_entry_point=f"{game.package}.vector_env:{batched}",
+                kwargs=dict(game.environments[env_id]),
+            )
 
 
 def game_of(env_id: str) -> Game:
@@ -127,10 +159,10 @@ def game_of(env_id: str) -> Game:
     >>> game_of("mergefall/SZTetris-v0").headline
     'lines'
     """
-    entry = ENVIRONMENTS.get(env_id.removeprefix("mergefall:"))
-    if entry is None:
+    game = ENVIRONMENTS.get(str(env_id).removeprefix("mergefall:"))
+    if game is None:
         raise ValueError(f"env_id is {env_id!r}; expected one of {', '.join(ENVIRONMENTS)}")
-    return GAMES[entry.game]
+    return game
 
 
 def home_of(player: str) -> str | None:
@@ -144,20 +176,6 @@ def home_of(player: str) -> str | None:
 
 
 # -- observations, single and batched ---------------------------------------------------------------------------------
-
-RENAMED = {"next": "queue"}  # parts of an observation: name in files of earlier versions -> name
-
-
-def with_current_names(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping from a file, in which an observation's or a start's parts have the names of earlier versions.
-
-    A mapping without a `board` is neither; its names stay.
-
-    >>> with_current_names({"board": [], "piece": 1, "next": [2]})
-    {'board': [], 'piece': 1, 'queue': [2]}
-    """
-    names = RENAMED if "board" in parts else {}
-    return {names.get(name, name): part for name, part in parts.items()}
 
 
 def map_parts(function: Callable[..., Any], *observations: Observation) -> Any:

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import MOST_COUNTED, integer, mapping
+from mergefall.env import GameEnv
 from mergefall.games import each
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 LISTED = "_list"  # ends the render modes that collect frames
+MOST_GAMES = 1 << 24  # of a batch
 RENDER_MODES = ("ansi", "rgb_array", f"ansi{LISTED}", f"rgb_array{LISTED}")
 
 
@@ -36,24 +38,28 @@ def resets_itself(env: Any) -> bool:
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
+    Its arguments are those of the single environment, and
+
+    - `num_envs`: the number of games; default: 1.
+    - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
+    - `max_episode_steps`: actions after which an episode is truncated; default: None, no cap.
+    - `threads`: threads that share a step; default: one for each core that has at least `fewest` games to play.
+    - `render_mode`: `"ansi"`, `"rgb_array"`, or either with `_list`; see `render`.
+
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A subclass calls `_set_up` once
-    and implements the methods below: how games begin, what they show, how a part of the batch is stepped.
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
     """
 
-    rules: Any
-    shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
-    shaping: Any  # `mergefall.shaping.Shaping`, or None
-    view_type: ClassVar[Any]  # what `mergefall.wrappers` shows of the game
-    _states: NDArray[np.uint64]
-    _pool: Array  # starts to draw from
+    single_type: ClassVar[type[GameEnv]]
+    fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
+    view_type: ClassVar[Any]  # as of the single environment
 
     def _empty(self) -> Any:
         """A new `seen`, uninitialised."""
         raise NotImplementedError
 
-    def _begin(self, which: NDArray[np.int64], start: Any) -> None:
-        """Begin the games with these indices anew, from `start` (see `rules.start`); None: from `_pool`."""
+    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
+        """Begin the games with these indices anew, from one of `starts`; see the kernel `begin`."""
         raise NotImplementedError
 
     def _look(self, which: NDArray[np.int64], seen: Any) -> None:
@@ -78,41 +84,38 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """A frame of each game in the mode `"ansi"` or `"rgb_array"`."""
         raise NotImplementedError
 
-    def _set_up(
+    def __init__(
         self,
-        rules: Any,
-        shaping: Options | None,
-        metadata: dict[str, Any],
-        num_envs: int,
-        render_mode: str | None,
-        autoreset_mode: str | AutoresetMode,
-        max_episode_steps: int | None,
-        threads: int | None,
-        fewest: int,
+        num_envs: int = 1,
+        *values: Any,
+        shaping: Options | None = None,
+        render_mode: str | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+        threads: int | None = None,
+        **arguments: Any,
     ) -> None:
-        """Check the arguments of a batch and make its games.
-
-        `threads` default: one for each core that has at least `fewest` games to play.
-        """
         if render_mode not in (None, *RENDER_MODES):
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(RENDER_MODES)}, or None")
         modes = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
-        self.rules = rules
-        self.shaping = self.shaping_type.read(shaping, rules)
-        self.num_envs = integer("num_envs", num_envs, 1)
+        self.rules = rules = self.single_type.rules_type(*values, **arguments)
+        self.shaping = self.single_type.shaping_type.read(shaping, rules)
+        self.num_envs = integer("num_envs", num_envs, 1, MOST_GAMES)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1, MOST_COUNTED)
         self.max_episode_steps = max_episode_steps
         if threads is None:
-            self.threads = max(1, min(cores(), self.num_envs // fewest))
-        else:
-            self.threads = min(integer("threads", threads, 1), self.num_envs)
+            threads = max(1, min(cores(), self.num_envs // self.fewest))
+        self.threads = min(integer("threads", threads, 1), self.num_envs)
         self.render_mode = render_mode
         self._kept: list[list[Any]] = [[] for _ in range(self.num_envs)]  # frames that `render` has not returned yet
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {**metadata, "render_modes": list(RENDER_MODES), "autoreset_mode": self.autoreset_mode}
+        self.metadata = self.single_type.metadata | {
+            "render_modes": list(RENDER_MODES),
+            "autoreset_mode": self.autoreset_mode,
+        }
         self.single_observation_space = rules.observation_space()
         self.single_action_space = rules.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -147,7 +150,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
         else:
-            self._begin(np.flatnonzero(mask), start)
+            self._begin(np.flatnonzero(mask), self._pool if start is None else start[None], start is None)
             self._look(self._everyone, seen)
         infos = _infos(self._columns(seen), self._unpaid(), mask)
         for key in self._columns(seen):
@@ -231,7 +234,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         own = slice(*part)
         before = self.shaping.of_states(self._states[own])
         self._step_part(part, actions, fresh, seen)
-        paid[own] = self.shaping.pay(before, self.shaping.of_states(self._states[own]))
+        paid[own] = self.shaping.gamma * self.shaping.of_states(self._states[own]) - before
         paid[own][fresh[own]] = 0.0
         seen.rewards[own] += paid[own]
 
@@ -250,7 +253,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if paid is not None:
             last_paid = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
-        self._begin(which, None)
+        self._begin(which, self._pool, True)
         self._look(which, seen)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
@@ -261,7 +264,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             found = f"{actions.dtype}{list(actions.shape)}"
             raise ValueError(f"actions are {found}; expected integers of shape ({self.num_envs},)")
         values = np.ascontiguousarray(actions, dtype=np.int64)
-        highest = int(self.single_action_space.n) - 1  # pyright: ignore[reportAttributeAccessIssue]
+        highest = self.rules.n_actions - 1
         if values.view(np.uint64).max() > highest:
             i = int(np.argmax(values.view(np.uint64) > highest))
             raise ValueError(f"action of game {i} is {actions[i]}; expected {self.rules.actions_text()}")
@@ -281,7 +284,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def _seeds(self, seed: Any) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if np.ndim(seed) == 0:
+        if not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0:
             first = integer("seed", seed, 0)
             return [first + i for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
@@ -306,12 +309,35 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._look(self._everyone, seen)
         return self._observations(seen)
 
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions, bool[n, actions]; all True where a game is over."""
+        return self.rules.observed(self._states)[0]
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+        """The board after each action in each game, before chance: (boards, rewards, legal).
+
+        - `boards`: uint8[n, actions, rows, cols]; the present board for an illegal action
+        - `rewards`: float64[n, actions], without shaping; 0 for an illegal action
+        - `legal`: bool[n, actions]
+        """
+        boards, rewards, legal, *_ = self.rules.afterstates(self._states)
+        return boards, rewards, legal
+
     def clone_state(self) -> NDArray[np.uint64]:
         """The state of all games, uint64[n, words], random streams and step counts included.
 
         Row i is a state that `restore_state` of a single environment accepts.
         """
         return self._states.copy()
+
+    def restore_state(self, state: NDArray[np.uint64]) -> None:
+        """Return to states from `clone_state`.
+
+        Raises ValueError for another number of states, and for states of other rules or damaged ones.
+        """
+        self._states = self.rules.restored(state, self._states)
+        self._ended = self.rules.ended(self._states, self.max_episode_steps)
+        self._started = True
 
 
 def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:

@@ -38,15 +38,15 @@ def paid(env_id: str, name: str, player: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    for name, constants in CONSTANTS.items():
+    for name, (squash, scale, drop) in CONSTANTS.items():
         env_id = GAME if name in HEURISTICS else TETRIS
-        line = f"{name:15}  {constants.squash:8}  {constants.scale:<6g}  {constants.drop:<6g}"
+        line = f"{name:15}  {squash:8}  {scale:<6g}  {drop:<6g}"
         for player in PLAYERS[env_id]:
             steps, ends = paid(env_id, name, player)
             last = f"{ends.mean():6.1f}" if len(ends) else "     -"
             line += f"  {np.sqrt(np.mean(steps**2)):5.2f} {np.median(np.abs(steps)):5.2f} {last}"
-        drop = constants.drop * (16 if env_id == GAME else 200)
-        print(f"{line}  {constants.scale * SQUASHES[constants.squash](drop):6.1f}", flush=True)
+        cells = 16 if env_id == GAME else 200
+        print(f"{line}  {scale * SQUASHES[squash](drop * cells):6.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.registration import ENVIRONMENTS
+from mergefall.games import ENVIRONMENTS, register_all
 
 from .tools import arrays, equal
 
@@ -45,7 +45,7 @@ def test_the_games_are_there_after_import_of_the_package():
 
 
 def test_ids_are_registered_once_on_import():
-    mergefall.registration.register_all()
+    register_all()
     assert {name for name in gym.registry if name.startswith("mergefall/")} == set(IDS)
 
 

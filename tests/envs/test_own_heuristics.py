@@ -14,7 +14,6 @@ from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
 from mergefall.games import GAMES
 from mergefall.kernels import kernel
-from mergefall.shaping import PotentialShaping, VectorPotentialShaping
 from mergefall.tetris.heuristics import Bcts
 
 BOARDS = np.random.default_rng(0).integers(0, 9, (6, 3, 5), dtype=np.uint8)
@@ -248,8 +247,8 @@ def test_a_cells_kernel_is_enough():
 def test_a_function_is_a_potential(env_id, kwargs, board_of):
     named = {"potential": f"{__name__}:differences", "gamma": 0.5}
     env = gym.make(env_id, shaping=named, **kwargs)
-    wrapped = PotentialShaping(gym.make(env_id, **kwargs), compiled_differences, gamma=0.5)
-    batch = VectorPotentialShaping(gym.make_vec(env_id, num_envs=1, **kwargs), differences, gamma=0.5)
+    wrapped = gym.make(env_id, shaping=named | {"potential": compiled_differences}, **kwargs)
+    batch = gym.make_vec(env_id, num_envs=1, shaping=named | {"potential": differences}, **kwargs)
     before = board_of(env.reset(seed=3)[0])
     wrapped.reset(seed=3)
     infos = batch.reset(seed=3)[1]

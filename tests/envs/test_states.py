@@ -24,7 +24,6 @@ GAMES = [
     ("mergefall/Quintris-v0", {"placements": "slide", "overflow": "clear_first"}),
 ]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
-WHOLE = 1 << 64
 
 
 def started(env_id, kwargs, moves=0):
@@ -69,16 +68,14 @@ def test_every_state_of_a_game_is_restored(env_id, kwargs):
     assert ends or kwargs.get("rows") == 40
 
 
-def test_states_after_years_of_play_and_many_illegal_actions_are_restored():
+def test_a_state_after_years_of_play_is_restored_and_restores_again():
     env = started(TETRIS, {"reward": "score"})
-    for _ in range(300):
-        env.step(39)  # beyond the wall
     state = env.clone_state()
-    assert state[game.ILLEGAL] == 300
-    pieces = 10**12
-    state[[game.PIECES, game.STEPS, game.LINES, game.SCORE]] = pieces, pieces, pieces * 2 // 5, pieces * 2 // 5 * 300
-    env.restore_state(state)
-    assert env.step(0)[4]["pieces"] == pieces + 1
+    state[[game.PIECES, game.STEPS]] = 1 << 53
+    for _ in range(2):
+        env.restore_state(state)
+        assert env.step(0)[4]["pieces"] == 1 + int(state[game.PIECES])
+        state = env.clone_state()
 
 
 @pytest.mark.parametrize("size", [(2, 2), (2, 3), (4, 4), (6, 6)])
@@ -101,27 +98,14 @@ def test_the_largest_boards_of_2048_and_what_they_merge_to_are_restored(size):
         (TETRIS, {}, game.QUEUE, 0x2D, r"the queue 0x2d; expected 2 ids of four bits, each one of 0 I, 1 O"),
         (TETRIS, {}, game.QUEUE, 0x800, r"the queue 0x800; expected 2 ids"),
         (TETRIS, {"pieces": "sz"}, game.QUEUE, 0x03, r"the queue 0x3; expected 2 ids .* one of 3 S, 4 Z"),
-        (TETRIS, {}, game.BAG, 1, "the bag 0x1; expected 0, as pieces are uniform"),
         (TETRIS, {"randomizer": "bag7"}, game.BAG, 1 << 7, "the bag 0x80; expected a bit for each piece left"),
-        (TETRIS, {"randomizer": "hidden"}, game.BAG, 0, "the bag 0x0; expected 0 to 10 copies .* not all 0"),
-        (TETRIS, {"randomizer": "hidden"}, game.BAG, 0xB, "the bag 0xb; expected 0 to 10 copies"),
+        (TETRIS, {"randomizer": "hidden"}, game.BAG, 0, "the bag 0x0; expected copies .* not all 0"),
         (TETRIS, {"randomizer": "hidden"}, game.BAG, 1 << 28 | 1, "the bag 0x10000001; expected"),
         (TETRIS, {"randomizer": "hidden", "pieces": "sz"}, game.BAG, 1, "the bag 0x1; expected"),
-        (TETRIS, {}, game.COLUMNS + 4, 1 << 24, "0x1000000 in column 4; expected no cells above row 24"),
-        (TETRIS, {}, game.LINES, 6, "the lines 6; expected at most five for each of 1 pieces"),
-        (TETRIS, {}, game.SCORE, 40, "the score 40; expected 40 to 300 for each of 0 lines"),
-        (TETRIS, {}, game.PIECES, 1 << 53 | 1, "the pieces 9007199254740993; expected a number below"),
-        (TETRIS, {}, game.ILLEGAL, WHOLE - 1, "the illegal actions 18446744073709551615; expected"),
-        (TETRIS, {}, game.ILLEGAL, 2, "the illegal actions 2; expected at most its 1 steps"),
-        (TETRIS, {}, game.STEPS, WHOLE - 1, "the steps 18446744073709551615; expected a number below"),
-        (TETRIS, {}, game.RULES, 0, "of a game with 0×0"),
-        (G2048, {}, board.CELLS, 23, r"the ranks \[23, 0, .*; expected 0 to 17, or what 17 merge to"),
-        (G2048, {}, board.CELLS, 0x1515, r"the ranks \[21, 21, .*; expected 0 to 17, or what 17 merge to"),
-        (G2048, {"rows": 3, "cols": 3}, board.CELLS + 1, 0x100, r"the ranks .*; expected 0 to 10"),
-        (G2048, {}, board.SCORE, 1 << 40, "the score 1099511627776; expected a multiple of 4"),
-        (G2048, {}, board.ILLEGAL, 2, "the illegal actions 2; expected at most its 1 steps"),
-        (G2048, {}, board.STEPS, WHOLE - 1, "the steps 18446744073709551615; expected a number below"),
-        (G2048, {}, board.SHAPE, 0, "of a 0×0 game with goal rank 0; expected 4×4 with goal rank 0"),
+        (TETRIS, {}, game.RULES, 0, "the rules word 0x0; expected 0x.*, Rules.cols=10, rows=20"),
+        (G2048, {}, board.CELLS, 23, r"the highest rank 0x17; expected at most 0x16"),
+        (G2048, {"rows": 3, "cols": 3}, board.CELLS + 1, 0xF, r"the highest rank 0xf; expected at most 0xe"),
+        (G2048, {}, board.SHAPE, 0, "the rules word 0x0; expected 0x404, 4×4, goal rank 0"),
     ],
 )
 def test_the_error_names_the_game_the_value_and_what_was_expected(env_id, kwargs, word, value, message):
@@ -129,7 +113,7 @@ def test_the_error_names_the_game_the_value_and_what_was_expected(env_id, kwargs
     envs = gym.make_vec(env_id, num_envs=3, **kwargs).unwrapped
     envs.reset(seed=0)
     envs.step(np.argmax(envs.action_masks(), axis=1))
-    for here, whose in ((env, "^state (has|is) .*"), (envs, "^state of game 1 (has|is) .*")):
+    for here, whose in ((env, "^state has "), (envs, "^state of game 1 has ")):
         state = here.clone_state()
         crafted = state.copy()
         crafted.reshape(-1, state.shape[-1])[-2 if here is envs else 0, word] = value
@@ -143,7 +127,7 @@ def test_a_full_row_is_refused_but_where_the_game_is_over():
     env = started(TETRIS, {})
     state = env.clone_state()
     state[game.COLUMNS :] = 0b100
-    with pytest.raises(ValueError, match="state has a full row; expected none in a game that goes on"):
+    with pytest.raises(ValueError, match="state has the full rows 0x4; expected none in a game that goes on"):
         env.restore_state(state)
     state[game.COLUMNS] |= np.uint64(1 << 20)
     env.restore_state(state)

@@ -13,7 +13,6 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset
-from mergefall.shaping import PotentialShaping
 from mergefall.tetris import HEURISTICS, TetrisEnv, from_text
 from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
 
@@ -106,9 +105,8 @@ def test_made_again_from_the_spec(way, env_id, kwargs):
 
 
 @pytest.mark.parametrize("heuristic", [{"name": "bcts", "holes": -9.0}, HEURISTICS["bcts"]])
-@pytest.mark.parametrize("wrap", [features, PotentialShaping])
-def test_specs_name_heuristics_of_every_kind(wrap, heuristic):
-    env = wrap(gym.make(TETRIS), heuristic)
+def test_specs_name_heuristics_of_every_kind(heuristic):
+    env = features(gym.make(TETRIS), heuristic)
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert equal(played(again, 20), played(env, 20))
 
@@ -124,9 +122,8 @@ class Scaled:
 @pytest.mark.parametrize(
     "function", [lambda board: -float(board.sum()), Scaled(2), Scaled(3).__call__, partial(Scaled.__call__, Scaled(4))]
 )
-@pytest.mark.parametrize("wrap", [features, PotentialShaping])
-def test_a_function_that_cannot_be_imported_stays_in_the_spec(wrap, function):
-    env = wrap(gym.make(TETRIS), function)
+def test_a_function_that_cannot_be_imported_stays_in_the_spec(function):
+    env = features(gym.make(TETRIS), function)
     assert equal(played(gym.make(env.spec), 20), played(env, 20))
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from mergefall.game2048 import Game2048Env
-from mergefall.shaping import PotentialShaping
 from mergefall.tetris import TetrisEnv
 from mergefall_baselines import Player, make
 from mergefall_training import evaluate
@@ -55,8 +54,7 @@ def test_what_users_write() -> None:
     print(own.summary().mean.value, versus.higher.value, versus.difference)
     print([episode.score for episode in own.episodes], own.to_frame().shape)
 
-    shaped = PotentialShaping(gym.make("mergefall/Game2048-v0"), "nneonneo")
-    shaped.reset(seed=0)
+    Game2048Env(shaping={"potential": "nneonneo"}).reset(seed=0)
     envs = gym.make_vec("mergefall/Game2048-v0", num_envs=4)
     batch, _infos = envs.reset(seed=0)
     print(make("2048/greedy").act(batch))

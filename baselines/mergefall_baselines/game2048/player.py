@@ -127,10 +127,10 @@ def _loop_kernel(decide: Kernel, bounded: bool) -> Kernel:
             if values[action] == -np.inf or has_nonsense(values):
                 return loop_result(played, UNDECIDED)
             actions[played] = action
-            result = board.step(state, action)
-            if not board.is_legal(result):  # it would be chosen again, for ever
+            gain, _, over, _ = board.step(state, action)
+            if gain < 0:  # it would be chosen again, for ever
                 return loop_result(played, UNDECIDED)
-            if board.is_over(result):
+            if over:
                 return loop_result(played + 1, OVER)
         return loop_result(actions.size, FULL)
 

@@ -65,9 +65,9 @@ def value_by_games(cells, memory, values, settings):
             state[board.SCORE] = U(0)
             state[board.SHAPE] = U(rows | cols << board.COLS_SHIFT)
             board.flat_cells(state, rows, cols)[:] = cells
-            result = board.step(state, action)
-            while not board.is_over(result):
-                result = board.step(state, draw_action(state, board.mask_of(result)))
+            _, mask, over, _ = board.step(state, action)
+            while not over:
+                _, mask, over, _ = board.step(state, draw_action(state, mask))
             total += state[board.SCORE]
         values[action] = total / games
 

@@ -28,7 +28,7 @@ from mergefall.interrupt import stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game as states
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.placements import action_of
+from mergefall.tetris.placements import action_of, column_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def _loop_kernel(decide: Any) -> Any:
 
     @kernel(variant=f"{decide.__module__}.{decide.__name__}-{decide.variant}")
     def play_on(state, actions, memory, values, settings):
-        columns, known = unowned(states.columns_in(state)), 1 + states.preview_of(state)
+        columns, known = unowned(states.columns_in(state)), 1 + states.settings_of(state)[2]
         memory, values, settings = unowned(memory), unowned(values), unowned(settings)
         for placed in range(actions.size):
             if stopped():
@@ -65,7 +65,7 @@ def _loop_kernel(decide: Any) -> Any:
             if has_nonsense(values):
                 return loop_result(placed, UNDECIDED)
             actions[placed] = action_of(placement)
-            _, over = states.play(state, placement)
+            _, over = states.play(state, rotation_of(placement), column_of(placement), row_of(placement))
             if over:
                 return loop_result(placed + 1, OVER)
         return loop_result(actions.size, FULL)

@@ -25,8 +25,9 @@ from mergefall.words import next_bits
 U = np.uint64
 BLOCK = U(64)  # games
 COLUMNS = 9
-UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, SEEN = (U(64 * i) for i in range(COLUMNS))
+UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, STATUS = (U(64 * i) for i in range(COLUMNS))
 SCRATCH = int(BLOCK) * COLUMNS  # words
+ILLEGAL_GAIN = ~U(0)  # -1
 REWARDS = ("score", "log2", "goal")
 SCORE, LOG2, GOAL = range(3)
 
@@ -107,8 +108,9 @@ def _finish_block(count, s):
         board = packed.choose(legal, packed.add_tile(after, bits), board)
         s[STREAM + j] = packed.choose(legal, onward, stream)
         s[UPPER + j], s[LOWER + j] = packed.to_words(board)
-        seen = U(packed.status(board, core.goal_of(s[SHAPE + j])))
-        s[SEEN + j] = seen | legal << U(core.LEGAL_BIT) | s[GAIN + j] << U(core.GAIN_SHIFT)
+        mask, over, top = packed.status(board, core.goal_of(s[SHAPE + j]))
+        s[STATUS + j] = U(mask) | U(over) << U(4) | U(top) << U(8)
+        s[GAIN + j] = packed.choose(legal, s[GAIN + j], ILLEGAL_GAIN)
 
 
 @kernel(inline="always")
@@ -126,60 +128,30 @@ def _step_block(states, actions, first, count, lines, s):
 @kernel(inline="always")
 def _take_over(states, i, s, j):
     """Write the block's `j`th game, after its step, to the state of game `i`; returns what `board.step` returns."""
-    seen = np.int64(s[SEEN + j])
+    gain, status = np.int64(s[GAIN + j]), np.int64(s[STATUS + j])
     states[i, core.STREAM] = s[STREAM + j]
-    states[i, core.SCORE] += U(core.gain_of(seen))
-    states[i, core.ILLEGAL] = packed.choose(U(core.is_legal(seen)), U(0), states[i, core.ILLEGAL] + U(1))
+    states[i, core.SCORE] += U(max(gain, 0))
+    states[i, core.ILLEGAL] = packed.choose(U(gain >= 0), U(0), states[i, core.ILLEGAL] + U(1))
     states[i, core.STEPS] += U(1)
     states[i, core.CELLS], states[i, core.CELLS + 1] = s[UPPER + j], s[LOWER + j]
-    return seen
+    return gain, status & core.ALL_ACTIONS, status & 16 != 0, status >> 8
 
 
 # -- all games ---------------------------------------------------------------------------------------------------------
 
 
 @kernel(inline="always")
-def _as_reset(seen):
-    """`seen` at the beginning of an episode: legal, not over."""
-    return seen & ~(1 << core.OVER_BIT) | 1 << core.LEGAL_BIT
-
-
-@kernel(inline="always")
-def _play(i, states, action, fresh, pool):
-    """Step game `i`, or begin it anew if `fresh`; returns `seen`."""
-    if fresh:
-        seen = _as_reset(packed.begin(states, i, pool))
-    else:
-        seen = core.step(states[i], action)
-    return seen
-
-
-@kernel(inline="always")
-def _judge(i, states, seen, rules, out):
-    """Write what the step pays and whether it ends the episode."""
-    gain = np.float64(core.gain_of(seen))
-    if rules.reward == LOG2:
-        gain = np.log2(1.0 + gain)
-    elif rules.reward == GOAL:
-        gain = np.float64(core.top_of(seen) >= core.goal_of(states[i, core.SHAPE]))
-    out.rewards[i] = gain
-    out.terminated[i] = core.is_over(seen)
-    stuck = np.int64(states[i, core.ILLEGAL]) >= rules.illegal_limit
-    out.truncated[i] = stuck | ((rules.max_steps > 0) & (np.int64(states[i, core.STEPS]) >= rules.max_steps))
-
-
-@kernel(inline="always")
-def _show(i, states, seen, out):
+def _show(i, states, mask, top, legal, out):
     """Write what game `i` shows."""
     if out.cells.shape[1] == 2:  # 4×4, where a loop would take as long as the rest of this
         out.cells[i, 0], out.cells[i, 1] = states[i, core.CELLS], states[i, core.CELLS + 1]
     else:
         for j in range(out.cells.shape[1]):
             out.cells[i, j] = states[i, core.CELLS + j]
-    out.masks[i] = core.mask_of(seen) * 0x204081 & 0x1010101  # bit a of the mask to the lowest bit of byte a
+    out.masks[i] = mask * 0x204081 & 0x1010101  # bit a of the mask to the lowest bit of byte a
     out.scores[i] = np.int64(states[i, core.SCORE])
-    out.max_tiles[i] = 1 << core.top_of(seen)
-    out.legal[i] = core.is_legal(seen)
+    out.max_tiles[i] = 1 << top
+    out.legal[i] = legal
 
 
 @kernel
@@ -200,12 +172,23 @@ def step(first, end, states, actions, fresh, pool, rules, out):
             _step_block(states, actions, start, count, rules.lines, scratch)
         for j in range(U(0), count):
             i = start + j
-            if four_by_four and not fresh[i] and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
-                seen = _take_over(states, i, scratch, j)
+            if fresh[i]:
+                packed.begin(states, i, pool, True)
+                gain, (mask, _, top) = 0, core.observe(states[i])
+                over = False
+            elif four_by_four and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
+                gain, mask, over, top = _take_over(states, i, scratch, j)
             else:
-                seen = _play(i, states, actions[i], fresh[i], pool)
-            _judge(i, states, seen, rules, out)
-            _show(i, states, seen, out)
+                gain, mask, over, top = core.step(states[i], actions[i])
+            reward = np.float64(max(gain, 0))
+            if rules.reward == LOG2:
+                reward = np.log2(1.0 + reward)
+            elif rules.reward == GOAL:
+                reward = np.float64(gain >= 0 and top >= core.goal_of(states[i, core.SHAPE]))
+            stuck = np.int64(states[i, core.ILLEGAL]) >= rules.illegal_limit
+            capped = rules.max_steps > 0 and np.int64(states[i, core.STEPS]) >= rules.max_steps
+            out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck or capped
+            _show(i, states, mask, top, gain >= 0, out)
 
 
 @cache
@@ -220,18 +203,11 @@ def stepper() -> Any:
 
 
 @kernel
-def begin(states, which, pool):
-    """Begin the games with the indices `which` int64[k] anew."""
-    states, pool = unowned((states, pool))
+def begin(states, which, starts, drawn):
+    """Begin the games with the indices `which` int64[k] anew; see `board.begin`."""
+    states, starts = unowned((states, starts))
     for i in which:
-        packed.begin(states, U(i), pool)
-
-
-@kernel
-def begin_from(states, which, ranks):
-    """Begin the games with the indices `which` int64[k] on the board `ranks` uint8[rows·cols]."""
-    for i in which:
-        core.start_from(states[i], ranks)
+        packed.begin(states, U(i), starts, drawn)
 
 
 @kernel
@@ -240,17 +216,17 @@ def look(states, which, out):
     states, out = unowned((states, out))
     for k in which:
         i = U(k)
-        _show(i, states, _as_reset(core.observe(states[i])), out)
+        mask, _, top = core.observe(states[i])
+        _show(i, states, mask, top, True, out)
 
 
 @kernel
 def observe(states, masks, over):
     """Write the action masks of n games to `masks` bool[n, 4], and whether each is over to `over` bool[n]."""
     for i in range(len(states)):
-        seen = core.observe(states[i])
-        over[i] = core.is_over(seen)
+        mask, over[i], _ = core.observe(states[i])
         for action in range(4):
-            masks[i, action] = seen >> action & 1
+            masks[i, action] = mask >> action & 1
 
 
 @kernel
@@ -264,6 +240,14 @@ def action_masks(boards, rows, cols, masks):
 
 @kernel
 def afterstates(states, boards, gains):
-    """`board.afterstates` of n games: boards uint8[n, 4, rows·cols], scores int64[n, 4]."""
+    """Write the afterstates of n games to `boards` uint8[n, 4, rows·cols], their scores to `gains` int64[n, 4].
+
+    An illegal action has gain -1.
+    """
     for i in range(len(states)):
-        core.afterstates(states[i], boards[i], gains[i])
+        rows, cols, _ = core.shape_of(states[i])
+        cells = core.flat_cells(states[i], rows, cols)
+        for action in range(4):
+            for k in range(cells.size):
+                boards[i, action, k] = cells[k]
+            gains[i, action] = core.move_cells(boards[i, action], rows, cols, action)

@@ -8,6 +8,8 @@ The state of a game is one row of unsigned 64-bit words, so a copy of it is the 
 `goal` is the rank that ends the game, 0 for none. STEPS counts all actions, illegal ones included, for a cap on the
 length of episodes. Nothing derived (empty cells, legality, largest tile) is kept. `packed.py` plays faster on boards up
 to 4×4, `batch.py` steps many games at once; `reference.py` states the same rules in plain Python.
+
+What a board shows is its *status*: the action mask (bit a is action a), whether the game is over, the largest rank.
 """
 
 from __future__ import annotations
@@ -15,52 +17,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import MOST_COUNTED
-from mergefall.kernels import kernel, unowned
+from mergefall.kernels import kernel
 from mergefall.words import below, next_bits
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
 UP, RIGHT, DOWN, LEFT = range(4)
 ALL_ACTIONS = 15  # the mask of a terminal state: samplers need an entry
-MOST = U(MOST_COUNTED)
 FOUR_IN_2_32 = U(429496730)  # round(0.1 · 2³²): a draw below it makes the new tile a 4
 
 COLS_SHIFT, GOAL_SHIFT = 8, 16  # within the word SHAPE
-
-# `step` returns one integer, here called `seen`. From the lowest bit: the action mask (4 bits, bit a is action a),
-# whether the action was legal, whether the game is over, the largest rank (8 bits), and above them the move's score.
-LEGAL_BIT, OVER_BIT, RANK_SHIFT, GAIN_SHIFT = 4, 5, 8, 16
-
-
-@kernel(inline="always")
-def mask_of(seen):
-    """The action mask in what `step` returned."""
-    return seen & ALL_ACTIONS
-
-
-@kernel(inline="always")
-def is_legal(seen):
-    """Whether the action was legal, 1 or 0."""
-    return seen >> LEGAL_BIT & 1
-
-
-@kernel(inline="always")
-def is_over(seen):
-    """Whether the game is over, 1 or 0."""
-    return seen >> OVER_BIT & 1
-
-
-@kernel(inline="always")
-def top_of(seen):
-    """The largest rank."""
-    return seen >> RANK_SHIFT & 255
-
-
-@kernel(inline="always")
-def gain_of(seen):
-    """The score of the move."""
-    return seen >> GAIN_SHIFT
 
 
 def shape_word(rows: int, cols: int, goal: int = 0) -> int:
@@ -177,12 +143,6 @@ def put_tile(cells, bits):
     return outcome
 
 
-@kernel
-def spawn(state, cells):
-    """Put a new tile on an empty cell, by one draw from the state's stream."""
-    put_tile(cells, draw(state))
-
-
 @kernel(inline="always")
 def goal_of(shape):
     """The goal rank in the word SHAPE."""
@@ -204,115 +164,62 @@ def flat_cells(state, rows, cols):
 
 @kernel
 def status(cells, rows, cols, goal):
-    """The part of `seen` that a board alone decides: action mask, whether the game is over, largest rank."""
+    """(action mask, whether the game is over, largest rank) of flat cells."""
     top = 0
     for i in range(cells.size):
         top = max(top, np.int64(cells[i]))
     mask = legal_mask(cells, rows, cols)
     over = mask == 0 or (goal > 0 and top >= goal)
-    return (ALL_ACTIONS if over else mask) | over << OVER_BIT | top << RANK_SHIFT
-
-
-@kernel(inline="always")
-def clear_counts(state):
-    """Set score, illegal actions in a row and steps to 0."""
-    state[SCORE] = 0
-    state[ILLEGAL] = 0
-    state[STEPS] = 0
-
-
-@kernel
-def start(state):
-    """Begin a game with two random tiles; returns `status`."""
-    rows, cols, goal = shape_of(state)
-    cells = flat_cells(state, rows, cols)
-    clear_counts(state)
-    for i in range(cells.size):
-        cells[i] = 0
-    spawn(state, cells)
-    spawn(state, cells)
-    return status(cells, rows, cols, goal)
-
-
-@kernel
-def start_from(state, ranks):
-    """Begin a game on the given ranks uint8[rows·cols], drawing nothing; returns `status`."""
-    rows, cols, goal = shape_of(state)
-    cells = flat_cells(state, rows, cols)
-    clear_counts(state)
-    for i in range(cells.size):
-        cells[i] = ranks[i]
-    return status(cells, rows, cols, goal)
-
-
-@kernel
-def begin(state, pool):
-    """Begin a game on a board drawn from `pool` uint8[n, rows·cols]; returns `status`.
-
-    An empty board of the pool stands for two random tiles. With an empty pool the choice takes no draw.
-    """
-    if pool.shape[0] > 0:
-        ranks = pool[below(draw(state), pool.shape[0])]
-        for i in range(ranks.size):
-            if ranks[i]:
-                return start_from(state, ranks)
-    return start(state)
+    return (ALL_ACTIONS if over else mask), over, top
 
 
 @kernel
 def observe(state):
-    """The `status` of a state."""
+    """The status of a state."""
     rows, cols, goal = shape_of(state)
     return status(flat_cells(state, rows, cols), rows, cols, goal)
 
 
 @kernel
-def wrong_word(state, shape):
-    """The first word of a state that no game of `shape` (the word SHAPE) can hold; -1 if there is none.
-
-    A game may start with rows·cols tiles of the highest rank m, and only these can merge to higher ranks: the sum of
-    2^(rank − m) over the higher tiles is at most rows·cols. A score is a multiple of 4 and at most
-    Σ (rank − 1) · 2^rank, which grows by the score of every merge, and by 4 with every new 4.
-    """
-    if state[SHAPE] != U(shape):
-        return SHAPE
-    if state[STEPS] > MOST:
-        return STEPS
-    if state[ILLEGAL] > state[STEPS]:
-        return ILLEGAL
+def start(state):
+    """Begin a game with two random tiles."""
     rows, cols, _ = shape_of(state)
-    cells, highest, top, above, most = state[CELLS:].view(np.uint8), rows * cols + 1, 0, 0, 0
-    for i in range(rows * cols):
-        rank = np.int64(cells[i])
-        top = max(top, rank)
-        most += max(rank - 1, 0) << (rank & 63)
-    if top > highest + 5:  # 2⁵ is the largest power of two below the 36 cells of the largest board
-        return CELLS
-    for i in range(rows * cols if top > highest else 0):
-        above += 1 << (cells[i] - highest) if cells[i] > highest else 0
-    for i in range(rows * cols, cells.size):  # the padding of the last word
-        above += 64 * np.int64(cells[i])
-    if above > rows * cols:
-        return CELLS
-    return SCORE if state[SCORE] > U(most) or state[SCORE] & U(3) else -1
+    cells = flat_cells(state, rows, cols)
+    state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
+    for i in range(cells.size):
+        cells[i] = 0
+    put_tile(cells, draw(state))
+    put_tile(cells, draw(state))
 
 
 @kernel
-def first_wrong(states, shape):
-    """(game, word) of the first `wrong_word` in states uint64[n, words]; (-1, -1) if there is none."""
-    states = unowned(states)
-    for i in range(len(states)):
-        word = wrong_word(states[i], shape)
-        if word >= 0:
-            return i, word
-    return -1, -1
+def begin(state, starts, drawn):
+    """Begin a game on one of the boards `starts` uint8[n, rows·cols]: a random one if `drawn`, else the first.
+
+    Without any, and on an empty one, it begins with two random tiles.
+    """
+    row = 0
+    if drawn and len(starts):
+        row = below(draw(state), len(starts))
+    start_cells = starts[row : row + 1].reshape(-1)
+    empty = True
+    for i in range(start_cells.size):
+        empty &= start_cells[i] == 0
+    if empty:
+        start(state)
+        return
+    rows, cols, _ = shape_of(state)
+    cells = flat_cells(state, rows, cols)
+    state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
+    for i in range(cells.size):
+        cells[i] = start_cells[i]
 
 
 @kernel
 def step(state, action):
-    """Play one action: slide, and if the board changed, score and spawn. Returns the integer described above.
+    """Play one action: slide, and if the board changed, score and spawn. Returns (score, *status).
 
-    An illegal action changes only the counts of steps and of illegal actions in a row.
+    The score of an illegal action is -1. It changes only the counts of steps and of illegal actions in a row.
     """
     rows, cols, goal = shape_of(state)
     cells = flat_cells(state, rows, cols)
@@ -320,22 +227,9 @@ def step(state, action):
     state[STEPS] += U(1)
     if gain < 0:
         state[ILLEGAL] += U(1)
-        return status(cells, rows, cols, goal)
-    state[ILLEGAL] = 0
-    state[SCORE] += U(gain)
-    spawn(state, cells)
-    return status(cells, rows, cols, goal) | 1 << LEGAL_BIT | gain << GAIN_SHIFT
-
-
-@kernel
-def afterstates(state, boards, gains):
-    """Write the afterstates of the four actions to `boards` uint8[4, rows·cols], their scores to `gains` int64[4].
-
-    An illegal action has gain -1.
-    """
-    rows, cols, _ = shape_of(state)
-    for action in range(4):
-        cells = flat_cells(state, rows, cols)
-        for i in range(cells.size):
-            boards[action, i] = cells[i]
-        gains[action] = move_cells(boards[action], rows, cols, action)
+    else:
+        state[ILLEGAL] = U(0)
+        state[SCORE] += U(gain)
+        put_tile(cells, draw(state))
+    mask, over, top = status(cells, rows, cols, goal)
+    return gain, mask, over, top

@@ -309,7 +309,7 @@ def status(board, goal):
     top = top_rank(board)
     mask = legal_mask(board)
     over = (mask == 0) | ((goal > 0) & (top >= goal))
-    return (core.ALL_ACTIONS if over else mask) | np.int64(over) << core.OVER_BIT | top << core.RANK_SHIFT
+    return (core.ALL_ACTIONS if over else mask), over, top
 
 
 # -- one action on the state of a game ---------------------------------------------------------------------------------
@@ -375,17 +375,6 @@ def lines_for(rows: int, cols: int) -> NDArray[np.uint64]:
 
 
 @kernel(inline="always")
-def advance(board, action, bits, lines):
-    """Slide a packed 4×4 board and, if that changed it, add the tile that 64 random bits decide on.
-
-    Returns the board, the score and whether the action was legal (1 or 0).
-    """
-    after, gain = move(board, action, lines)
-    legal = U(after != board)
-    return choose(legal, add_tile(after, bits), board), gain, legal
-
-
-@kernel(inline="always")
 def step(states, i, action, lines):
     """`board.step` on row `i` of states uint64[n, words], fast on 4×4; `lines` is from `lines_for`.
 
@@ -394,27 +383,28 @@ def step(states, i, action, lines):
     small, upper, lower = packable(states, i)
     if small:
         stream, bits = next_bits(states[i, STREAM])
-        board, gain, legal = advance(from_words(upper, lower), action, bits, lines)
+        board = from_words(upper, lower)
+        after, gain = move(board, action, lines)
+        legal = U(after != board)
+        board = choose(legal, add_tile(after, bits), board)
         states[i, STREAM] = choose(legal, stream, states[i, STREAM])
         states[i, SCORE] += U(gain)
         states[i, ILLEGAL] = choose(legal, U(0), states[i, ILLEGAL] + U(1))
         states[i, STEPS] += U(1)
         states[i, CELLS], states[i, CELLS + 1] = to_words(board)
-        seen = status(board, core.goal_of(states[i, SHAPE]))
-        seen |= np.int64(legal) << core.LEGAL_BIT | gain << core.GAIN_SHIFT
+        mask, over, top = status(board, core.goal_of(states[i, SHAPE]))
+        gain = gain if legal else -1
     else:
-        seen = core.step(states[i], action)
-    return seen
+        gain, mask, over, top = core.step(states[i], action)
+    return gain, mask, over, top
 
 
 @kernel
-def begin(states, i, pool):
-    """`board.begin` on row `i` of states uint64[n, words], fast on 4×4 without a pool to draw from."""
-    if pool.shape[0] == 0 and states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4:
+def begin(states, i, starts, drawn):
+    """`board.begin` on row `i` of states uint64[n, words], fast on 4×4 without boards to start from."""
+    if len(starts) == 0 and states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4:
         states[i, STREAM], board = two_tiles(states[i, STREAM])
         states[i, SCORE] = states[i, ILLEGAL] = states[i, STEPS] = U(0)
         states[i, CELLS], states[i, CELLS + 1] = to_words(board)
-        seen = status(board, core.goal_of(states[i, SHAPE]))
     else:
-        seen = core.begin(states[i], pool)
-    return seen
+        core.begin(states[i], starts, drawn)

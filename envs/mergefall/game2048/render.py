@@ -90,9 +90,11 @@ def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.u
     return pixels(surface)
 
 
-def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> str | NDArray[np.uint8]:
-    """What an environment's `render` returns in the modes `"ansi"` and `"rgb_array"`."""
-    return to_ansi(ranks, score) if mode == "ansi" else draw(ranks, score)
+def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> Any:
+    """A game as `"ansi"`, `"html"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
+    if mode in ("ansi", "html"):
+        return to_ansi(ranks, score) if mode == "ansi" else to_html(ranks, score)
+    return board_surface(ranks, score) if mode == "human" else draw(ranks, score)
 
 
 def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:

@@ -5,42 +5,25 @@ A board is an integer array or nested lists of ranks (log2 of the tile, 0 for em
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall import checks
-from mergefall.chance import Outcomes
-from mergefall.checks import MOST_COUNTED, choice, integer, listed, mapping
-from mergefall.game2048 import batch, chance, reference
+from mergefall.chance import HALF, Outcomes, bounds
+from mergefall.checks import MOST_COUNTED, integer
+from mergefall.game2048 import batch, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
-from mergefall.typing import Options
+from mergefall.rules import GameRules
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
-
-ACTION_MASKS = np.array([[mask >> action & 1 for action in range(4)] for mask in range(16)], dtype=np.int8)
-
-
-ACTIONS_TEXT = "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))  # for messages
-
-
-def action_index(action: Any) -> int:
-    """`action` (an int, a NumPy integer, a 0-d array) as an int; raises ValueError unless it is 0 to 3."""
-    try:
-        number = operator.index(action)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 4:
-        raise ValueError(f"action is {action!r}; expected {ACTIONS_TEXT}")
-    return number
 
 
 def board_array(
@@ -72,20 +55,23 @@ def board_array(
 
 
 @dataclass(frozen=True)
-class Rules:
-    """The arguments that the single and the batched environment share; `Game2048Env` describes them."""
+class Rules(GameRules):
+    """The arguments that make a game and its rewards; `Game2048Env` describes them."""
 
-    rows: int
-    cols: int
-    goal: int | None
-    reward: Literal["score", "log2", "goal"]
-    illegal_limit: int
+    rows: int = 4
+    cols: int = 4
+    goal: int | None = None
+    reward: Literal["score", "log2", "goal"] = "score"
+    illegal_limit: int = 100
+
+    ranges: ClassVar = {"rows": (SMALLEST, LARGEST), "cols": (SMALLEST, LARGEST), "illegal_limit": (1, MOST_COUNTED)}
+    choices: ClassVar = {"reward": batch.REWARDS}
+    parts = ("board",)
+    illegal_word, steps_word = core.ILLEGAL, core.STEPS
+    n_actions = 4
 
     def __post_init__(self) -> None:
-        for name in ("rows", "cols"):
-            object.__setattr__(self, name, integer(name, getattr(self, name), SMALLEST, LARGEST))
-        object.__setattr__(self, "illegal_limit", integer("illegal_limit", self.illegal_limit, 1, MOST_COUNTED))
-        choice("reward", self.reward, batch.REWARDS)
+        super().__post_init__()
         if self.goal is not None:
             highest = 1 << self.max_rank
             goal = integer("goal", self.goal, 8, highest)
@@ -108,22 +94,20 @@ class Rules:
     def observation_space(self) -> gym.spaces.Box:
         return gym.spaces.Box(0, self.max_rank, (self.rows, self.cols), np.uint8)
 
-    def action_space(self) -> gym.spaces.Discrete:
-        return gym.spaces.Discrete(4)
-
     def actions_text(self) -> str:
-        """The actions, for messages."""
-        return ACTIONS_TEXT
+        return "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
 
-    def new_states(self, count: int) -> NDArray[np.uint64]:
-        """`count` states on empty boards, with random streams from fresh entropy."""
-        states = core.new_states(count, self.rows, self.cols, self.goal_rank)
-        states[:, core.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
-        return states
+    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+        return core.new_states(count, self.rows, self.cols, self.goal_rank)
 
     def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """What players see of states uint64[n, words]: uint8[n, rows, cols]."""
         return core.cells_of(states, self.rows, self.cols)
+
+    def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)
+        batch.observe(states, masks, over)
+        return masks, over
 
     def action_masks(self, observations: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """The legal actions bool[n, 4] of observations uint8[n, rows, cols], which are not checked."""
@@ -131,84 +115,54 @@ class Rules:
         batch.action_masks(observations.reshape(len(observations), self.rows * self.cols), self.rows, self.cols, masks)
         return masks
 
-    def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Whether each of the games uint64[n, words] is over, bool[n]."""
-        masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)
-        batch.observe(states, masks, over)
-        return over
+    def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""
+        boards = np.empty((len(states), 4, self.rows * self.cols), np.uint8)
+        gains = np.empty((len(states), 4), np.int64)
+        batch.afterstates(states, boards, gains)
+        return boards.reshape(-1, 4, self.rows, self.cols), self._rewards(gains, boards), gains >= 0
 
-    def rewards(self, gains: NDArray[np.int64], afterstates: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The rewards of moves, float64[...], from scores int64[...] and afterstates uint8[..., rows·cols].
-
-        A score of -1 is an illegal move, which pays nothing.
-        """
+    def _rewards(self, gains: NDArray[np.int64], afterstates: NDArray[np.uint8]) -> NDArray[np.float64]:
         if self.reward == "goal":
             return ((gains >= 0) & (afterstates.max(axis=-1) >= self.goal_rank)).astype(np.float64)
         scores = np.maximum(gains, 0)
-        if self.reward != "log2":
+        if self.reward == "score":
             return scores.astype(np.float64)
         # By Python's log2, as in `step`: NumPy's may have another last bit.
         distinct, where = np.unique(scores, return_inverse=True)
         return np.array([log2(1 + score) for score in distinct.tolist()])[where].reshape(scores.shape)
 
-    def start(self, options: Options | None) -> NDArray[np.uint8] | None:
-        """The cells uint8[rows·cols] in `reset` options; None if they ask for two random tiles.
-
-        Raises ValueError for an unknown option, and for a board that is invalid or terminal.
-        """
-        unknown = sorted(set(mapping("reset options", options or {})) - {"board"}, key=repr)
-        if unknown:
-            raise ValueError(f"reset options hold {unknown[0]!r}; expected 'board' or nothing")
-        ranks = (options or {}).get("board")
-        if ranks is None:
-            return None
-        cells = board_array(ranks, self.rows, self.cols, self.max_rank).ravel()
-        if core.is_over(core.status(cells, self.rows, self.cols, self.goal_rank)):
-            why = f"a tile reaches the goal {self.goal}" if core.legal_mask(cells, self.rows, self.cols) else "no move"
+    def _start(self, given: dict[str, Any]) -> NDArray[np.uint8]:
+        """The cells uint8[rows·cols] of a board; raises ValueError for one that is invalid or terminal."""
+        cells = board_array(given["board"], self.rows, self.cols, self.max_rank).ravel()
+        _, over, top = core.status(cells, self.rows, self.cols, self.goal_rank)
+        if over:
+            why = f"a tile reaches the goal {self.goal}" if self.goal and top >= self.goal_rank else "no move"
             board = cells.reshape(self.rows, self.cols).tolist()
             raise ValueError(f"board {board} is terminal ({why}); expected a board that is not")
         return cells
 
-    def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint8]:
-        """A list of `reset` options as uint8[n, rows·cols] for `board.begin`; an empty board is an ordinary start."""
-        starts = listed("starts", starts or [])
-        pool = np.zeros((len(starts), self.rows * self.cols), dtype=np.uint8)
-        for cells, options in zip(pool, starts, strict=True):
-            start = self.start(options)
-            if start is not None:
-                cells[:] = start
-        return pool
+    def _no_start(self) -> NDArray[np.uint8]:
+        return np.zeros(self.rows * self.cols, np.uint8)
 
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
         """The chance outcomes after a move from `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
-        return chance.outcomes(board)
+        empty = np.flatnonzero(board.ravel() == 0)
+        boards = np.repeat(board.reshape(1, -1), 2 * empty.size, axis=0)  # in each empty cell a 2, then a 4
+        boards[np.arange(2 * empty.size), np.repeat(empty, 2)] = np.tile([1, 2], empty.size)
+        upper, four = np.repeat(bounds(np.arange(empty.size + 1)), 2, axis=0), int(core.FOUR_IN_2_32)
+        return Outcomes(boards.reshape(-1, *board.shape), upper, np.tile([[four, HALF], [0, four]], (empty.size, 1)))
 
-    def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of a state of the shape and game of `like`. Raises ValueError for any other state."""
-        copy = checks.states_like(state, like)
-        i, word = core.first_wrong(copy.reshape(-1, copy.shape[-1]), like.item(core.SHAPE))
-        if word >= 0:
-            whose = "state" if copy.ndim == 1 else f"state of game {i}"
-            raise ValueError(self._what_is_wrong(whose, copy.reshape(-1, copy.shape[-1])[i], word))
-        return copy
+    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+        shape = core.shape_word(self.rows, self.cols, self.goal_rank)
+        game = f"{self.rows}×{self.cols}, goal rank {self.goal_rank}"
+        yield "rules word", states[:, core.SHAPE], states[:, core.SHAPE] != shape, f"{shape:#x}, {game}"
+        top = core.cells_of(states, self.rows, self.cols).max(axis=(1, 2))
+        most = self.max_rank + (self.rows * self.cols).bit_length()  # a board full of the highest rank merges to it
+        yield "highest rank", top, top > most, f"at most {most:#x}"
 
-    def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
-        """The error message for a state with this `board.wrong_word`."""
-        found, cells = int(state[word]), state[core.CELLS :].view(np.uint8).tolist()
-        if word == core.SHAPE:
-            rows, cols, goal = core.shape_of(state)
-            return (
-                f"{whose} is of a {rows}×{cols} game with goal rank {goal}; "
-                f"expected {self.rows}×{self.cols} with goal rank {self.goal_rank}"
-            )
-        if word == core.CELLS:
-            return f"{whose} has the ranks {cells}; expected 0 to {self.max_rank}, or what {self.max_rank} merge to"
-        name, expected = {
-            core.SCORE: ("score", f"a multiple of 4 that the tiles of ranks {cells} can have scored"),
-            core.ILLEGAL: ("illegal actions", f"at most its {int(state[core.STEPS])} steps"),
-            core.STEPS: ("steps", "a number below 2⁵³"),
-        }[word]
-        return f"{whose} has the {name} {found}; expected {expected}"
+
+_USUAL = Rules()
 
 
 def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
@@ -221,7 +175,7 @@ def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
            [2, 0]], dtype=uint8), 4, True)
     """
     board = board_array(ranks)
-    score = core.move_cells(board.reshape(-1), *board.shape, action_index(action))
+    score = core.move_cells(board.reshape(-1), *board.shape, _USUAL.action_index(action))
     return board, max(score, 0), score >= 0
 
 

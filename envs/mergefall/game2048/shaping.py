@@ -24,7 +24,7 @@ U = np.uint64
 def _kernel(cls: type[Heuristic]) -> Kernel:
     of_packed, of_cells = cls.packed_kernel, cls.cells_kernel
 
-    @kernel(variant=cls.name)
+    @kernel
     def potentials(states, tables, weights, offset, scale, bends, values):
         """Write Φ of states uint64[n, words] to values float64[n]; 4×4 boards with ranks below 15 are packed."""
         states, weights, values = unowned((states, weights, values))
@@ -32,12 +32,12 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
             small, upper, lower = packed.packable(states, i)
             if small:
                 board = packed.from_words(upper, lower)
-                over = core.is_over(packed.status(board, core.goal_of(states[i, core.SHAPE])))
+                _, over, _ = packed.status(board, core.goal_of(states[i, core.SHAPE]))
                 value = 0.0 if over else np.float64(of_packed(board, False, tables, weights))
             else:
                 rows, cols, goal = core.shape_of(states[i])
                 cells = core.flat_cells(states[i], rows, cols)
-                over = core.is_over(core.status(cells, rows, cols, goal))
+                _, over, _ = core.status(cells, rows, cols, goal)
                 value = 0.0 if over else of_cells(cells, rows, cols, False, weights)
             values[i] = 0.0 if over else squashed(value, offset, scale, bends)
 
@@ -49,24 +49,18 @@ class Shaping2048(Shaping):
     """Shaping by a heuristic of 2048. On 4×4 it is valued as in a search, so nneonneo in single precision."""
 
     @staticmethod
-    def choose(spec: Any, rows: int, cols: int) -> Heuristic:
+    def choose(spec: Any, rules: Any) -> Heuristic:
         options = {"name": spec} if isinstance(spec, str) else spec
         if isinstance(options, Mapping) and options.get("name") == Nneonneo.name:
             options = {"base": 0.0, **options}  # the same for all boards
         potential = heuristic(options)
-        potential.check_size(rows, cols)
+        potential.check_size(rules.rows, rules.cols)
         return potential
 
     @staticmethod
-    def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
-        terms = potential.terms(np.zeros((rows, cols), np.uint8))  # the sum, because tile-order's value is GAME_OVER
+    def of_empty(potential: Heuristic, board: NDArray[np.uint8]) -> float:
+        terms = potential.terms(board)  # the sum, because tile-order's value is GAME_OVER
         return sum(getattr(potential, name) * term for name, term in terms.items())
-
-    @staticmethod
-    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        states = core.new_states(1, *board.shape)
-        core.cells_of(states, *board.shape)[0] = board
-        return states
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
         potential: Any = self.potential

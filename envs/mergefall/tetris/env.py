@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from operator import index
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import integer
-from mergefall.draw import Window
+from mergefall.env import GameEnv
 from mergefall.kernels import direct
-from mergefall.tetris import batch
-from mergefall.tetris.game import ILLEGAL, LEGAL_BIT, LINES, LINES_SHIFT, NIBBLE, OVER_BIT, PIECES, QUEUE, SCORE, STREAM
-from mergefall.tetris.render import Canvas, frame, surface_of, to_html
+from mergefall.tetris import batch, game
+from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
+from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
 from mergefall.tetris.views import ViewTetris
-from mergefall.typing import Info, Options
-from mergefall.words import stream_from_seed
+from mergefall.typing import Array, Info
 
-_GAME_0 = np.zeros(1, dtype=np.int64)
-# (whether the action was legal, whether the game is over) by a step's result without its lines, and piece ids as NumPy
-# integers: looking them up is faster than making them.
-_NO_LINES = (1 << LINES_SHIFT) - 1
-_FLAGS = tuple((bool(result >> LEGAL_BIT & 1), bool(result >> OVER_BIT & 1)) for result in range(_NO_LINES + 1))
-_IDS = tuple(np.arange(NIBBLE + 1))
+_IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
 
 
-class TetrisEnv(gym.Env[dict[str, Any], int]):
+class TetrisEnv(GameEnv):
     """
     ## Description
 
@@ -110,7 +100,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - `shaping`: float, with the argument `shaping` only: F; 0 after `reset`.
 
     The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `afterstate_terms(heuristic)` and `set_starts(pool)`.
+    `fatal_actions()`, `afterstate_terms(heuristic)`, `chance_outcomes(action)` and `set_starts(pool)`.
 
     ## Arguments
 
@@ -151,104 +141,51 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
     - v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
-    shaping_type: ClassVar[type[ShapingTetris]] = ShapingTetris
-    view_type: ClassVar[type[ViewTetris]] = ViewTetris
+    title = "Tetris · mergefall"
+    rules_type, shaping_type, view_type = Rules, ShapingTetris, ViewTetris
+    derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_advance"
+    _canvas: Canvas | None = None
+    _aim: int | None = None
 
-    def __init__(
-        self,
-        cols: int = 10,
-        rows: int = 20,
-        pieces: Literal["tetromino", "sz", "five"] = "tetromino",
-        randomizer: Literal["uniform", "bag7", "hidden"] = "uniform",
-        preview: int = 1,
-        placements: Literal["drop", "slide"] = "drop",
-        overflow: Literal["strict", "clear_first"] = "strict",
-        reward: Literal["lines", "score"] = "lines",
-        illegal_limit: int = 100,
-        shaping: Options | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        self.rules = Rules(cols, rows, pieces, randomizer, preview, placements, overflow, reward, illegal_limit)
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
-        self.render_mode = render_mode
-        self.shaping = self.shaping_type.read(shaping, self.rules)
-        self.observation_space = self.rules.observation_space()  # pyright: ignore[reportAttributeAccessIssue]
-        self.action_space = self.rules.action_space()  # pyright: ignore[reportAttributeAccessIssue]
-        self._actions = self.rules.n_actions
-        self._limit = self.rules.illegal_limit
-        self._hidden = randomizer == "hidden"
+    def _hold(self) -> None:
+        boards = np.empty((1, self.rules.rows * self.rules.cols), np.uint8)
+        nexts, masks = np.empty((1, self.rules.preview), np.int64), np.empty((1, self.rules.n_actions), np.int8)
+        self._board = boards.reshape(self.rules.rows, self.rules.cols)
+        self._next, self._mask = nexts[0], masks[0]
+        self._numbers = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
+        self._arrays = boards, nexts, masks
+        self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
         self._payments = self.rules.payments().tolist()
-        self._pool = self.rules.pool(None)
-        self._canvas = Canvas(self.rules) if render_mode else None
-        self._window: Any = None
-        self._aim: int | None = None
-        self._hold(self.rules.new_states(1))
+        self._previews, self._hidden = bool(self.rules.preview), self.rules.randomizer == "hidden"
 
-    def _hold(self, states: NDArray[np.uint64]) -> None:
-        """Take over a game's state uint64[1, words]; keep views of it and the compiled step, for speed."""
-        self._states = states
-        self._seen = seen = batch.Seen.empty(1, self.rules)
-        self._board = seen.boards.reshape(self.rules.rows, self.rules.cols)
-        self._next = seen.nexts[0] if self.rules.preview else None
-        self._mask = seen.masks[0]
-        self._numbers = memoryview(states[0])  # pyright: ignore[reportArgumentType]
-        self._kernels = batch.kernels_for(self.rules.placements == "slide")
-        self._arrays = seen.boards, seen.nexts, seen.masks
-        self._advance = direct(self._kernels.step_one, states, 0, *self._arrays)
-        if self.shaping is not None:  # wrapped here, so that `step` stays fast without shaping
-            self.step = partial(self.shaping.step, lambda: self._states, partial(type(self).step, self))
+    def _begin(self, starts: Array, drawn: bool) -> None:
+        game.begin(self._states[0], starts, drawn)
 
-    def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[dict[str, Any], Info]:
-        """Begin an episode. A seed fixes all later draws; without a seed the random stream continues."""
-        start = self.rules.start(options)
-        seed = None if seed is None else integer("seed", seed, 0)
-        super().reset(seed=seed)
-        if seed is not None:
-            self._states[0, STREAM] = stream_from_seed(seed)
-        if start is None:
-            batch.begin(self._states, _GAME_0, self._pool)
-        else:
-            batch.begin_from(self._states, _GAME_0, start)
-        self._look()
-        if self._canvas:
-            self._canvas.clear()
-            if self.render_mode == "human":
-                self.render()
-        info = self._info(True)
-        if self.shaping is not None:
-            info["shaping"] = 0.0
-        return self._observation(), info
+    def _look(self) -> tuple[dict[str, Any], Info]:
+        batch.show(self._states[0], game.is_over(self._states[0]), self._board.reshape(-1), self._next, self._mask)
+        return self._observation(), self._info(True)
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Play one action: (observation, reward, terminated, truncated, info)."""
         try:
             action = index(action)
         except TypeError:
-            action = self.rules.action_index(action)  # raises, with the reason
+            self.rules.action_index(action)  # raises, with the reason
         if not 0 <= action < self._actions:
             self.rules.action_index(action)
-        if self._canvas:
-            self._canvas.paint(self._states[0], action)
-        result = self._advance(self._states, action, *self._arrays)
-        if self.render_mode == "human":
-            self.render()
-        legal, over = _FLAGS[result & _NO_LINES]
+        before = None if self._plain else self._prepare(action)
+        legal, over, lines = self._advance(self._states, action, *self._arrays)
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        return self._observation(), self._payments[result >> LINES_SHIFT], over, truncated, self._info(legal)
-
-    def _look(self) -> None:
-        """Fill the arrays that observations and masks are copied from."""
-        self._kernels.look(self._states, _GAME_0, self._seen)
+        played = self._observation(), self._payments[lines], over, truncated, self._info(legal)
+        return played if before is None else self._finish(before, played)
 
     def _observation(self) -> dict[str, Any]:
         observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & NIBBLE]}
-        if self._next is not None:
+        if self._previews:
             observation["queue"] = self._next.copy()
         return observation
 
-    def _info(self, legal: bool) -> dict[str, Any]:
+    def _info(self, legal: bool) -> Info:
         numbers = self._numbers
         info = {
             "action_mask": self._mask.copy(),
@@ -261,44 +198,6 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
             info["multiset"] = self.rules.multiset(self._states[0])
         return info
 
-    def set_starts(self, pool: Sequence[Options] | None) -> None:
-        """Draw the start of each new episode from a list of `reset` options, with the environment's random stream.
-
-        The entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options that are passed to
-        `reset` take precedence.
-        """
-        self._pool = self.rules.pool(pool)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions as bool[actions], for MaskablePPO; all True in a terminal state."""
-        self._look()
-        return self._mask.astype(np.bool_)
-
-    def clone_state(self) -> NDArray[np.uint64]:
-        """The whole game as uint64[words], random stream and counts included, to keep or to pickle."""
-        return self._states[0].copy()
-
-    def restore_state(self, state: NDArray[np.uint64]) -> None:
-        """Return to a state from `clone_state`. Raises ValueError for a state that no game by these rules can reach.
-
-        Colours are not part of a state: pictures show restored cells in grey.
-        """
-        self._states[0] = self.rules.restored(state, self._states[0])
-        if self._canvas:
-            self._canvas.clear()
-
-    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """The board after each action, before the next piece: (boards, rewards, legal).
-
-        - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
-        - `rewards`: float64[actions], without shaping; 0 for an illegal action
-        - `legal`: bool[actions]
-
-        A placement that ends the game is legal; `fatal_actions` tells which ones do.
-        """
-        found = batch.afterstates(self._states, self.rules)
-        return found.boards[0], found.rewards[0], found.legal[0]
-
     def fatal_actions(self) -> NDArray[np.bool_]:
         """Whether each action is legal and ends the game: bool[actions].
 
@@ -308,28 +207,7 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         >>> env.action_masks().nonzero()[0].tolist(), env.fatal_actions().nonzero()[0].tolist()
         ([0, 1, 2], [0, 1])
         """
-        return batch.afterstates(self._states, self.rules).fatal[0]
-
-    def chance_outcomes(self, action: int) -> tuple[dict[str, Any], NDArray[np.float64]]:
-        """Every observation that chance can make of an action's afterstate, with its probability.
-
-        Returns a batch of observations, one for each piece that may be drawn, and probabilities float64[outcomes],
-        which sum to 1. With `randomizer="hidden"` they are those of the hidden multiset. The game does not change.
-        Raises ValueError for an illegal action.
-
-        >>> import gymnasium as gym, mergefall
-        >>> env = gym.make("mergefall/Tetris-v0", pieces="sz", preview=0).unwrapped
-        >>> _ = env.reset(seed=0)
-        >>> observations, probabilities = env.chance_outcomes(0)
-        >>> observations["board"].shape, observations["piece"].tolist(), probabilities.tolist()
-        ((2, 20, 10), [3, 4], [0.5, 0.5])
-        """
-        boards, _, legal = self.afterstates()
-        action = self.rules.action_index(action)
-        if not legal[action]:
-            raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
-        outcomes = self.rules.chance_outcomes(boards[action], self._states[0])
-        return outcomes.observations, outcomes.probabilities
+        return self.rules.afterstates(self._states).fatal[0]
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """A heuristic's terms for each action: (terms, legal, over).
@@ -343,23 +221,6 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         terms, legal, over = afterstate_terms(self._states, self.rules, heuristic)
         return terms[0], legal[0], over[0]
 
-    def render(self) -> Any:
-        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); None and a window for `"human"`."""
-        if self._canvas is None or self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
-            return None
-        scene = self._canvas.scene(self._states[0], self._aim)
-        if self.render_mode != "human":
-            return frame(scene, self.render_mode)
-        if self._window is None:
-            self._window = Window("Tetris · mergefall", self.metadata["render_fps"])
-        self._window.show(surface_of(scene))
-        return None
-
-    def _repr_html_(self) -> str:
-        """The field and the pieces, as a notebook shows them for a cell; in colours if there is a render mode."""
-        return to_html((self._canvas or Canvas(self.rules)).scene(self._states[0]))
-
     def aim(self, action: int | None) -> None:
         """Let `render` outline where an action would bring the current piece to rest, until another call.
 
@@ -369,29 +230,11 @@ class TetrisEnv(gym.Env[dict[str, Any], int]):
         """
         self._aim = None if action is None else self.rules.action_index(action)
 
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        if self._window is not None:
-            self._window.close()
-            self._window = None
+    def _before(self, action: int | None) -> None:
+        if self._canvas is None or action is None:
+            self._canvas = Canvas(self.rules)
+        if action is not None:
+            self._canvas.paint(self._states[0], action)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The attributes without views, compiled step and window, which `__setstate__` makes anew."""
-        left_out = (
-            "_seen",
-            "_board",
-            "_next",
-            "_mask",
-            "_numbers",
-            "_kernels",
-            "_arrays",
-            "_advance",
-            "_window",
-            "step",
-        )
-        return {name: value for name, value in self.__dict__.items() if name not in left_out}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._window = None
-        self._hold(self._states)
+    def _frame(self, mode: str) -> Any:
+        return frame((self._canvas or Canvas(self.rules)).scene(self._states[0], self._aim), mode)

@@ -70,7 +70,7 @@ def row_at_rest(columns, piece, slide, rotation, column):
     """
     if slide == 0:
         return landing(columns, piece, rotation, column)
-    step = 2 * slide - 3  # left, right
+    step = STEPS[slide]
     y, beyond = _slid(columns, piece, rotation, column, step), column + 2
     if y >= 0 and slide == 2 and beyond + WIDTHS[piece, rotation] <= columns.size:
         if y == _slid(columns, piece, rotation, beyond, -step):
@@ -85,27 +85,24 @@ def packed(y, column, rotation, action):
 
 
 @kernel
-def drop_of(columns, piece, action):
-    """Like `rest_of` without slides, which Numba then need not compile."""
-    rotation, column = action // columns.size, action % columns.size
+def rest(columns, piece, action, slides):
+    """(rotation, column, y) at rest, where an action leads; y is -1 if the action is illegal."""
+    cols = columns.size
+    turn, column = action // cols, action % cols
+    slide, rotation = turn // ROTATIONS, turn % ROTATIONS
     width = WIDTHS[piece, rotation]
-    if width == 0 or column + width > columns.size:
-        return -1
-    return packed(landing(columns, piece, rotation, column), column, rotation, action)
+    if width == 0 or column + width > cols or (slide > 0 and not slides):
+        return rotation, column, -1
+    if slide == 0:  # without another call
+        return rotation, column, landing(columns, piece, rotation, column)
+    return rotation, column + STEPS[slide], row_at_rest(columns, piece, slide, rotation, column)
 
 
 @kernel
-def rest_of(columns, piece, action, with_slides):
-    """The placement that an action leads to, or -1 if it is illegal."""
-    cols = columns.size
-    slide, rotation, column = action // (ROTATIONS * cols), action // cols % ROTATIONS, action % cols
-    width = WIDTHS[piece, rotation]
-    if width == 0 or column + width > cols or (slide > 0 and not with_slides):
-        return -1
-    y = row_at_rest(columns, piece, slide, rotation, column)
-    if y < 0:
-        return -1
-    return packed(y, column + STEPS[slide], rotation, action)
+def rest_of(columns, piece, action, slides):
+    """`rest` in one integer, -1 if the action is illegal."""
+    rotation, column, y = rest(columns, piece, action, slides)
+    return packed(y, column, rotation, action) if y >= 0 else -1
 
 
 @kernel
@@ -122,11 +119,3 @@ def list_placements(columns, piece, with_slides, placements):
             placements[count] = placement
             count += 1
     return count
-
-
-@kernel
-def action_masks(columns, pieces, slides, masks):
-    """Write the legal actions of n boards uint64[n, cols] with pieces int64[n] to `masks` bool[n, actions]."""
-    for i in range(len(columns)):
-        for action in range(masks.shape[1]):
-            masks[i, action] = rest_of(columns[i], pieces[i], action, slides) >= 0

@@ -28,7 +28,7 @@ from mergefall.draw import (
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
-from mergefall.tetris.placements import column_of, drop_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import Rules, board_array
 
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
@@ -60,12 +60,8 @@ class Canvas:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._first = NAMES.index(rules.piece_set.names[0])
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all colours, as for a new game."""
-        height = self._rules.rows + self._rules.piece_set.storage
-        self._fills = np.zeros((height, self._rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
+        height = rules.rows + rules.piece_set.storage
+        self._fills = np.zeros((height, rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
 
     def paint(self, state: NDArray[np.uint64], action: int) -> None:
         """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing."""
@@ -102,25 +98,21 @@ class Canvas:
     def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
         """The cells in which an action brings the current piece to rest, storage rows included; none if illegal."""
         columns, piece, height = state[game.COLUMNS :].copy(), self._piece(state), len(self._fills)
-        slides = self._rules.placements == "slide"
-        placement = rest_of(columns, piece, action, True) if slides else drop_of(columns, piece, action)
+        rotation, column, y = rest(columns, piece, action, self._rules.placements == "slide")
         cells = np.zeros((height, self._rules.cols), dtype=bool)
         over = bool((columns >> np.uint64(self._rules.rows)).any())  # then a piece may rest above the picture
-        if placement >= 0 and not over:
-            rotation, y, column = (
-                rotation_of.py_func(placement),
-                row_of.py_func(placement),
-                column_of.py_func(placement),
-            )
+        if y >= 0 and not over:
             tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
             where = slice(height - y - tall, height - y), slice(column, column + wide)
             cells[where] = boards_of(MASKS[piece, rotation, :wide], tall) == 1
         return cells
 
 
-def frame(scene: Scene, mode: str) -> str | NDArray[np.uint8]:
-    """A frame for the render modes `"ansi"` and `"rgb_array"`."""
-    return to_ansi(scene) if mode == "ansi" else pixels(surface_of(scene))
+def frame(scene: Scene, mode: str) -> Any:
+    """A game as `"ansi"`, `"html"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
+    if mode in ("ansi", "html"):
+        return to_ansi(scene) if mode == "ansi" else to_html(scene)
+    return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
 
 
 def to_ansi(scene: Scene) -> str:

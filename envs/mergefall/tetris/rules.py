@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall import checks
-from mergefall.chance import Outcomes
-from mergefall.checks import MOST_COUNTED, choice, integer, listed, mapping, states_like
+from mergefall.chance import HALF, Outcomes, bounds
+from mergefall.checks import MOST_COUNTED, choice, integer
 from mergefall.draw import EMPTY, LIGHT, colours, html_table
-from mergefall.tetris import chance, field, game, placements
+from mergefall.rules import GameRules
+from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
-from mergefall.tetris.placements import ROTATIONS, SLIDES, column_of, rest_of, row_of
-from mergefall.typing import Arrays, Options
+from mergefall.tetris.placements import ROTATIONS, SLIDES, rest
+from mergefall.typing import Arrays
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
 OVERFLOWS = ("strict", "clear_first")
-PLACEMENTS = ("drop", "slide")
-REWARDS = ("lines", "score")
-
-
 U = np.uint64
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The arguments that the single and the batched environment share; `TetrisEnv` describes them.
+class Afterstates(NamedTuple):
+    """What the actions of n games lead to.
 
-    Raises ValueError for an argument of another type or out of its range.
+    - `boards`: uint8[n, actions, rows, cols]
+    - `rewards`: float64[n, actions]
+    - `legal`, `fatal`: bool[n, actions], whether an action is legal, and whether it ends the game
     """
+
+    boards: NDArray[np.uint8]
+    rewards: NDArray[np.float64]
+    legal: NDArray[np.bool_]
+    fatal: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rules(GameRules):
+    """The arguments that make a game and its rewards; `TetrisEnv` describes them."""
 
     cols: int = 10
     rows: int = 20
@@ -48,22 +55,21 @@ class Rules:
     reward: Literal["lines", "score"] = "lines"
     illegal_limit: int = 100
 
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("cols", FEWEST_COLS, MOST_COLS),
-            ("rows", FEWEST_ROWS, MOST_ROWS),
-            ("preview", 0, game.MOST_PREVIEW),
-            ("illegal_limit", 1, MOST_COUNTED),
-        ):
-            object.__setattr__(self, name, integer(name, getattr(self, name), low, high))
-        for name, choices in (
-            ("pieces", game.SETS),
-            ("randomizer", game.RANDOMIZERS),
-            ("placements", PLACEMENTS),
-            ("overflow", OVERFLOWS),
-            ("reward", REWARDS),
-        ):
-            choice(name, getattr(self, name), choices)
+    ranges: ClassVar = {
+        "cols": (FEWEST_COLS, MOST_COLS),
+        "rows": (FEWEST_ROWS, MOST_ROWS),
+        "preview": (0, game.MOST_PREVIEW),
+        "illegal_limit": (1, MOST_COUNTED),
+    }
+    choices: ClassVar = {
+        "pieces": game.SETS,
+        "randomizer": game.RANDOMIZERS,
+        "placements": ("drop", "slide"),
+        "overflow": OVERFLOWS,
+        "reward": ("lines", "score"),
+    }
+    parts = ("board", "piece", "queue")
+    illegal_word, steps_word = game.ILLEGAL, game.STEPS
 
     @property
     def piece_set(self) -> PieceSet:
@@ -80,11 +86,6 @@ class Rules:
         """The number of actions; `placements.py` gives their meaning."""
         return (SLIDES if self.placements == "slide" else 1) * ROTATIONS * self.cols
 
-    @property
-    def words(self) -> int:
-        """The number of words in a state."""
-        return game.COLUMNS + self.cols
-
     def observation_space(self) -> gym.spaces.Dict:
         spaces: dict[str, gym.Space[Any]] = {
             "board": gym.spaces.Box(0, 1, (self.rows, self.cols), np.uint8),
@@ -93,23 +94,6 @@ class Rules:
         if self.preview:
             spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
         return gym.spaces.Dict(spaces)
-
-    def action_space(self) -> gym.spaces.Discrete:
-        return gym.spaces.Discrete(self.n_actions)
-
-    def action_index(self, action: Any) -> int:
-        """`action` (an int, a NumPy integer or a 0-d array) as an int; raises ValueError if it is outside the space."""
-        try:
-            number = operator.index(action)
-        except TypeError:
-            number = -1
-        if not 0 <= number < self.n_actions:
-            raise ValueError(f"action is {action!r}; expected {self.actions_text()}")
-        return number
-
-    def actions_text(self) -> str:
-        """The range of actions, for messages."""
-        return f"an integer from 0 to {self.n_actions - 1}"
 
     def rules_word(self) -> int:
         """The word RULES of the states."""
@@ -123,13 +107,9 @@ class Rules:
             self.overflow == "clear_first",
         )
 
-    def new_states(self, count: int) -> NDArray[np.uint64]:
-        """States uint64[count, words] before a start (`game.start` begins a game), with streams from fresh entropy.
-
-        They are valid states all the same: a piece is queued, and a hidden multiset has one of each piece.
-        """
-        states, drawn = np.zeros((count, self.words), dtype=np.uint64), self.piece_set.drawn
-        states[:, game.STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
+    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+        """Valid states: a piece is queued, and a hidden multiset has one of each piece."""
+        states, drawn = np.zeros((count, game.COLUMNS + self.cols), dtype=np.uint64), self.piece_set.drawn
         states[:, game.RULES] = self.rules_word()
         states[:, game.QUEUE] = game.word_of([drawn[0]] * (1 + self.preview))
         if self.randomizer == "hidden":
@@ -138,62 +118,61 @@ class Rules:
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
         """What players see of states uint64[n, words]: a batch of observations."""
-        queue = states[:, game.QUEUE, None] >> np.arange(1 + self.preview, dtype=np.uint64) * U(game.NIBBLE_BITS)
-        queue = (queue & U(game.NIBBLE)).astype(np.int64)
+        queue = game.nibbles(states[:, game.QUEUE], 1 + self.preview)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
         return shown | {"queue": queue[:, 1:]} if self.preview else shown
+
+    def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        masks, over = np.empty((len(states), self.n_actions), np.bool_), np.empty(len(states), np.bool_)
+        batch.observe(states, masks, over)
+        return masks, over
 
     def action_masks(self, observations: Arrays) -> NDArray[np.bool_]:
         """The legal actions bool[n, actions] of a batch of observations, which are not checked."""
         boards, pieces = observations["board"], np.asarray(observations["piece"], np.int64)
         masks = np.empty((len(boards), self.n_actions), np.bool_)
-        slides, rows = self.placements == "slide", pieces + self.piece_set.first
-        placements.action_masks(columns_of(boards), rows, slides, masks)
+        batch.action_masks(columns_of(boards), pieces + self.piece_set.first, masks)
         return masks
 
-    def over(self, states: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Whether each of the games uint64[n, words] is over, bool[n]."""
-        return np.any(states[:, game.COLUMNS :] >> U(self.rows), axis=1)
+    def seen(self, count: int) -> batch.Seen:
+        """Uninitialised arrays for what a step of `count` games writes."""
+        multiset = self.n_pieces if self.randomizer == "hidden" else 0
+        return batch.Seen.empty(count, self.rows * self.cols, self.preview, self.n_actions, multiset)
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
         return scores.astype(np.float64)
 
-    def rewards(self, lines: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The rewards of placements that clear so many lines each; -1 stands for an illegal action, which pays 0."""
-        return self.payments()[np.maximum(lines, 0)]
+    def afterstates(self, states: NDArray[np.uint64]) -> Afterstates:
+        """What the actions lead to in games uint64[n, words]."""
+        size = len(states), self.n_actions
+        boards, lines = np.empty((*size, self.rows * self.cols), np.uint8), np.empty(size, np.int64)
+        fatal = np.zeros(size, np.bool_)
+        batch.afterstates(states, boards, lines, fatal)
+        rewards = self.payments()[np.maximum(lines, 0)]
+        return Afterstates(boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal)
 
-    def start(self, options: Options | None) -> NDArray[np.uint64] | None:
-        """The start that `reset` options ask for, uint64[1 + cols] for `game.start_from`; None if they ask for nothing.
-
-        - `board`: a field as `board_array` takes it, without full rows; default: empty.
-        - `piece`: the id or name of the current piece; default: drawn.
-        - `queue`: the ids or names of all previewed pieces; default: drawn.
-
-        Raises ValueError for anything else.
-        """
-        unknown = sorted(set(mapping("reset options", options or {})) - {"board", "piece", "queue"}, key=repr)
-        if unknown:
-            raise ValueError(f"reset options hold {unknown[0]!r}; expected some of 'board', 'piece', 'queue'")
-        asked = {name: value for name, value in (options or {}).items() if value is not None}
-        if not asked:
-            return None
-        start = np.zeros(1 + self.cols, dtype=np.uint64)
-        if "board" in asked:
-            board = board_array(asked["board"], self.cols, self.rows)
+    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
+        """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
+        start = self._no_start()
+        if "board" in given:
+            board = board_array(given["board"], self.cols, self.rows)
             if (full := board.all(axis=1)).any():
                 raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")
             start[1:] = columns_of(board)
-        pieces = [self.piece_id("piece", asked["piece"]) + 1 if "piece" in asked else 0]
-        if "queue" in asked:
-            following = asked["queue"]
-            listed = following.tolist() if isinstance(following, np.ndarray) else following
+        pieces = [self.piece_id("piece", given["piece"]) + 1 if "piece" in given else 0]
+        if "queue" in given:
+            queue = given["queue"]
+            listed = queue.tolist() if isinstance(queue, np.ndarray) else queue
             if not isinstance(listed, list | tuple) or len(listed) != self.preview:
-                raise ValueError(f"queue is {following!r}; expected a list of {self.preview} pieces, ids or names")
+                raise ValueError(f"queue is {queue!r}; expected a list of {self.preview} pieces, ids or names")
             pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
         start[0] = game.word_of(pieces)
         return start
+
+    def _no_start(self) -> NDArray[np.uint64]:
+        return np.zeros(1 + self.cols, np.uint64)
 
     def piece_id(self, name: str, piece: Any) -> int:
         """The id of one of the game's pieces from its name or id; raises ValueError, naming the argument, otherwise."""
@@ -214,16 +193,6 @@ class Rules:
         """The hidden copies of each piece in a state, int64[n]."""
         return game.nibbles(state[game.BAG], self.n_pieces)
 
-    def pool(self, starts: Sequence[Options] | None) -> NDArray[np.uint64]:
-        """A list of `reset` options as uint64[n, 1 + cols] for `game.begin`; the entry `{}` is an ordinary start."""
-        starts = listed("starts", starts or [])
-        pool = np.zeros((len(starts), 1 + self.cols), dtype=np.uint64)
-        for row, options in zip(pool, starts, strict=True):
-            start = self.start(options)
-            if start is not None:
-                row[:] = start
-        return pool
-
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
         """The pieces that may be drawn after a placement in `state` uint64[words] leaves `board` uint8[rows, cols]."""
         ids, bag = np.array(self.piece_set.drawn), int(state[game.BAG])
@@ -232,47 +201,31 @@ class Rules:
             weights = bag >> ids & 1
         elif self.randomizer == "hidden":
             weights = self.multiset(state)[ids]
-        known = game.nibbles(state[game.QUEUE], 1 + self.preview)[1:]
-        return chance.outcomes(board, known, ids, weights)
+        ids, weights = ids[weights > 0], weights[weights > 0]
+        previewed = game.nibbles(state[game.QUEUE], 1 + self.preview)[1:]  # they move up; the drawn piece is the last
+        queues = np.concatenate([np.tile(previewed, (len(ids), 1)), ids[:, None]], axis=1)
+        observations = {"board": np.repeat(board[None], len(ids), axis=0), "piece": queues[:, 0]}
+        if self.preview:
+            observations["queue"] = queues[:, 1:]
+        return Outcomes(observations, bounds(np.append(0, weights.cumsum())), np.tile([0, HALF], (len(ids), 1)))
 
-    def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """A copy of a state of the shape and rules of `like`. Raises ValueError for any other state."""
-        copy = states_like(state, like)
-        i, word = game.first_wrong(copy.reshape(-1, self.words), like.item(game.RULES))
-        if word >= 0:
-            whose = "state" if copy.ndim == 1 else f"state of game {i}"
-            raise ValueError(self._what_is_wrong(whose, copy.reshape(-1, self.words)[i], word))
-        return copy
-
-    def _what_is_wrong(self, whose: str, state: NDArray[np.uint64], word: int) -> str:
-        """The error message for a state with this `game.wrong_word`."""
-        if word == game.RULES:
-            rules, ours = int(state[word]), self.rules_word()
-            return f"{whose} is of a game with {game.rules_text(rules)}; expected {game.rules_text(ours)}"
-        if word == len(state):
-            return f"{whose} has a full row; expected none in a game that goes on"
-        found, lines = int(state[word]), int(state[game.LINES])
-        if word >= game.COLUMNS:
-            rows = self.rows + self.piece_set.storage
-            return f"{whose} has {found:#x} in column {word - game.COLUMNS}; expected no cells above row {rows}"
-        name, expected = {
-            game.LINES: ("lines", f"at most five for each of {int(state[game.PIECES])} pieces"),
-            game.SCORE: ("score", f"40 to 300 for each of {lines} lines"),
-            game.PIECES: ("pieces", "a number below 2⁵³"),
-            game.ILLEGAL: ("illegal actions", f"at most its {int(state[game.STEPS])} steps"),
-            game.STEPS: ("steps", "a number below 2⁵³"),
-            game.QUEUE: ("queue", f"{1 + self.preview} ids of four bits, each {self.pieces_text()}"),
-            game.BAG: ("bag", self._bag_text()),
-        }[word]
-        return f"{whose} has the {name} {hex(found) if word >= game.BAG else found}; expected {expected}"
-
-    def _bag_text(self) -> str:
-        """The content of the word BAG, for messages."""
-        if self.randomizer == "uniform":
-            return "0, as pieces are uniform"
+    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+        word, drawn = self.rules_word(), self.piece_set.drawn
+        yield "rules word", states[:, game.RULES], states[:, game.RULES] != word, f"{word:#x}, {self}"
+        queue, known = states[:, game.QUEUE], 1 + self.preview
+        wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
+        yield "queue", queue, wrong, f"{known} ids of four bits, each {self.pieces_text()}"
+        columns = states[:, game.COLUMNS :]  # more full rows than one piece can fill have no score
+        full = np.bitwise_and.reduce(columns, axis=1)
+        going = np.bitwise_or.reduce(columns, axis=1) >> U(self.rows) == 0
+        yield "full rows", full, going & (full > 0), "none in a game that goes on"
+        bag = states[:, game.BAG]
         if self.randomizer == "bag7":
-            return f"a bit for each piece left, {self.pieces_text()}"
-        return f"0 to {game.MOST_COPIES} copies in four bits for each piece, {self.pieces_text()}, and not all 0"
+            wrong = bag & ~U(sum(1 << id for id in drawn)) > 0
+            yield "bag", bag, wrong, f"a bit for each piece left, {self.pieces_text()}"
+        elif self.randomizer == "hidden":
+            wrong = (bag == 0) | (bag & ~U(game.word_of([15 * (id in drawn) for id in range(self.n_pieces)])) > 0)
+            yield "bag", bag, wrong, f"copies in four bits for each piece, {self.pieces_text()}, and not all 0"
 
 
 def board_array(board: Any, cols: int | None = None, rows: int | None = None) -> NDArray[np.uint8]:
@@ -399,13 +352,12 @@ def place(
     rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
     slide = integer("slide", slide, 0, SLIDES - 1)
     columns = field.columns_of(cells)
-    placement = rest_of(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
-    if placement < 0:
+    _, leftmost, y = rest(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
+    if y < 0:
         why = _why_illegal(index, rotation, column, cols)
         raise ValueError(
             f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
         )
-    y, leftmost = row_of(placement), column_of(placement)
     locked = columns.copy()
     field.put(locked, index, rotation, leftmost, y)
     lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)

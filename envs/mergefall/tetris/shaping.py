@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel, unowned
 from mergefall.shaping import Shaping, squashed
 from mergefall.tetris import game
-from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import Heuristic, heuristic
-from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
 
@@ -22,7 +20,7 @@ from mergefall.typing import Kernel
 def _kernel(cls: type[Heuristic]) -> Kernel:
     of_board = cls.kernels().board
 
-    @kernel(variant=cls.name)
+    @kernel
     def potentials(states, weights, offset, scale, bends, values):
         """Write Φ of states uint64[n, words] into values float64[n], 0 where the game is over."""
         states, weights, values = unowned((states, weights, values))
@@ -41,21 +39,14 @@ class ShapingTetris(Shaping):
     """Shaping by the board terms of a heuristic."""
 
     @staticmethod
-    def choose(spec: Any, rows: int, cols: int) -> Heuristic:
+    def choose(spec: Any, rules: Any) -> Heuristic:
         potential = heuristic(spec)
-        potential.check_size(rows, cols)
+        potential.check_size(rules.rows, rules.cols)
         return potential
 
     @staticmethod
-    def of_empty(potential: Heuristic, rows: int, cols: int) -> float:
-        return potential.board(np.zeros((rows, cols), np.uint8))
-
-    @staticmethod
-    def state_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        rows, cols = board.shape
-        states = Rules(cols, rows).new_states(1)
-        states[:, game.COLUMNS :] = columns_of(board)
-        return states
+    def of_empty(potential: Heuristic, board: NDArray[np.uint8]) -> float:
+        return potential.board(board)
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
         potential: Any = self.potential

@@ -11,7 +11,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics import Heuristic, heuristic
-from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel, Options
 
@@ -21,7 +21,7 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
     of_move, of_board = cls.term_kernels()
     of_locked = cls.of_locked
 
-    @kernel(variant=cls.name)
+    @kernel
     def write(states, weights, terms, legal, over):
         """Write terms float64[n, actions, slots]; legal and over bool[n, actions]. The arrays come filled with 0."""
         states, weights, terms, legal, over = unowned((states, weights, terms, legal, over))
@@ -30,16 +30,15 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
             state = states[i]
             columns = game.columns_in(state)
             _, rows = game.size_of(state)
-            field = field_mask(rows)
+            field, slides, clear_first = field_mask(rows), game.has_slides(state), game.clears_first(state)
             piece = game.table_row(state, game.queued(state, 0))
             for action in range(0 if game.is_over(state) else terms.shape[1]):
-                placement = rest_of(columns, piece, action, game.has_slides(state))
-                if placement < 0:
+                rotation, column, y = rest(columns, piece, action, slides)
+                if y < 0:
                     continue
                 legal[i, action] = True
-                y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
                 copy(columns, after)
-                lines, own, over[i, action] = place(after, piece, rotation, column, y, rows, game.clears_first(state))
+                lines, own, over[i, action] = place(after, piece, rotation, column, y, rows, clear_first)
                 if of_locked:
                     copy(columns, after)
                     put(after, piece, rotation, column, y)

@@ -17,7 +17,7 @@ def dealt(count, seed=5, **kwargs):
     settings = Rules(preview=0, **kwargs)
     state = settings.new_states(1)[0]
     state[game.STREAM] = seed
-    game.begin(state, settings.pool(None))
+    game.begin(state, settings.pool(None), True)
     pieces = np.empty(count, np.int64)
     for i in range(count):
         pieces[i] = state[game.QUEUE]
@@ -77,7 +77,7 @@ def test_multisets_are_uniform_but_never_empty():
     state[game.STREAM] = 11
     seen = np.zeros((11, 11), np.int64)
     for _ in range(12_000):
-        game.begin(state, pool)
+        game.begin(state, pool, True)
         copies = settings.multiset(state)
         assert copies[[0, 1, 2, 5, 6]].sum() == 0
         seen[copies[3], copies[4]] += 1

@@ -142,8 +142,8 @@ def test_golden_perft():
             counts = np.repeat(sequences, len(pieces) * rules.n_actions)
             assert counts[seen.legal & seen.terminated].sum() == expected["ended"][ply]
             kept = seen.legal & ~seen.terminated
-            reached = after.reshape(-1, rules.words)[kept]
-            found = reached[:, [game.LINES, *range(game.COLUMNS, rules.words)]]
+            reached = after.reshape(-1, after.shape[-1])[kept]
+            found = reached[:, [game.LINES, *range(game.COLUMNS, reached.shape[1])]]
             numbers = (found * ODD[: found.shape[1]]).sum(axis=1)  # that differ where two of them do
             _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
             alive = reached[first]

@@ -31,9 +31,8 @@ def states_of(settings, boards, pieces):
 def every_action(settings, states):
     """(states [n, actions, words] after each action, `batch.Seen` with a row for each), as the batch steps them."""
     n, actions = len(states), settings.n_actions
-    after, seen = np.repeat(states, actions, axis=0), batch.Seen.empty(n * actions, settings)
+    after, seen = np.repeat(states, actions, axis=0), settings.seen(n * actions)
     chosen, fresh = np.tile(np.arange(actions), n), np.zeros(n * actions, np.bool_)
-    step = batch.kernels_for(settings.placements == "slide").step
     rules = batch.EpisodeRules(settings.payments(), illegal_limit=1 << 40, max_steps=0)
-    step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
+    batch.step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
     return after.reshape(n, actions, -1), seen

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.chance import STREAM, forced
 from mergefall.game2048 import board as board2048
-from mergefall.game2048.chance import outcomes as tiles
+from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.tetris import game as tetris
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
@@ -117,7 +117,7 @@ def test_every_outcome_of_2048_can_be_forced():
     ranks = np.array([[1, 1, 0], [2, 0, 3], [4, 5, 6]], np.uint8)
     board2048.cells_of(state, 3, 3)[:] = ranks
     after = np.array([[2, 0, 0], [2, 3, 0], [4, 5, 6]], np.uint8)
-    outcomes = tiles(after)
+    outcomes = Rules2048(3, 3).chance_outcomes(after, state)
     assert len(outcomes.observations) == 6
     for stream in np.random.default_rng(1).integers(0, 1 << 63, 50, dtype=np.uint64):
         for k, wanted in enumerate(outcomes.observations):

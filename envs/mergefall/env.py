@@ -1,0 +1,198 @@
+"""`GameEnv`: the single environment that both games fill in. A game gives its rules, its step and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from inspect import Parameter, Signature
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.chance import STREAM
+from mergefall.checks import integer
+from mergefall.draw import Window
+from mergefall.typing import Array, Info, Observation, Options
+from mergefall.words import stream_from_seed
+
+
+class GameEnv(gym.Env[Any, int]):
+    """One game. Its arguments are those of `rules_type`, and `shaping` and `render_mode`.
+
+    A game implements `step`, the methods with underscores that raise NotImplementedError, and their kernels.
+    The state of the game is the one row of `_states` uint64[1, words].
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
+    title: ClassVar[str]  # of the window
+    rules_type: ClassVar[Any]  # the game's `Rules`
+    shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
+    view_type: ClassVar[Any]  # what `mergefall.wrappers` shows of the game
+    derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
+
+    def __init_subclass__(cls) -> None:
+        """Show the arguments where `help` and editors look for them."""
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        own = [Parameter(field.name, kind, default=field.default) for field in fields(cls.rules_type)]
+        more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("shaping", "render_mode")]
+        cls.__signature__ = Signature([*own, *more])
+
+    def __init__(
+        self, *values: Any, shaping: Options | None = None, render_mode: str | None = None, **arguments: Any
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
+        self.rules = self.rules_type(*values, **arguments)
+        self.render_mode = render_mode
+        self.shaping = self.shaping_type.read(shaping, self.rules)
+        self.observation_space = self.rules.observation_space()
+        self.action_space = self.rules.action_space()
+        self._actions, self._limit = self.rules.n_actions, self.rules.illegal_limit
+        self._plain = shaping is None and render_mode is None
+        self._pool = self.rules.pool(None)
+        self._states = self.rules.new_states(1)
+        self._window: Any = None
+        self._hold()
+
+    def _hold(self) -> None:
+        """Make what reaches the state fastest: views of it, and the compiled step. Copies and pickles make it anew."""
+        raise NotImplementedError
+
+    def _begin(self, starts: Array, drawn: bool) -> None:
+        """Begin the game from one of `starts`; see the kernel `begin`."""
+        raise NotImplementedError
+
+    def _look(self) -> tuple[Observation, Info]:
+        """What the game shows after a reset."""
+        raise NotImplementedError
+
+    def _before(self, action: int | None) -> None:
+        """Called before an action is played, and with None after the state was replaced, if there are pictures."""
+
+    def _frame(self, mode: str) -> Any:
+        """A picture as "ansi", "rgb_array" or "html", or as a pygame surface for "human"."""
+        raise NotImplementedError
+
+    def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
+        """Begin an episode: (observation, info).
+
+        - `seed`: fixes every random draw from here on; default: the random stream continues.
+        - `options`: where to start, see the class; default: an ordinary start, or one from the pool of `set_starts`.
+        """
+        start = self.rules.start(options)
+        seed = None if seed is None else integer("seed", seed, 0)
+        super().reset(seed=seed)
+        if seed is not None:
+            self._states[0, STREAM] = stream_from_seed(seed)
+        self._begin(self._pool if start is None else start[None], start is None)
+        if self.render_mode is not None:
+            self._before(None)
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._look()
+        if self.shaping is not None:
+            info["shaping"] = 0.0
+        return observation, info
+
+    def _prepare(self, action: int) -> float:
+        """Before an action is played with shaping or pictures; returns Φ of the state."""
+        if self.render_mode is not None:
+            self._before(action)
+        return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
+
+    def _finish(self, before: float, played: Any) -> Any:
+        """What `step` returns with shaping or pictures; `before`: what `_prepare` returned."""
+        if self.render_mode == "human":
+            self.render()
+        if self.shaping is None:
+            return played
+        observation, reward, terminated, truncated, info = played
+        info["shaping"] = self.shaping.gamma * self.shaping.of_states(self._states).item() - before
+        return observation, reward + info["shaping"], terminated, truncated, info
+
+    def set_starts(self, pool: Sequence[Options] | None) -> None:
+        """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
+
+        An entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options passed to `reset`
+        take precedence.
+        """
+        self._pool = self.rules.pool(pool)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions, bool[actions], for sb3-contrib's MaskablePPO; all True in a terminal state."""
+        return self.rules.observed(self._states)[0][0]
+
+    def clone_state(self) -> NDArray[np.uint64]:
+        """The whole state of the game, uint64[words], random stream, score and counts included; it can be pickled."""
+        return self._states[0].copy()
+
+    def restore_state(self, state: NDArray[np.uint64]) -> None:
+        """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
+        self._states[0] = self.rules.restored(state, self._states[0])
+        if self.render_mode is not None:
+            self._before(None)
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+        """The board after each action, before chance: (boards, rewards, legal).
+
+        - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
+        - `rewards`: float64[actions], without shaping; 0 for an illegal action
+        - `legal`: bool[actions]
+
+        In Tetris a placement that ends the game is legal; `fatal_actions` tells which ones do.
+        """
+        boards, rewards, legal, *_ = self.rules.afterstates(self._states)
+        return boards[0], rewards[0], legal[0]
+
+    def chance_outcomes(self, action: int) -> tuple[Observation, NDArray[np.float64]]:
+        """Every observation that chance can make of an action's afterstate, with its probability.
+
+        Returns a batch of observations and probabilities float64[outcomes], which sum to 1; in Tetris one for each
+        piece that may be drawn, with `randomizer="hidden"` by the hidden multiset. The game does not change. Raises
+        ValueError for an illegal action.
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2).unwrapped
+        >>> _ = env.reset(options={"board": [[1, 1], [2, 0]]})
+        >>> boards, probabilities = env.chance_outcomes(3)  # left: 4 · / 4 ·
+        >>> boards[0].tolist(), probabilities.round(3).tolist()
+        ([[2, 1], [2, 0]], [0.45, 0.05, 0.45, 0.05])
+        """
+        boards, _, legal = self.afterstates()
+        action = self.rules.action_index(action)
+        if not legal[action]:
+            raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
+        outcomes = self.rules.chance_outcomes(boards[action], self._states[0])
+        return outcomes.observations, outcomes.probabilities
+
+    def render(self) -> Any:
+        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); `"human"` shows it in a window."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
+            return None
+        frame = self._frame(self.render_mode)
+        if self.render_mode != "human":
+            return frame
+        if self._window is None:
+            self._window = Window(self.title, self.metadata["render_fps"])
+        return self._window.show(frame)
+
+    def _repr_html_(self) -> str:
+        """The game, as a notebook shows it for a cell."""
+        return self._frame("html")
+
+    def close(self) -> None:
+        """Close the window if it is open."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the window and what `_hold` makes."""
+        return {name: value for name, value in self.__dict__.items() if name not in self.derived} | {"_window": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._hold()
