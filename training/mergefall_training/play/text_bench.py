@@ -1,191 +1,177 @@
-"""How well a program plays puzzles in text: its rewards with intervals, beside players on the same puzzles."""
+"""How well a function plays puzzles in text, such as a language model: its rewards beside those of players."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import mergefall
 import numpy as np
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.games import game_of
+from mergefall.imports import name_of
 from mergefall.text import rules_text
 from mergefall.typing import Options
 from mergefall_baselines import Player
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from mergefall_training.files import differences, on_line, open_alone, read_lines
+from mergefall_training.files import append_line, differences, on_line, open_alone, read_lines
 from mergefall_training.play.advice import Adviser
-from mergefall_training.play.programs import ask_all, ask_each, words_of
 from mergefall_training.play.puzzles import Puzzle, default_judge, puzzles, rules_of, verdict_of, worth
-from mergefall_training.play.statistics import Interval, bootstrap, wilson
+from mergefall_training.play.records import code_of
+from mergefall_training.play.statistics import bootstrap, wilson
+from mergefall_training.play.tables import Cell, Table, percent
 from mergefall_training.progress import progress_bar
 
-FORMAT, VERSION = "mergefall bench-text", 1
+FORMAT, VERSION = "mergefall bench-text", 2
 REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
     "2048": ({"name": "2048/greedy"}, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
     "tetris": ({"name": "tetris/dellacherie"}, {"name": "tetris/bcts"}, {"name": "tetris/two-tetrad"}),
 }
-MOST_SECONDS = 1_000_000  # of a time limit
 KINDS = ("legal", "illegal", "unreadable")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one player, or a program, did on some puzzles.
+def bench_text(
+    function: Callable[[Any], Any],
+    env_id: str = "mergefall/Game2048-v0",
+    env_kwargs: Options | None = None,
+    *,
+    count: int = 200,
+    batch: int | None = None,
+    judge: Any = None,
+    gap: tuple[float, float] = (0.0, 1.0),
+    afterstates: bool = False,
+    seed: int = 0,
+    references: Sequence[Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Table:
+    """Ask a function for its move in test puzzles; returns a table of what it and some players earn.
 
-    - `rewards`: of each puzzle. `best`: the share of puzzles with the best move; for `random`, what is expected.
-    - `kinds`: the share of each kind of verdict.
-    """
+    Args:
+        function: takes a prompt and returns an answer, both text. A prompt is the rules, an empty line, and a puzzle's
+            prompt.
+        env_id, env_kwargs, judge, gap, afterstates, seed: the puzzles, as in `puzzles`.
+        count: number of puzzles.
+        batch: `function` takes a list of up to so many prompts and returns a list of answers; default: one prompt.
+        references: players to compare with: names, mappings of `name` and options, or players; default: a few of the
+            game. What random moves are expected to earn comes first.
+        out: JSON-lines file to which each prompt, answer, verdict and reward is appended. The same call on it asks for
+            the missing answers only.
+        progress: whether to show a progress bar.
 
-    name: str
-    rewards: list[float]
-    best: Interval
-    kinds: dict[str, float]
-
-    @property
-    def mean(self) -> Interval:
-        """The mean reward with its 95 % bootstrap interval."""
-        return bootstrap(np.mean, self.rewards)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Test puzzles of one environment, the same for whoever is asked.
-
-    - `count`: number of puzzles, the first of `puzzles(…, split="test")`.
-    - `judge`, `gap`, `afterstates`, `seed`: see `puzzles`.
+    Raises ValueError as `puzzles` does, for an answer that is no text, and for a file of another bench.
 
     Example:
-        >>> bench = Bench("mergefall/Game2048-v0", {"rows": 2, "cols": 2}, count=20)
-        >>> [(row.name, round(row.mean.value, 3)) for row in bench.references(["2048/optimal"])]
-        [('random (expected)', 0.5), ('2048/optimal', 1.0)]
+        >>> table = bench_text(lambda prompt: "up", env_kwargs={"rows": 2, "cols": 2}, count=20, progress=False)
+        >>> table.columns["player"][1:3], round(table.columns["mean reward"][1][0].value, 3)
+        (['random (expected)', '2048/greedy'], 0.5)
     """
-
-    env_id: str
-    env_kwargs: Options
-    count: int = 200
-    judge: Any = None
-    gap: tuple[float, float] = (0.0, 1.0)
-    afterstates: bool = False
-    seed: int = 0
-
-    @cached_property
-    def puzzles(self) -> list[Puzzle]:
-        """The puzzles; raises ValueError as `puzzles` does, and for a count below 1."""
-        integer("the number of puzzles", self.count, 1)
-        endless = puzzles(
-            self.env_id,
-            self.env_kwargs,
-            judge=self.judge,
-            split="test",
-            gap=self.gap,
-            afterstates=self.afterstates,
-            seed=self.seed,
-        )
-        return list(islice(endless, self.count))
-
-    @property
-    def judge_title(self) -> str:
-        """The judge's name and options."""
-        return _title(default_judge(self.env_id, self.env_kwargs) if self.judge is None else self.judge)
-
-    def ask(self, program: str, *, stream: bool = False, seconds: float = 60, out: Path | None = None) -> Row:
-        """Ask a program for its move in each puzzle.
-
-        The prompt is the rules (`mergefall.text.rules_text`), an empty line, and the puzzle's prompt.
-
-        Args:
-            program: a command line; see `mergefall_training.play.programs`.
-            stream: whether one process answers all questions.
-            seconds: time limit of an answer.
-            out: file to which each answer is appended; answers that it holds are not asked for again.
-
-        Raises ValueError if the program fails, and for a file of another bench.
-        """
-        number("the time limit in seconds", seconds, most=MOST_SECONDS, above=0)
-        words_of(program)
-        asked = {puzzle.id: puzzle for puzzle in self.puzzles}
-        with ExitStack() as stack:
-            file, answers = None, dict[str, str]()
-            if out is not None:
-                file, answers = _resumed(stack, out, self._header(program, stream), asked)
-            prompts = {name: question(puzzle) for name, puzzle in asked.items() if name not in answers}
-            show = stack.enter_context(progress_bar("asking", len(asked), completed=len(answers)))
-            try:
-                for name, answer in (ask_all if stream else ask_each)(program, prompts, seconds):
-                    answers[name] = answer
-                    if file is not None:
-                        _append(file, _record(asked[name], answer))
-                    show(len(answers), "")
-            except (ValueError, KeyboardInterrupt) as error:
-                if out is not None:
-                    error.add_note(f"{len(answers)} answers are in {out}; the same command asks for the others")
-                raise
-        return _row_of(program, [(puzzle, answers[name]) for name, puzzle in asked.items()])
-
-    def references(self, players: Sequence[Any] | None = None) -> list[Row]:
-        """What random moves are expected to earn, and what players earn.
-
-        `players`: names, mappings of `name` and options, or players; default: `REFERENCES` of the game.
-        """
-        specs = REFERENCES[game_of(self.env_id).name] if players is None else players
-        found = self.puzzles
-        rows = [_random(found)]
-        for spec in specs:
-            adviser = Adviser(player_of(spec), self.env_id, self.env_kwargs)
-            answers = [(puzzle, adviser.choices(puzzle.position)[0].name) for puzzle in found]
-            rows.append(_row_of(_title(spec), answers))
-        return rows
-
-    def _header(self, program: str, stream: bool) -> dict[str, Any]:
-        judge = self.judge_title
-        header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "program": program}
-        header |= {"stream": stream, "env_id": self.env_id, "env_kwargs": dict(self.env_kwargs), "judge": judge}
-        header |= {"gap": list(self.gap), "afterstates": self.afterstates, "seed": self.seed}
-        return json.loads(json.dumps(header))
+    integer("count", count, 1)
+    kwargs = dict(env_kwargs or {})
+    judge = default_judge(env_id, kwargs) if judge is None else judge
+    endless = puzzles(env_id, kwargs, judge=judge, split="test", gap=gap, afterstates=afterstates, seed=seed)
+    tests = list(islice(endless, count))
+    lines = [_random(tests)]
+    # First, because a wrong name must not be found after a costly model has answered.
+    for spec in REFERENCES[game_of(env_id).name] if references is None else references:
+        adviser = Adviser(player_of(spec), env_id, kwargs)
+        lines.append(_line(_title(spec), tests, [adviser.choices(puzzle.position)[0].name for puzzle in tests]))
+    header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "function": name_of(function)}
+    header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": _title(judge), "gap": list(gap)}
+    header |= {"afterstates": afterstates, "seed": seed, "code": code_of(function)}
+    answers = _answers(function, tests, batch, out, json.loads(json.dumps(header)), progress)
+    lines.insert(0, _line(name_of(function), tests, [answers[puzzle.id] for puzzle in tests]))
+    env = " ".join([env_id, *(f"{name}={value}" for name, value in kwargs.items())])
+    hard = "" if tuple(gap) == (0, 1) else f", gap {gap[0]:g} to {gap[1]:g}"
+    about = f"{count} test puzzles{hard}, seed {seed}, judged by {_title(judge)}"
+    note = "Intervals of 95%: bootstrap, Wilson's for shares. The judge earns 1."
+    return Table(env, about, {name: [line[name] for line in lines] for name in lines[0]}, note)
 
 
 def question(puzzle: Puzzle) -> str:
-    """All that a program reads: the rules, an empty line, and the puzzle's prompt."""
+    """A prompt: the rules, an empty line, and the puzzle's prompt."""
     return f"{rules_text(rules_of(puzzle))}\n\n{puzzle.prompt}\n"
 
 
-def print_rows(bench: Bench, rows: Sequence[Row], screen: Console) -> None:
-    """Print a table of rows, with what it is about above and how intervals are made below."""
-    env = " ".join([bench.env_id, *(f"{name}={value}" for name, value in bench.env_kwargs.items())])
-    gap = "" if tuple(bench.gap) == (0, 1) else f", gap {bench.gap[0]:g} to {bench.gap[1]:g}"
-    screen.print(
-        Text(f"{env}: {bench.count} test puzzles{gap}, seed {bench.seed}, judged by {bench.judge_title}"),
-        soft_wrap=True,
-    )
-    table = Table(padding=(0, 1, 0, 0), box=None)
-    table.add_column("player", overflow="fold", min_width=16)
-    for name in ("mean reward", "best move", *KINDS):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        estimates = f"{row.mean.value:.3f}\n{_ends(row.mean, '.3f')}", f"{row.best.value:.0%}\n{_ends(row.best, '.0%')}"
-        table.add_row(Text(row.name), *estimates, *(f"{row.kinds[kind]:.0%}" for kind in KINDS))
-    screen.print(table)
-    screen.print(
-        "[dim]Below each estimate its 95% interval: bootstrap, Wilson's for shares. The judge earns 1.[/dim]",
-        highlight=False,
-        soft_wrap=True,
-    )
+def _answers(
+    function: Callable[[Any], Any],
+    tests: list[Puzzle],
+    batch: int | None,
+    out: str | os.PathLike[str] | None,
+    header: dict[str, Any],
+    progress: bool,
+) -> dict[str, str]:
+    """The answers by the puzzles' ids: those of the file `out`, and those that the function gives now."""
+    with ExitStack() as stack:
+        answers: dict[str, str] = {}
+        if out is not None:
+            path = Path(out)
+            file = stack.enter_context(open_alone(path, "answers"))
+            records, whole = read_lines(path, "answers", torn_header=json.dumps(header).encode())
+            if records and (differing := differences(records[0], header)):
+                raise ValueError(f"{path} holds answers of another bench: {'; '.join(differing)}. Choose another file.")
+            for number, record in enumerate(records[1:], start=2):
+                with on_line(path, number):
+                    if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
+                        raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
+                answers[record["id"]] = record["answer"]
+            file.truncate(whole)
+            if not records:
+                append_line(file, path, json.dumps(header))
+        show = stack.enter_context(progress_bar("asking", len(tests), completed=len(answers), enabled=progress))
+        for puzzle, answer in _asked(function, [one for one in tests if one.id not in answers], batch):
+            verdict = verdict_of(puzzle, answer)
+            answers[puzzle.id] = answer
+            if out is not None:
+                action = None if verdict.action is None else puzzle.names[verdict.action]
+                record = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer, "verdict": verdict.kind}
+                append_line(file, path, json.dumps(record | {"action": action, "reward": worth(puzzle, verdict)}))
+            show(len(answers), "")
+    return answers
 
 
-def _ends(interval: Interval, form: str) -> str:
-    return f"{interval.low:{form}}-{interval.high:{form}}"
+def _asked(function: Callable[[Any], Any], tests: list[Puzzle], batch: int | None) -> Iterator[tuple[Puzzle, str]]:
+    if batch is None:
+        yield from ((puzzle, function(question(puzzle))) for puzzle in tests)
+        return
+    size = integer("batch", batch, 1)
+    for first in range(0, len(tests), size):
+        part = tests[first : first + size]
+        answers = list(function([question(puzzle) for puzzle in part]))
+        if len(answers) != len(part):
+            raise ValueError(f"{name_of(function)} returned {len(answers)} answers to {len(part)} prompts")
+        yield from zip(part, answers, strict=True)
+
+
+# -- lines of the table -----------------------------------------------------------------------------------------------
+
+
+def _line(name: str, tests: Sequence[Puzzle], answers: Sequence[str]) -> dict[str, Cell]:
+    verdicts = [verdict_of(*pair) for pair in zip(tests, answers, strict=True)]
+    rewards = [worth(*pair) for pair in zip(tests, verdicts, strict=True)]
+    kinds = [str(verdict.kind) for verdict in verdicts]
+    shares = {kind: kinds.count(kind) / len(tests) for kind in KINDS}
+    return _cells(name, rewards, sum(reward == 1 for reward in rewards), shares)
+
+
+def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:
+    """What uniformly random legal moves are expected to earn."""
+    legal = [[r for r, legal in zip(puzzle.rewards, puzzle.mask, strict=True) if legal] for puzzle in tests]
+    best = sum(rewards.count(1.0) / len(rewards) for rewards in legal)
+    return _cells("random (expected)", [sum(one) / len(one) for one in legal], best, {"legal": 1.0})
+
+
+def _cells(name: str, rewards: list[float], best: float, kinds: Mapping[str, float]) -> dict[str, Cell]:
+    mean = bootstrap(np.mean, rewards), "{:.3f}".format
+    cells: dict[str, Cell] = {"player": name, "mean reward": mean, "best move": (wilson(best, len(rewards)), percent)}
+    return cells | {kind: percent(kinds.get(kind, 0.0)) for kind in KINDS}
 
 
 def _title(spec: Any) -> str:
@@ -194,60 +180,3 @@ def _title(spec: Any) -> str:
     if isinstance(spec, Player):
         return title(spec.name, spec.options)
     return title(spec["name"], {name: value for name, value in spec.items() if name != "name"})
-
-
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
-def _row_of(name: str, answers: Sequence[tuple[Puzzle, str]]) -> Row:
-    verdicts = [(puzzle, verdict_of(puzzle, answer)) for puzzle, answer in answers]
-    rewards, kinds = [worth(*pair) for pair in verdicts], [str(verdict.kind) for _, verdict in verdicts]
-    shares = {kind: kinds.count(kind) / len(kinds) for kind in KINDS}
-    return Row(name, rewards, wilson(sum(reward == 1 for reward in rewards), len(rewards)), shares)
-
-
-def _random(found: Sequence[Puzzle]) -> Row:
-    """What uniformly random legal moves are expected to earn."""
-    legal = [[r for r, legal in zip(puzzle.rewards, puzzle.mask, strict=True) if legal] for puzzle in found]
-    best = sum(rewards.count(1.0) / len(rewards) for rewards in legal)
-    shares = {"legal": 1.0, "illegal": 0.0, "unreadable": 0.0}
-    means = [sum(rewards) / len(rewards) for rewards in legal]
-    return Row("random (expected)", means, wilson(best, len(legal)), shares)
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
-def _record(puzzle: Puzzle, answer: str) -> dict[str, Any]:
-    verdict = verdict_of(puzzle, answer)
-    action = None if verdict.action is None else puzzle.names[verdict.action]
-    record: dict[str, Any] = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer}
-    return record | {"verdict": verdict.kind, "action": action, "reward": worth(puzzle, verdict)}
-
-
-def _resumed(
-    stack: ExitStack, path: Path, header: dict[str, Any], asked: Mapping[str, Puzzle]
-) -> tuple[BinaryIO, dict[str, str]]:
-    """The file, open for appending, and the answers that it holds to the puzzles."""
-    file = stack.enter_context(open_alone(path, "answers"))
-    records, whole = read_lines(path, "answers", torn_header=json.dumps(header).encode())
-    if records and (differing := differences(records[0], header)):
-        raise ValueError(f"{path} holds answers of another bench: {'; '.join(differing)}. Choose another file.")
-    answers = dict[str, str]()
-    for line, record in enumerate(records[1:], start=2):
-        with on_line(path, line):
-            name, answer = record.get("id"), record.get("answer")
-            if not isinstance(name, str) or not isinstance(answer, str) or name in answers:
-                raise ValueError(f"expected an answer to another puzzle, with id and answer; found {str(record)[:200]}")
-            if name in asked and record.get("prompt") != question(asked[name]):
-                raise ValueError(f"the puzzle {name} has another prompt here; expected that of the same versions")
-            answers[name] = answer
-    file.truncate(whole)
-    if not records:
-        _append(file, header)
-    return file, {name: answer for name, answer in answers.items() if name in asked}
-
-
-def _append(file: BinaryIO, record: dict[str, Any]) -> None:
-    file.write(json.dumps(record).encode() + b"\n")
-    file.flush()
