@@ -106,7 +106,7 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
 
 
 @contextmanager
-def on_line(path: Path, number: int) -> Iterator[None]:
+def on_line(path: object, number: int) -> Iterator[None]:
     """A ValueError raised in this block gets the file and the line number in front of its message."""
     try:
         yield

@@ -1,5 +1,6 @@
 """A user's heuristics and players in worker processes, and what scripts and files of records do with them."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import numba
 import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, register_heuristic
+from mergefall.imports import name_of
 from mergefall_baselines import Player, make, register, registry
 from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import code_of
 from mergefall_training.play.watching import Show
 from mergefall_training.play.workers import process_pool
 
@@ -79,7 +82,7 @@ def test_a_file_names_no_module_to_import(tmp_path, changed):
     evaluate("2048/random", *ENV, workers=1, out=path, progress=False)
     header, line, *_ = path.read_text().splitlines()
     record = json.loads(line)
-    del record["actions"]  # with them, nobody makes the player
+    record["length"] = 70_000  # of so long a game nobody has all actions, so the player plays it again
     path.write_text("\n".join([json.dumps(json.loads(header) | changed), json.dumps(record), ""]))
     with pytest.raises(ValueError, match="names 'os:getcwd', a module to import; a file may name no modules"):
         Show.recorded(path, 0)
@@ -89,6 +92,8 @@ def test_a_script_without_a_guard_says_what_to_write(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from mergefall_training import evaluate\n"
+        "from mergefall_training.play import workers\n"
+        "workers.WORTH = 0.0  # workers play, however short the games are\n"
         "evaluate('2048/random', 'mergefall/Game2048-v0', 2, env_kwargs={'goal': 16}, workers=2, progress=False)\n"
     )
     found = subprocess.run([sys.executable, script], capture_output=True, text=True)
@@ -96,3 +101,37 @@ def test_a_script_without_a_guard_says_what_to_write(tmp_path):
     *_, last = found.stderr.strip().splitlines()
     assert last.startswith("in a script, call this under `if __name__ == '__main__':`")
     assert found.stderr.count("Traceback") == 1
+
+
+def test_changed_code_does_not_get_the_games_of_the_former(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    out, module = tmp_path / "games.jsonl", tmp_path / "own_code.py"
+
+    def play(count, code, **options):
+        monkeypatch.delitem(sys.modules, "own_code", raising=False)
+        importlib.invalidate_caches()
+        module.write_text(f"def board_value(board):\n    return {code}\n")
+        player = make("2048/greedy", heuristic="own_code:board_value")
+        return evaluate(player, *ENV[:1], count, *ENV[2:], workers=1, out=out, progress=False, **options)
+
+    three = play(3, "(board == 0).sum()").episodes
+    assert play(4, "(board == 0).sum()").episodes[:3] == three
+    with pytest.raises(ValueError, match="holds results of an earlier version of own_code:board_value"):
+        play(4, "-(board == 0).sum()")
+
+
+def test_code_and_models_have_digests(tmp_path):
+    class Local(Player):
+        pass
+
+    assert code_of("2048/greedy", {"heuristic": {"name": "nneonneo"}}, make("2048/random"), np.sum) == {}
+    assert set(code_of(Local())) == {name_of(Local)}
+    assert code_of({"heuristic": own_board_value}) == code_of(f"{__name__}:own_board_value")
+    (tmp_path / "model.npz").write_bytes(b"one")
+    (one,) = code_of({"network": str(tmp_path / "model.npz")}).values()
+    (tmp_path / "model.npz").write_bytes(b"other")
+    assert code_of({"network": str(tmp_path / "model.npz")}) != {str(tmp_path / "model.npz"): one}
+
+
+def own_board_value(board):
+    return board.sum()

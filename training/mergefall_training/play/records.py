@@ -7,20 +7,32 @@ a newline was torn by a kill; a resumed run cuts it off. Any other damage is an 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 from mergefall.checks import MOST_COUNTED, id_of_file
 from mergefall.games import GAMES, Game
-from mergefall.imports import check_no_import
+from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
+from mergefall.library import origin
 from mergefall_baselines.player import title
+from mergefall_baselines.registry import added
 
-from mergefall_training.files import append_line, check_there, differences, on_line, open_alone, read_lines
+from mergefall_training.files import (
+    append_line,
+    check_there,
+    differences,
+    model_file,
+    on_line,
+    open_alone,
+    read_lines,
+)
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -52,8 +64,7 @@ class Episode:
     - `length`: number of actions, illegal ones included.
     - `terminated`: whether the game ended by itself; False where a cap ended it.
     - `seconds`: wall time.
-    - `actions`, `rest`: its actions, as `actions.ActionLog` writes them. Records of earlier versions have none; `rest`
-      is None where `actions` holds all.
+    - `actions`: its actions as text (`actions.text_of`): all of them, or the first `actions.RECORDED`.
     """
 
     game: ClassVar[Game] = OTHER
@@ -63,8 +74,7 @@ class Episode:
     length: int
     terminated: bool
     seconds: float
-    actions: str | None = field(default=None, kw_only=True)
-    rest: str | None = field(default=None, kw_only=True)
+    actions: str = field(default="", kw_only=True)
 
     @property
     def result(self) -> int:
@@ -96,34 +106,27 @@ class TetrisEpisode(Episode):
     pieces: int
 
 
-TEXTS = ("actions", "rest")  # fields that records of earlier versions lack
 _KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, Episode)
 
 
 def episode_from(record: Mapping[str, object]) -> Episode:
     """The episode that a record describes; the record's fields tell which game it is.
 
-    Raises ValueError for fields that no kind of episode has.
+    Raises ValueError for fields that no kind of episode has, and for a number that no game has.
 
-    >>> episode_from({"seed": 0, "score": 12, "length": 9, "terminated": True, "seconds": 0.1, "max_tile": 8}).max_tile
+    >>> figures = {"seed": 0, "score": 12, "length": 9, "terminated": True, "seconds": 0.1, "max_tile": 8}
+    >>> episode_from(figures | {"actions": "eJwDAAAAAAE="}).max_tile
     8
     """
-    given: dict[str, str] = dict.fromkeys(TEXTS, "str | None")
-    for name, value in record.items():
-        given[name] = given[name] if name in TEXTS and isinstance(value, str) else type(value).__name__
-    for kind in _KINDS:
-        if given == {field.name: field.type for field in fields(kind)}:
-            _check_figures(record)
-            return kind(**cast(Any, record))
-    expected = "; or ".join(str({field.name: field.type for field in fields(kind)}) for kind in _KINDS)
-    raise ValueError(f"no episode has the fields {given}; expected {expected}")
-
-
-def _check_figures(record: Mapping[str, Any]) -> None:
-    """Raises ValueError for a number that no game has."""
+    types = {name: type(value).__name__ for name, value in record.items()}
+    kinds = {kind: {field.name: field.type for field in fields(kind)} for kind in _KINDS}
+    kind = next((kind for kind, expected in kinds.items() if types == expected), None)
+    if kind is None:
+        raise ValueError(f"no episode has the fields {types}; expected {'; or '.join(map(str, kinds.values()))}")
     for name, value in record.items():
         if isinstance(value, int | float) and not abs(value) <= MOST_COUNTED:
             raise ValueError(f"{name} is {value!r}; expected a number up to {MOST_COUNTED:,}")
+    return kind(**cast(Any, record))
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class Header:
     """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
 
     - `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
-    - `code`: digests of the user's own code and models, as `sources.code_of` returns them; empty if no file is written.
+    - `code`: digests of the user's own code and models (`code_of`); empty if no file is written.
     """
 
     player: str
@@ -164,12 +167,47 @@ class Header:
     def line(self) -> str:
         """The header as the first line of a file. Raises ValueError for options that are no JSON types."""
         content = {"format": FORMAT, "version": VERSION, **self.content()}
-        if self.adversary is None:  # as in files that were written before there were adversaries
+        if self.adversary is None:
             del content["adversary"]
         try:
             return json.dumps(content, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
+
+
+def header_from(record: dict[str, Any]) -> Header:
+    """The header in the first line of a file. Raises ValueError for anything else."""
+    content = {"adversary": None, "code": {}, **record}
+    form, version = content.pop("format", None), content.pop("version", None)
+    if form != FORMAT:
+        raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
+    if version != VERSION:
+        raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
+    names = {field.name for field in fields(Header)}
+    if content.keys() != names:
+        raise ValueError(f"the header has the fields {sorted(content)}; expected {sorted(names)}")
+    cap, against = content["max_episode_steps"], content["adversary"]
+    paired = isinstance(against, dict) and against.keys() == {"player", "rate"}
+    for name, fits, expected in (
+        *((name, isinstance(content[name], str), "text") for name in ("player", "package")),
+        *((name, isinstance(content[name], dict), "an object") for name in ("options", "env_kwargs", "code")),
+        ("max_episode_steps", cap is None or (type(cap) is int and cap > 0), "a number of steps, or null"),
+        ("adversary", against is None or paired, "an object with player and rate, or null"),
+    ):
+        if not fits:
+            raise ValueError(f"{name} is {content[name]!r}; expected {expected}")
+    if "max_episode_steps" in content["env_kwargs"]:
+        raise ValueError("env_kwargs holds max_episode_steps; expected it beside them")
+    return Header(**content)
+
+
+def checksum(header: Header, record: Mapping[str, Any]) -> str:
+    """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
+    content = json.dumps([header.content(), dict(record)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:
@@ -215,10 +253,10 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     """
     header, records = read_header(path)
     episodes = _episodes(Path(path), records)
-    return replace(header, player=_found_again(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
+    return replace(header, player=_place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
 
-def _found_again(header: Header, path: Path) -> str:
+def _place_of(header: Header, path: Path) -> str:
     """The place of an agent's run folder, if it has gone from the recorded one: that below a folder of the file."""
     there = Path(header.player)
     if "checksum" in header.options and not there.exists():
@@ -229,19 +267,24 @@ def _found_again(header: Header, path: Path) -> str:
     return header.player
 
 
-def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:
-    """Whether a player is the one of a header. A trained agent is known by its checksum, wherever its folder is."""
-    return dict(options) == header.options and (player == header.player or "checksum" in options)
+def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:
+    """The episodes of a file's records, by seed."""
+    episodes: dict[int, Episode] = {}
+    for number, record in enumerate(records, start=2):
+        with on_line(path, number):
+            episode = episode_from(without_sums(record))
+            if episode.seed in episodes:
+                raise ValueError(f"seed {episode.seed} is there twice")
+            episodes[episode.seed] = episode
+    return episodes
 
 
-def check_same_code(path: Path, found: Mapping[str, str], asked: Mapping[str, str]) -> None:
-    """Raises ValueError if a user's own code or model is not the one whose results are at a path."""
-    changed = [name for name in found.keys() | asked.keys() if found.get(name) != asked.get(name)]
-    if changed:
-        raise ValueError(
-            f"{path} holds results of an earlier version of {' and '.join(sorted(changed))}. "
-            "Delete it, or choose another name"
-        )
+def without_sums(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without its checksum (`verify` compares it) and a digest of actions past `actions.RECORDED`."""
+    return {name: value for name, value in record.items() if name not in ("checksum", "rest")}
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
 
 
 class RecordFile:
@@ -261,25 +304,21 @@ class RecordFile:
             records, whole = read_lines(self.path, "episodes", torn_header=line.encode())
             if records:
                 with on_line(self.path, 1):
-                    found = header_from(records[0])
-                _check_same_run(self.path, found, line)
-                self._header = found
+                    self._header = header_from(records[0])
+                _check_same_run(self.path, self._header, line)
             self.episodes = _episodes(self.path, records[1:])
             self._file.truncate(whole)
             if not records:
-                self._write(line)
+                append_line(self._file, self.path, line)
             until_read.pop_all()  # the file stays open
 
     def append(self, episode: Episode) -> None:
         """Write a finished episode to the file and flush it."""
-        fields = asdict(episode)
-        record = fields | {name: fields.pop(name) for name in TEXTS}  # last, because they are long
-        record = {name: value for name, value in record.items() if value is not None}
-        self._write(json.dumps(record | {"checksum": checksum(self._header, record)}))
+        record = asdict(episode)
+        record["actions"] = record.pop("actions")  # last, because they are long
+        content = json.dumps(record | {"checksum": checksum(self._header, record)})
+        append_line(self._file, self.path, content)
         self.episodes[episode.seed] = episode
-
-    def _write(self, line: str) -> None:
-        append_line(self._file, self.path, line)
 
     def __enter__(self) -> Self:
         return self
@@ -290,63 +329,91 @@ class RecordFile:
                 check_there(self._file, self.path)
 
 
-def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:
-    """The episodes of a file's records, by seed."""
-    episodes: dict[int, Episode] = {}
-    for number, record in enumerate(records, start=2):
-        with on_line(path, number):
-            record.pop("checksum", None)  # `verify` compares it
-            episode = episode_from(record)
-            if episode.seed in episodes:
-                raise ValueError(f"seed {episode.seed} is there twice")
-            episodes[episode.seed] = episode
-    return episodes
-
-
-def checksum(header: Header, record: Mapping[str, Any]) -> str:
-    """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
-    content = json.dumps([header.content(), dict(record)], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def header_from(record: dict[str, Any]) -> Header:
-    """The header in the first line of a file. Raises ValueError for anything else."""
-    form, version = record.pop("format", None), record.pop("version", None)
-    if form != FORMAT:
-        raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
-    if version != VERSION:
-        raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
-    expected = {field.name for field in fields(Header)}
-    if record.keys() | {"adversary", "code"} != expected:
-        raise ValueError(f"the header has the fields {sorted(record)}; expected {sorted(expected)}")
-    options = record["options"]
-    cap, against = record["max_episode_steps"], record.get("adversary")
-    paired = isinstance(against, dict) and against.keys() == {"player", "rate"}
-    for name, fits, expected in (
-        ("player", isinstance(record["player"], str), "text"),
-        ("options", isinstance(options, dict), "an object"),
-        ("env_kwargs", isinstance(record["env_kwargs"], dict), "an object"),
-        ("max_episode_steps", cap is None or (type(cap) is int and cap > 0), "a number of steps, or null"),
-        ("package", isinstance(record["package"], str), "text"),
-        ("adversary", against is None or paired, "an object with player and rate, or null"),
-        ("code", isinstance(record.get("code", {}), dict), "an object"),
-    ):
-        if not fits:
-            raise ValueError(f"{name} is {record[name]!r}; expected {expected}")
-    if "max_episode_steps" in record["env_kwargs"]:
-        raise ValueError("env_kwargs holds max_episode_steps; expected it beside them")
-    if "evaluation" in options:  # what Tetris players called their heuristic before
-        record["options"] = {{"evaluation": "heuristic"}.get(name, name): value for name, value in options.items()}
-    return Header(**record)
-
-
-def _check_same_run(path: Path, found: Header, line: str) -> None:
-    # Compared as JSON reads it back, where a tuple has become a list.
-    asked = header_from(json.loads(line))
-    if same_player(asked.player, asked.options, found):
-        asked = replace(asked, player=found.player)
-    if found.code:  # files of earlier versions do not say
-        check_same_code(path, found.code, asked.code)
-    asked = replace(asked, code=found.code)
-    if differing := differences(asdict(found), asdict(asked)):
+def _check_same_run(path: Path, header: Header, line: str) -> None:
+    """Raises ValueError if a file's header is that of another run than the one with this first line."""
+    ours = header_from(json.loads(line))  # as JSON reads it back, where a tuple has become a list
+    check_same_code(path, header.code, ours.code)
+    if same_player(ours.player, ours.options, header):
+        ours = replace(ours, player=header.player)
+    if differing := differences(asdict(header), asdict(ours)):
         raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")
+
+
+def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:
+    """Whether a player is the one of a header. A trained agent is known by its checksum, wherever its folder is."""
+    return dict(options) == header.options and (player == header.player or "checksum" in options)
+
+
+# -- the user's code --------------------------------------------------------------------------------------------------
+
+
+def code_of(*described: Any) -> dict[str, str]:
+    """Digests of the user's own code by `module:name`, and of models by the text that names them.
+
+    Of code in a module the digest is of the module's file, of code in a notebook or script that of the function or
+    class. Installed packages have versions instead, and are left out.
+
+    `described`: nested data that names players, heuristics and models, or holds them.
+
+    >>> code_of("2048/greedy", {"heuristic": "nneonneo"})
+    {}
+    """
+    texts = set(strings_in(described))
+    things = [*_things_in(described), *map(_object, filter(is_import, texts)), *added(texts).values()]
+    for game in GAMES.values():
+        things += [origin(heuristic) for name, heuristic in game.library.added().items() if name in texts]
+    contents = {name_of(thing): _source_of(thing) for thing in things}
+    contents |= {text: file.read_bytes() for text, file in _models_in(described)}
+    return {name: hashlib.sha256(content).hexdigest()[:16] for name, content in contents.items() if content}
+
+
+def _things_in(part: Any) -> Iterator[Any]:
+    """The functions in nested data, and the classes of its other objects."""
+    if isinstance(part, Mapping | list | tuple):
+        for one in part.values() if isinstance(part, Mapping) else part:
+            yield from _things_in(one)
+    elif not isinstance(part, str | int | float | None):
+        yield part if hasattr(part, "__qualname__") else origin(part)
+
+
+def _object(path: str) -> Any:
+    """What `module:name` names; None for other text with a colon."""
+    with suppress(ValueError):
+        return imported(path)
+
+
+def _source_of(thing: Any) -> bytes:
+    """The source of the user's own module that a class or function is in; empty for installed code."""
+    module = sys.modules.get(getattr(thing, "__module__", ""))
+    file = Path(getattr(module, "__file__", None) or "")
+    if module is None or module.__name__ == "__main__":
+        with suppress(OSError, TypeError):  # typed into Python's own shell
+            return inspect.getsource(getattr(thing, "py_func", thing)).encode()
+    package = module.__name__.partition(".")[0] if module else ""
+    installed = {"site-packages", "dist-packages"} & set(file.parts) or package in sys.stdlib_module_names
+    ours = package in ("mergefall", "mergefall_baselines", "mergefall_training")
+    return file.read_bytes() if file.suffix == ".py" and file.is_file() and not installed and not ours else b""
+
+
+def _models_in(part: Any) -> Iterator[tuple[str, Path]]:
+    """(text, file) of everything in nested data that names a file or a run folder, there with `model` beside it."""
+    parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
+    model = part.get("model") if isinstance(part, Mapping) else None
+    for text in parts:
+        if not isinstance(text, str):
+            yield from _models_in(text)
+            continue
+        with suppress(ValueError, OSError):  # most texts name no file
+            file = model_file(text, model or "best")
+            if file.suffix and file.is_file():
+                yield text, file
+
+
+def check_same_code(path: Path, there: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raises ValueError if a user's own code or model is not the one whose results are at a path."""
+    changed = [name for name in there.keys() | here.keys() if there.get(name) != here.get(name)]
+    if changed:
+        raise ValueError(
+            f"{path} holds results of an earlier version of {' and '.join(sorted(changed))}. "
+            "Delete it, or choose another name"
+        )
