@@ -98,12 +98,12 @@ def test_a_move_taken_back_leaves_the_game_as_it_was(keys, game):
     while session.actions:
         session.press("u")
         assert session.env.clone_state().tobytes() == states[len(session.actions)]
-        assert not session.terminated
+        assert not session.step.terminated
 
 
 def test_a_hint_names_the_best_actions_and_aims_at_the_first():
     session = Session(TETRIS, {"rows": 8}, 1, "ansi", "tetris/greedy", {"heuristic": "bcts"})
-    values = session._adviser.values(session.observation)
+    values = session._adviser.values(session.step.observation)
     session.press("h")
     assert session._controls.action == values.argmax()
     picture, (_, advice, *keys) = session.env.render(), session.lines()

@@ -26,7 +26,7 @@ from minari.storage.datasets_root_dir import get_dataset_path
 
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header
-from mergefall_training.play.replay import Replay, replays
+from mergefall_training.play.steps import Replay, replays
 from mergefall_training.play.workers import Task, task
 
 FORMAT, VERSION = "mergefall demonstrations", 1

@@ -35,10 +35,9 @@ from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
-from mergefall_training.play.batched import play_together
+from mergefall_training.play.batched import play_all
 from mergefall_training.play.evaluation import SEEDS, Evaluation
-from mergefall_training.play.records import Header, check_same_code
-from mergefall_training.play.sources import code_of
+from mergefall_training.play.records import Header, check_same_code, code_of
 from mergefall_training.play.workers import all_kwargs, environment, task
 
 VERSION = 1
@@ -181,7 +180,7 @@ class Run:
         player = make_player(spec, dict(arrays), **on_device)
         job = task(player, config.env_id, config.unshaped, config.max_episode_steps)
         seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
-        played = play_together(job, seeds) if player.batched else map(job.starter(), seeds)
+        played = play_all(job, seeds)
         episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))

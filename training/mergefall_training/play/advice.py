@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from mergefall.game2048 import legal_actions
+from mergefall import game2048, tetris
 from mergefall.games import game_of
 from mergefall.text import action_names
 from mergefall.typing import Array, Observation, Options
@@ -65,17 +65,16 @@ class Adviser:
 
         Raises ValueError for text that is no position.
         """
-        board, *pieces = position.split() if self._tetris else [position.strip()]
-        rows = board.split("/")
+        board, *pieces = position.split() if self._tetris else [position]
         start: dict[str, Any] = {"board": board}
         if self._tetris:
             if not pieces:
                 raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
             start |= {"piece": pieces[0]} | ({"queue": pieces[1:]} if pieces[1:] else {})
-        elif not any(legal_actions(board)):
+        elif not any(game2048.legal_actions(board)):
             return []
-        cols = len(rows[0] if self._tetris else rows[0].split())
-        env, player = self._of_size(len(rows), cols, len(pieces) - 1)
+        rows, cols = (tetris if self._tetris else game2048).from_text(board).shape
+        env, player = self._of_size(rows, cols, len(pieces) - 1)
         observation, info = env.reset(seed=0, options=start)
         return choices_of(player, observation, info["action_mask"], env.unwrapped.rules)
 

@@ -8,7 +8,7 @@ network that plays many games at once this holds but for moves that are nearly a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -25,9 +25,16 @@ from mergefall_baselines import Player, make
 from mergefall_baselines.player import Predictor, name_of_player
 from numpy.typing import NDArray
 
-from mergefall_training.play.batched import play_together
-from mergefall_training.play.records import OTHER, TEXTS, Episode, Game2048Episode, Header, RecordFile, read_records
-from mergefall_training.play.sources import code_of
+from mergefall_training.play.batched import play_all
+from mergefall_training.play.records import (
+    OTHER,
+    Episode,
+    Game2048Episode,
+    Header,
+    RecordFile,
+    code_of,
+    read_records,
+)
 from mergefall_training.play.statistics import (
     CONFIDENCE,
     Interval,
@@ -43,7 +50,7 @@ from mergefall_training.play.statistics import (
     wilson,
 )
 from mergefall_training.play.tables import Cell, Table, percent, short, to_html
-from mergefall_training.play.workers import Task, check_executor, play_all, task, workers_of
+from mergefall_training.play.workers import Task, check_executor, task, workers_of
 from mergefall_training.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -81,7 +88,7 @@ class Summary:
     ms_per_move: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Versus:
     """Two players on the same seeds.
 
@@ -99,6 +106,10 @@ class Versus:
     higher: Interval
     ratio: Interval
     confidence: float
+
+    def __repr__(self) -> str:
+        gap = "" if self.difference is None else f"difference {self.difference}, "
+        return f"<{self.games} seeds of both: {gap}ratio {self.ratio}, chance of more {self.higher}>"
 
     def _repr_html_(self) -> str:
         """A table of the figures, which a notebook shows for a cell."""
@@ -210,8 +221,8 @@ class Evaluation:
         Example:
             >>> games = {name: evaluate(name, "mergefall/Game2048-v0", 30, workers=1, progress=False)
             ...          for name in ("2048/greedy", "2048/random")}
-            >>> found = games["2048/greedy"].versus(games["2048/random"])
-            >>> found.games, found.difference.low > 0, found.higher.value > 0.8
+            >>> versus = games["2048/greedy"].versus(games["2048/random"])
+            >>> versus.games, versus.difference.low > 0, versus.higher.value > 0.8
             (30, True, True)
         """
         for name in ("env_id", "env_kwargs", "max_episode_steps", "adversary"):
@@ -237,13 +248,14 @@ class Evaluation:
 
         For a CSV file: ``evaluation.to_frame().to_csv("games.csv", index=False)``.
         """
-        episodes = [asdict(episode) | {"player": self.header.title} for episode in self.episodes]
-        return frame_of([{name: row[name] for name in row if name not in TEXTS} for row in episodes])
+        rows = [asdict(episode) | {"player": self.header.title} for episode in self.episodes]
+        return frame_of([{name: value for name, value in row.items() if name != "actions"} for row in rows])
 
     def __repr__(self) -> str:
         mean = self.mean()
-        found = f"mean {self.headline} {plain(mean.value)} [{plain(mean.low)}, {plain(mean.high)}]"
-        return f"<{self.header.title} in {self.header.env_id}, {len(self.episodes)} games: {found}>"
+        interval = f"{plain(mean.value)} [{plain(mean.low)}, {plain(mean.high)}]"
+        games = f"{len(self.episodes)} games: mean {self.headline} {interval}"
+        return f"<{self.header.title} in {self.header.env_id}, {games}>"
 
     def _repr_html_(self) -> str:
         """A table of the figures, which a notebook shows for a cell."""
@@ -333,51 +345,45 @@ def evaluate(
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = workers_of(workers)
     check_executor(executor)
+    until = until if until is None else number("until", until, most=1, above=0)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job, recorded=out is not None)
     count = episodes if until is None else min(FIRST_LOOK, episodes)
-    until = until if until is None else number("until", until, most=1, above=0)
     with _recording(out, player, header) as records:
-        known: dict[int, Episode] = records.episodes if records else {}
-        on_file = frozenset(known)
+        finished: dict[int, Episode] = records.episodes if records else {}
+        from_file = frozenset(finished)
         while True:
             wanted = range(seed, seed + count)
-            done = {s: known[s] for s in wanted if s in known}
-            missing = [s for s in wanted if s not in done]
-            finished = _games(job, missing, workers, executor)
+            missing = [one for one in wanted if one not in finished]
+            games = play_all(job, missing, workers, executor)
+            done = [finished[one] for one in wanted if one in finished]
+            kept = sum(one in from_file for one in wanted)
             try:
-                with closing(finished), _progress(header, done, count, progress, on_file) as show:
-                    for episode in finished:
+                with closing(games), _progress(header, done, count, kept, progress) as show:
+                    for episode in games:
                         if records:
                             records.append(episode)
-                        known[episode.seed] = episode
+                        finished[episode.seed] = episode
                         show(episode)
             except KeyboardInterrupt as interrupt:
                 if records:
-                    kept = sum(s in known for s in wanted)
+                    kept = sum(one in finished for one in wanted)
                     interrupt.add_note(f"{kept} of {count} episodes are in {out}; the same call plays the rest")
                 raise
-            found = Evaluation(header, [known[s] for s in wanted])
+            evaluation = Evaluation(header, [finished[one] for one in wanted])
             if until is not None:
-                count = min(samples_for(until, found.mean(), count), episodes)
+                count = min(samples_for(until, evaluation.mean(), count), episodes)
             if count == len(wanted):
-                return found
+                return evaluation
 
 
 def _header(player: Predictor, job: Task, recorded: bool) -> Header:
     name = name_of_player(player)
     options = dict(getattr(player, "options", {}))
     named = "" if "checksum" in options else name  # a model of its own is known by that
-    code = code_of(named, options, player, job.adversary or {}) if recorded else {}
+    functions = list(getattr(player, "functions", {}).values())
+    code = code_of(named, options, player, *functions, job.adversary or {}) if recorded else {}
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
-
-
-def _games(
-    job: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor
-) -> Generator[Episode, None, None]:
-    """The episodes from these seeds, each as it ends."""
-    together = executor != "ray" and isinstance(job.player, Player) and job.player.batched
-    return play_together(job, seeds) if together else play_all(job, seeds, workers, executor)
 
 
 def _recording(
@@ -396,30 +402,29 @@ def _recording(
 
 @contextmanager
 def _progress(
-    header: Header, done: Mapping[int, Episode], total: int, enabled: bool, on_file: frozenset[int]
+    header: Header, done: Sequence[Episode], total: int, kept: int, enabled: bool
 ) -> Iterator[Callable[[Episode], None]]:
     """A progress bar with the mean result so far; yields a function that takes each finished episode.
 
-    It also says how many of the games were read from the file, whose seeds are `on_file`.
+    `kept`: how many games were read from the file.
     """
-    kept = sum(seed in on_file for seed in done)
-    read = f" ({kept:,} read from the file)" if kept else ""
-    result = result_of(header.env_kwargs)
-    results = sum(map(result, done.values()))
-    cap = header.max_episode_steps
-    count, deaths = len(done), sum(not capped(episode, cap) for episode in done.values())
+    result, cap = result_of(header.env_kwargs), header.max_episode_steps
+    count = results = deaths = 0
 
-    def note(memoryless: bool) -> str:
-        games = deaths if memoryless else count  # as `Evaluation.mean` has it where a cap ends games
-        return (f"mean {plain(results / games)}" if games else "") + read
+    def note(episode: Episode) -> str:
+        nonlocal count, results, deaths
+        count, results = count + 1, results + result(episode)
+        deaths += not capped(episode, cap)
+        games = deaths if episode.game.memoryless else count  # as `Evaluation.mean` has it where a cap ends games
+        mean = f"mean {plain(results / games)}" if games else ""
+        return f"{mean} ({kept:,} read from the file)" if kept else mean
 
-    show_first = note(any(episode.game.memoryless for episode in done.values()))
-    with progress_bar(header.title, total, completed=count, note=show_first, enabled=enabled) as show:
+    notes = ["", *map(note, done)]
+    with progress_bar(header.title, total, completed=count, note=notes[-1], enabled=enabled) as show:
 
         def take(episode: Episode) -> None:
-            nonlocal results, count, deaths
-            results, count, deaths = results + result(episode), count + 1, deaths + (not capped(episode, cap))
-            show(count, note(episode.game.memoryless))
+            text = note(episode)
+            show(count, text)
 
         yield take
 

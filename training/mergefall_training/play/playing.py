@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
@@ -25,11 +25,12 @@ from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
-from mergefall_training.play.actions import ActionLog
+from mergefall_training.play.actions import text_of
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Episode, Header, RecordFile, episode_from
 from mergefall_training.play.screens import Screen, Terminal, Window
+from mergefall_training.play.steps import steps
 from mergefall_training.play.watching import figures_of
 from mergefall_training.play.workers import all_kwargs, environment
 
@@ -149,60 +150,65 @@ class Session:
         chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
         self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
         self._controls: Any = CONTROLS[self.game.name](self.env)
-        self.begin(next(_seeds()) if seed is None else seed)
+        self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
 
     def begin(self, seed: int) -> None:
         """Begin the game from a seed."""
-        self.seed, self.actions, self._began = seed, [], perf_counter()
-        self._replay()
+        self.seed, self._began = seed, perf_counter()
+        self._replay([])
 
-    def _replay(self) -> None:
-        """Play the actions again from the seed."""
-        self.observation, self.info = self.env.reset(seed=self.seed)
-        self.terminated, self.hint = False, ""
-        for action in self.actions:
-            self.observation, _, self.terminated, _, self.info = self.env.step(action)
-        self._controls.start(self.terminated)
+    def _replay(self, actions: Sequence[int]) -> None:
+        """Play actions from the seed."""
+        self.actions: list[int] = []
+        self._game = steps(self.env, self.seed, lambda step: self.actions[-1])
+        self._advance()
+        for action in actions:
+            self._play(action)
+
+    def _play(self, action: int) -> None:
+        self.actions.append(action)
+        self._advance()
+
+    def _advance(self) -> None:
+        self.step, self.hint = next(self._game), ""
+        self._controls.start(self.step.terminated)
 
     def press(self, key: str) -> bool:
         """Do what a key says; False if it ends the session."""
         key = SAME_AS_ARROWS.get(key, key)
         if key == "u" and self.actions:
-            self.actions.pop()
-            self._replay()
+            self._replay(self.actions[:-1])
         elif key == "r":
             self.begin(self.seed)
-        elif key == "h" and not self.terminated:
+        elif self.step.terminated:
+            return key != "q"
+        elif key == "h":
             self._advise()
-        elif not self.terminated:
+        else:
             action = self._controls.press(key)
-            if action is not None and self.info["action_mask"][action]:
-                self.observation, _, self.terminated, _, self.info = self.env.step(action)
-                self.actions.append(action)
-                self.hint = ""
-                self._controls.start(self.terminated)
+            if action is not None and self.step.info["action_mask"][action]:
+                self._play(action)
         return key != "q"
 
     def _advise(self) -> None:
         """Write the adviser's best actions into `hint`, and point at the first."""
-        found = choices_of(self._adviser, self.observation, self.info["action_mask"], self.env.rules)
-        self._controls.point(found[0].action)
-        others = (f"{one.name} is {_less(found[0].value, one.value)}" for one in found[1:HINTS])
-        self.hint = "; ".join([found[0].name, *others])
+        best, *others = choices_of(self._adviser, self.step.observation, self.step.info["action_mask"], self.env.rules)
+        self._controls.point(best.action)
+        less = (f"{other.name} is {_less(best.value, other.value)}" for other in others[: HINTS - 1])
+        self.hint = "; ".join([best.name, *less])
 
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
-        figures = f"{figures_of(self.info)}, moves {len(self.actions)}, seed {self.seed}"
+        figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
-        return [figures + ("; game over" if self.terminated else ""), advice, self._controls.help, HELP]
+        return [figures + ("; game over" if self.step.terminated else ""), advice, self._controls.help, HELP]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
-        log = ActionLog()
-        log.add(np.array(self.actions, np.uint16))
-        figures = {name: int(self.info[name]) for name in self.game.figures}
-        found: dict[str, Any] = {"seed": self.seed, "length": len(self.actions), "terminated": True}
-        return episode_from(found | {"seconds": perf_counter() - self._began} | figures | log.fields())
+        figures = {name: int(self.step.info[name]) for name in self.game.figures}
+        record = {"seed": self.seed, "length": len(self.actions), "terminated": True}
+        played = {"seconds": perf_counter() - self._began, "actions": text_of(np.array(self.actions, np.uint16))}
+        return episode_from(record | figures | played)
 
     @property
     def header(self) -> Header:
@@ -210,15 +216,15 @@ class Session:
         return Header(BY_HAND, {}, self.env_id, self.kwargs, None, __version__)
 
 
-def _seeds() -> Iterator[int]:
-    """Random seeds without end."""
-    while True:
-        yield secrets.randbelow(SEEDS)
-
-
 def _less(best: float, value: float) -> str:
     """How much less an action is worth than the best one; −∞ is fatal."""
     return "as good" if value == best else "fatal" if math.isinf(value) else f"{short_number(best - value)} less"
+
+
+def _free_seed(taken: Container[int]) -> int:
+    while (seed := secrets.randbelow(SEEDS)) in taken:
+        pass
+    return seed
 
 
 def play(
@@ -250,14 +256,14 @@ def play(
             while going:
                 screen.show([session.env.render()], session.lines())
                 for key in screen.read():
-                    if file is not None and session.terminated and key == "r":
+                    if file is not None and session.step.terminated and key == "r":
                         file.append(session.record())
-                        session.begin(next(seed for seed in _seeds() if seed not in file.episodes))
+                        session.begin(_free_seed(file.episodes))
                     elif not session.press(key):
                         going = False
                         break
         finally:  # Ctrl-C ends the session, too
-            if file is not None and session.terminated:
+            if file is not None and session.step.terminated:
                 file.append(session.record())
     if file is not None:
         print(f"{out} holds {len(file.episodes)} finished games")

@@ -25,12 +25,13 @@ import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
 from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
-from mergefall.typing import Array, Observation, Options
+from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.steps import Step, chosen_by, steps
 from mergefall_training.play.workers import Task, environment, task
 
 TEST_SHARE = 8  # one position in so many is for tests
@@ -123,6 +124,8 @@ def puzzles(
     choice("split", split, SPLITS)
     integer("seed", seed, 0)
     integer("longest", longest, 0)
+    if not isinstance(gap, tuple | list) or len(gap) != 2:
+        raise ValueError(f"gap is {gap!r}; expected the smallest and the largest")
     low, high = (number("gap", end, 0, 1) for end in gap)
     if low > high:
         raise ValueError(f"gap is {gap}; expected the smaller end first")
@@ -163,7 +166,8 @@ def _drawn(
         if refused == PATIENCE:
             raise ValueError(f"none of {PATIENCE:,} positions has a gap from {gap[0]:g} to {gap[1]:g}")
         rng = np.random.default_rng([seed, attempt])
-        observation, mask = _position(env, guide, attempt, longest, rng)
+        step = _position(env, guide, attempt, longest, rng)
+        observation, mask = step.observation, step.info["action_mask"]
         if split_of(observation, rules) != split:
             passed += 1
             if passed == TEST_SHARE * PATIENCE:
@@ -180,22 +184,26 @@ def _drawn(
             yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
 
 
-def _position(env: Any, guide: Player, seed: int, longest: int, rng: np.random.Generator) -> tuple[Any, Array]:
-    """Play up to a position, and return its observation and mask; if the game ends before, a random one of the game."""
-    observation, info = env.reset(seed=int(rng.integers(SEEDS)))
-    state, kept = guide.start(seed), (observation, info, None)
-    for moves in range(int(rng.integers(longest + 1))):
-        if rng.integers(moves + 1) == 0:  # each position of the game with the same probability
-            kept = observation, info, env.unwrapped.clone_state()
-        action, state = guide.predict(observation, state)
-        if rng.random() < RANDOM_MOVES:
-            action = rng.choice(np.flatnonzero(info["action_mask"]))
-        observation, _, over, _, info = env.step(int(action))
-        if over:
-            observation, info, before = kept
+def _position(env: Any, guide: Player, seed: int, longest: int, rng: np.random.Generator) -> Step:
+    """Play up to a position; if the game ends before, to a random one of the game."""
+    guided = chosen_by(guide, seed)
+
+    def choose(step: Step) -> int:
+        action = guided(step)
+        return int(rng.choice(np.flatnonzero(step.info["action_mask"]))) if rng.random() < RANDOM_MOVES else action
+
+    game = steps(env, int(rng.integers(SEEDS)), choose)
+    last = int(rng.integers(longest + 1))
+    kept, before = Step(None, {}), None
+    for moves, step in enumerate(game):
+        if step.terminated:
             env.unwrapped.restore_state(before)
-            break
-    return observation, info["action_mask"]
+            return kept
+        if moves == last:
+            return step
+        if rng.integers(moves + 1) == 0:  # each position of the game with the same probability
+            kept, before = step, env.unwrapped.clone_state()
+    raise AssertionError("a game has an end")
 
 
 def split_of(observation: Observation, rules: Any) -> str:

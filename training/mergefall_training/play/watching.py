@@ -12,13 +12,13 @@ import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.games import GAMES
-from mergefall.typing import Array, Options
+from mergefall.typing import Options
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import takes_masks
 
-from mergefall_training.play.actions import actions_of
+from mergefall_training.play.actions import RECORDED, actions_of
 from mergefall_training.play.records import Episode, Header, read_records
 from mergefall_training.play.screens import Screen, side_by_side
+from mergefall_training.play.steps import chosen_by, recorded, steps
 from mergefall_training.play.workers import environment, task
 from mergefall_training.progress import printable, progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
@@ -40,7 +40,7 @@ class Show:
     title: str
     seed: int
     player: Player | None = None
-    actions: Array | None = None
+    actions: Sequence[int] = ()
     record: Episode | None = None
 
     @classmethod
@@ -70,7 +70,7 @@ class Show:
     def recorded(cls, path: Path, seed: int | None) -> Show:
         """A recorded game; without a seed the one with the lowest result.
 
-        Its recorded actions are played again. If the record holds none, or not all, the player plays.
+        Its recorded actions are played again. If the record does not hold all of them, the player plays.
 
         Raises ValueError for a seed that is not in the file.
         """
@@ -80,10 +80,11 @@ class Show:
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
             raise ValueError(f"{path} has no game from seed {seed}; it has {_seeds_of(episodes)}")
-        if record.actions is None or record.rest is not None:
+        if record.length > RECORDED:
             header.check_player()
             return cls._played(header, header.title, record.seed, record)
-        return cls(header, header.title, record.seed, None, actions_of(record.actions, record.length), record)
+        actions = actions_of(record.actions, record.length).tolist()
+        return cls(header, header.title, record.seed, None, actions, record)
 
     def environment(self, render_mode: str) -> gym.Env[Any, Any]:
         """The environment of the game, with its adversary."""
@@ -94,21 +95,9 @@ class Show:
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
-        observation, info = env.reset(seed=self.seed)
-        state, moves, over = None if self.player is None else self.player.start(self.seed), 0, False
-        masked = self.player is not None and takes_masks(self.player)
-        yield info | {"moves": moves}
-        while not over:
-            if self.player is not None:
-                masks = {"action_masks": info["action_mask"].astype(bool)} if masked else {}
-                action, state = self.player.predict(observation, state, **masks)
-            elif self.actions is not None and moves < len(self.actions):
-                action = self.actions[moves]
-            else:
-                return
-            observation, _, terminated, truncated, info = env.step(int(action))
-            moves, over = moves + 1, terminated or truncated
-            yield info | {"moves": moves}
+        choose = recorded(self.actions) if self.player is None else chosen_by(self.player, self.seed)
+        for moves, step in enumerate(steps(env, self.seed, choose)):
+            yield step.info | {"moves": moves}
 
     def status(self, info: Options) -> str:
         """Title, seed and figures in one line."""
@@ -208,8 +197,7 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
     envs, infos = [show.environment("rgb_array") for show in shows], []
-    known = [len(show.actions) for show in shows if show.actions is not None]
-    total = 1 + max(known) if len(known) == len(shows) else None
+    total = None if any(show.player for show in shows) else 1 + max(len(show.actions) for show in shows)
     try:
         with imageio.get_writer(temporary, **style) as writer, progress_bar(f"{path.name}: pictures", total) as done:
             for infos in together(shows, envs):

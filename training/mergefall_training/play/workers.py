@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -17,9 +18,10 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
@@ -39,12 +41,15 @@ from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Predictor
 from mergefall_baselines.registry import added, adopt, player_of
 
-from mergefall_training.play.actions import ActionLog
+from mergefall_training.play.actions import text_of
 from mergefall_training.play.preferences import player_of_model
 from mergefall_training.play.records import Episode, episode_from
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
 
+WORTH = 4.0  # seconds that workers must save: they take some to start
+PART = 0.5  # seconds of games that a worker gets at a time
+LOOK = 0.25  # seconds in which a game is tried
 MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because worker processes import the script"
 
 
@@ -71,25 +76,18 @@ class Task:
         """A single or batched environment with the task's adversary in it."""
         return env if self.adversary is None else with_adversary(env, self._opponent, self.adversary["rate"])
 
-    def starter(self) -> Callable[[int], Episode]:
-        """The task as a function of the seed, compiled, so that no episode's `seconds` includes compiling."""
+    def episode(self, seed: int) -> Episode:
+        """The episode from ``reset(seed=seed)``."""
+        start = perf_counter()
+        trajectory = self.trajectory(seed)
+        seconds = perf_counter() - start
+        record = {"seed": seed, "length": len(trajectory), "terminated": bool(trajectory.terminated)}
+        figures = {name: int(value) for name, value in trajectory.figures.items()}
+        return episode_from(record | figures | {"seconds": seconds, "actions": text_of(trajectory.actions)})
 
-        def play(seed: int, cap: int | None = self.max_episode_steps) -> Episode:
-            start = perf_counter()
-            trajectory = self.trajectory(seed, cap)
-            seconds = perf_counter() - start
-            length, terminated = len(trajectory), bool(trajectory.terminated)
-            figures = {name: int(value) for name, value in trajectory.figures.items()}
-            log = ActionLog()
-            log.add(trajectory.actions)
-            found: dict[str, Any] = {"seed": seed, "length": length, "terminated": terminated, "seconds": seconds}
-            return episode_from(found | figures | log.fields())
-
-        play(0, cap=1)
-        return play
-
-    def trajectory(self, seed: int, cap: int | None) -> Trajectory:
-        """The episode from ``reset(seed=seed)``, truncated after `cap` actions."""
+    def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
+        """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
+        cap = self.max_episode_steps if cap is None else cap
         if isinstance(self.player, Player) and self.adversary is None:
             return self.player.play(self.env_id, seed, self.env_kwargs, cap)
         return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap, self.opposed)
@@ -130,17 +128,17 @@ def unpack_task(packed: bytes) -> Task:
 
 
 @lru_cache(maxsize=1)
-def _unpack(packed: bytes) -> Callable[[int], Episode]:
-    return unpack_task(packed).starter()
+def _warm_task(packed: bytes) -> Task:
+    """A task whose kernels are loaded, so that no episode's `seconds` includes that."""
+    job = unpack_task(packed)
+    job.trajectory(0, 1)
+    return job
 
 
-def _play(packed: bytes, seed: int) -> Episode:
-    return _unpack(packed)(seed)
-
-
-def _trajectory(packed: bytes, seed: int) -> Trajectory:
-    task = unpack_task(packed)
-    return task.trajectory(seed, task.max_episode_steps)
+def _played(packed: bytes, work: Callable[[Task, int], Any], seeds: Sequence[int]) -> list[Any]:
+    """In a worker process: what `work` returns for the seeds."""
+    job = _warm_task(packed)
+    return [work(job, seed) for seed in seeds]
 
 
 def task(
@@ -224,38 +222,50 @@ def check_executor(executor: object) -> None:
         raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a `process_pool`")
 
 
-def play_all(task: Task, seeds: Sequence[int], workers: int, executor: str | ProcessPoolExecutor) -> Generator[Episode]:
-    """Play the task's episodes from `seeds`; yields each as it ends, in any order."""
+def spread(
+    task: Task,
+    work: Callable[[Task, int], Any],
+    seeds: Sequence[int],
+    workers: int,
+    executor: str | ProcessPoolExecutor = "processes",
+    in_order: bool = False,
+) -> Generator[Any]:
+    """`work(task, seed)` for each seed, `Task.episode` or `Task.trajectory`, as each ends or `in_order`.
+
+    - executor "processes": `workers` processes, or this one alone where games are so few or short that it is faster.
+    - executor "ray" or a `process_pool`: the games run there.
+
+    Short games are sent many at a time.
+    """
     if not seeds:
         return
-    # Also before workers play: errors show at once, and the workers find compiled kernels on disk.
-    play = task.starter()
-    if executor == "ray":
-        yield from _on_ray(task.pack(), seeds)
-    elif isinstance(executor, ProcessPoolExecutor):
-        yield from _episodes(task, seeds, executor)
-    elif min(workers, len(seeds)) == 1:
-        yield from map(play, seeds)
-    else:
-        with process_pool(min(workers, len(seeds))) as pool:
-            yield from _episodes(task, seeds, pool)
-
-
-def _episodes(task: Task, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Generator[Episode]:
-    packed = task.pack()
-    yield from on_processes(pool, _play, [(packed, seed) for seed in seeds])
-
-
-def trajectories(task: Task, seeds: Sequence[int], workers: int) -> Generator[Trajectory]:
-    """The trajectories of the task's episodes from `seeds`, in that order."""
-    if min(workers, len(seeds)) <= 1:
-        for seed in seeds:
-            yield task.trajectory(seed, task.max_episode_steps)
+    task.trajectory(seeds[0], 1)  # errors show at once, and workers find compiled kernels on disk
+    alone = executor == "processes"
+    workers = min(workers, len(seeds))
+    seconds = math.inf if alone and workers == 1 else _seconds_of_a_game(task, seeds[0])
+    if alone and (workers == 1 or seconds * len(seeds) * (1 - 1 / workers) < WORTH):
+        yield from (work(task, seed) for seed in seeds)
         return
-    task.trajectory(0, 1)  # compiles the kernels, so that workers find them on disk
-    with process_pool(min(workers, len(seeds))) as pool:
-        packed = task.pack()
-        yield from on_processes(pool, _trajectory, [(packed, seed) for seed in seeds], in_order=True)
+    size = max(1, min(int(PART / seconds), len(seeds) // (4 * workers)))
+    parts = [seeds[first : first + size] for first in range(0, len(seeds), size)]
+    if executor == "ray":
+        yield from chain.from_iterable(_on_ray(task.pack(), work, parts))
+        return
+    with nullcontext(executor) if isinstance(executor, ProcessPoolExecutor) else process_pool(workers) as pool:
+        jobs = [(task.pack(), work, part) for part in parts]
+        yield from chain.from_iterable(on_processes(pool, _played, jobs, in_order))
+
+
+def _seconds_of_a_game(task: Task, seed: int) -> float:
+    """How long the game from a seed takes; infinite if that is more than about a second."""
+    cap, begun = 1, perf_counter()
+    while perf_counter() - begun < LOOK:
+        start = perf_counter()
+        length = len(task.trajectory(seed, min(cap, task.max_episode_steps or cap)))
+        if length < cap or length == task.max_episode_steps:
+            return perf_counter() - start
+        cap *= 4
+    return math.inf
 
 
 def workers_of(workers: int | None) -> int:
@@ -339,15 +349,15 @@ def on_processes(
         raise
 
 
-def _on_ray(packed: bytes, seeds: Sequence[int]) -> Generator[Episode]:
+def _on_ray(packed: bytes, work: Callable[[Task, int], Any], parts: Sequence[Sequence[int]]) -> Generator[list[Any]]:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise DependencyNotInstalled("executor='ray' needs Ray: pip install 'mergefall[ray]'") from error
     if not ray.is_initialized():
         ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
-    play, shared = ray.remote(_play), ray.put(packed)
-    pending = [play.remote(shared, seed) for seed in seeds]
+    play, shared = ray.remote(_played), ray.put(packed)
+    pending = [play.remote(shared, work, part) for part in parts]
     try:
         while pending:
             done, pending = ray.wait(pending)
