@@ -6,12 +6,10 @@ import inspect
 import io
 import re
 import shlex
-from contextlib import ExitStack, redirect_stderr
-from dataclasses import is_dataclass
+from contextlib import redirect_stderr
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from mergefall_baselines.registry import factory_of
 from mergefall_training import cli
@@ -20,7 +18,6 @@ from mergefall_training.learn import ALGORITHMS
 
 ROOT = Path(__file__).parents[1]
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-COMMANDS = [found for found in vars(cli).values() if is_dataclass(found) and hasattr(found, "run")]
 OTHERS = ("cd", "export", "git", "pip", "ray", "tensorboard")  # programs that are taken as they are
 
 
@@ -57,30 +54,36 @@ def check_one(command: str) -> None:
 def check_mergefall(arguments: list[str]) -> None:
     """Parse a command line as `mergefall` does, and check the names that parsing lets through."""
     command = parsed(arguments)
-    fields = vars(command)
-    if hasattr(command, "suite"):
-        for name in command.suite:
+    options = dict(command.keywords)
+    if command.func is cli.compare:
+        for name in options["suite"]:
             if not name.endswith(".jsonl"):
                 suite = load_suite(name)
-                assert not command.game or suite.only(command.game).contests
-    elif hasattr(command, "player") and command.player.partition("/")[0] in ("2048", "tetris", "quintris"):
-        check_player(command.player, cli.parse_options(fields.get("option", [])))
-    elif isinstance(command, cli.Train) and (command.algorithm in ALGORITHMS or not command.resume):
-        command.folder_and_config()  # else the command resumes the run in a folder, which is not there
+                assert not options["game"] or suite.only(options["game"]).contests
+    elif "who" in options and options["who"].player.partition("/")[0] in ("2048", "tetris", "quintris"):
+        check_player(options["who"].player, cli.parse_options(options["who"].option))
+    elif command.func is cli.train and (options["algorithm"] in ALGORITHMS or not options["resume"]):
+        run_of(command)  # else the command resumes the run in a folder, which is not there
+
+
+def run_of(command: Any) -> tuple[Path, Any]:
+    """The run folder and the configuration of a `mergefall train`."""
+    options = dict(command.keywords)
+    names = "preset", "timesteps", "seed", "interval", "episodes"
+    changes = {name: options[name] for name in names}
+    return cli.run_of(
+        options["algorithm"], options["where"], options["set"], changes, options["resume"], options["out"]
+    )
 
 
 def parsed(arguments: list[str]) -> Any:
     """The command that a line of `mergefall` is. Raises ValueError for one that cannot be read."""
-    found, complaint = [], io.StringIO()
-    with ExitStack() as patches:
-        for kind in COMMANDS:
-            patches.enter_context(mock.patch.object(kind, "run", lambda command: found.append(command)))
-        patches.enter_context(redirect_stderr(complaint))
+    complaint = io.StringIO()
+    with redirect_stderr(complaint):
         try:
-            cli.main(arguments)
+            return cli.parse(arguments)
         except SystemExit as error:
             raise ValueError(f"mergefall {shlex.join(arguments)}: {complaint.getvalue()}") from error
-    return found[-1]
 
 
 def check_player(name: str, options: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mergefall.game2048 import HEURISTICS as OF_2048
 from mergefall.tetris import HEURISTICS as OF_TETRIS
+from mergefall_training import cli
 from mergefall_training.compare import load_suite
 
 from . import commands
@@ -85,7 +86,7 @@ def test_shell_lines_exist(page):
 def test_a_pages_runs_have_folders_of_their_own(page):
     lines = [shlex.split(line, comments=True) for line in shell_lines(page)]
     found = [commands.parsed(line[1:]) for line in lines if line[:2] == ["mergefall", "train"]]
-    folders = [command.folder_and_config()[0] for command in found if not command.resume]
+    folders = [commands.run_of(command)[0] for command in found if not command.keywords["resume"]]
     assert len(folders) == len(set(folders)), sorted(folders)
 
 
@@ -121,8 +122,7 @@ def test_what_it_is_good_for_is_in_the_figures():
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_prose_exist(page):
     words = re.findall(r"`(mergefall [a-z-]+)", text(page))
-    known = {re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type_.__name__).lower() for type_ in commands.COMMANDS}
-    assert {word.split()[1] for word in words} <= known, words
+    assert {word.split()[1] for word in words} <= cli.COMMANDS.keys(), words
 
 
 @pytest.mark.parametrize("name", ["2048", "tetris", "training"])

@@ -102,10 +102,10 @@ def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):
 
 
 def test_other_errors_are_not_swallowed(monkeypatch):
-    def broken(self):
+    def broken(name):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("mergefall_training.cli.Players.run", broken)
+    monkeypatch.setattr("mergefall_training.manual.players_page", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         main(["players"])
 
@@ -272,12 +272,12 @@ def test_help_does_not_wait_for_players_or_plots():
 
 
 def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
-    def interrupted(self):
+    def interrupted(*_, **__):
         interrupt = KeyboardInterrupt()
         interrupt.add_note("3 of 40 episodes are in games.jsonl; the same call plays the rest")
         raise interrupt
 
-    monkeypatch.setattr("mergefall_training.cli.Evaluate.run", interrupted)
+    monkeypatch.setattr("mergefall_training.play.evaluation.evaluate", interrupted)
     _, errors, status = run(capsys, "evaluate", "2048/random")
     assert status == 130
     assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"

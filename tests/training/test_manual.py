@@ -96,8 +96,6 @@ def test_the_version_is_printed(page):
     assert re.fullmatch(r"mergefall \d+\.\d+\.\d+\n", page("--version"))
 
 
-def test_docstrings_are_filled():
-    text = "A line\nand more.\n\nArgs:\n    one: a number\n        of things.\n    two, three: more.\n\n- a\n- b\n  c"
-    assert wrapped(text, 40) == (
-        "A line and more.\n\nArgs:\n    one: a number of things.\n    two, three: more.\n\n- a\n- b c"
-    )
+def test_lines_are_broken_at_their_indentation(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    assert wrapped("Args:\n    one: a number of things.", "  ") == "  Args:\n      one: a number\n      of things."

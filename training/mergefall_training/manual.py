@@ -15,7 +15,7 @@ from typing import Any
 
 from mergefall.library import origin
 
-WIDEST = 100
+WIDEST = 120
 INDENT = "    "
 
 
@@ -39,23 +39,18 @@ def heuristics_page(name: str | None) -> str:
     """All heuristics with their weights; with a name the docstring of that heuristic."""
     from mergefall.games import GAMES
 
-    found = []
+    rows, pages, names = [], [], []
     for game in GAMES.values():
         game.library.load()
-        found += [(game, known, heuristic) for known, heuristic in game.heuristics.items()]
-    if name is not None:
-        chosen = [(game, heuristic) for game, known, heuristic in found if known == name]
-        if not chosen:
-            raise ValueError(f"no heuristic {name!r}; there are {', '.join(known for _, known, _ in found)}")
-        return "\n\n".join(
-            _page(f"{game.name}: {name}", _about(origin(heuristic)), [("Weights", _weights(heuristic))])
-            for game, heuristic in chosen
-        )
-    rows = [
-        (f"{game.name}: {known}", _about(origin(heuristic)).split("\n")[0], _weights(heuristic))
-        for game, known, heuristic in found
-    ]
-    return _listing(rows, "mergefall heuristics NAME")
+        for one, heuristic in game.heuristics.items():
+            title, about, weights = f"{game.name}: {one}", _about(origin(heuristic)), _weights(heuristic)
+            rows.append((title, about.split("\n")[0], weights))
+            names.append(one)
+            if one == name:
+                pages.append(_page(title, about, [("Weights", weights)]))
+    if name is not None and not pages:
+        raise ValueError(f"no heuristic {name!r}; there are {', '.join(names)}")
+    return "\n\n".join(pages) or _listing(rows, "mergefall heuristics NAME")
 
 
 def environments_page(env_id: str | None) -> str:
@@ -164,18 +159,17 @@ def _in_presets(name: str, usual: Mapping[str, Mapping[str, Any]]) -> str:
     return f" (preset: {', '.join(given)})" if given else ""
 
 
-def _hyperparameters(module: Any, algorithm: str) -> list[tuple[str, str, str]]:
+def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str, str]]:
     """(name, default, meaning) of a learner's hyper-parameters."""
     if hasattr(module, "Hyperparameters"):
-        return list(fields_of(module.Hyperparameters))
+        yield from fields_of(module.Hyperparameters)
+        return
     kind = module.CLASSES[algorithm]  # of Stable-Baselines3, whose arguments are the hyper-parameters
     texts = "\n".join(cls.__doc__ or "" for cls in reversed(kind.__mro__))
-    about = {
-        name: " ".join(text.split())
-        for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", texts, re.DOTALL)
-    }
-    found = [p for p in inspect.signature(kind).parameters.values() if p.name not in module.NOT_TO_SET]
-    return [(p.name, repr(p.default), module.MEANINGS.get(p.name) or about.get(p.name, "")) for p in found]
+    about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", texts, re.DOTALL)) | module.MEANINGS
+    for one in inspect.signature(kind).parameters.values():
+        if one.name not in module.NOT_TO_SET:
+            yield one.name, repr(one.default), " ".join(about.get(one.name, "").split())
 
 
 def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
@@ -205,96 +199,29 @@ def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
 # -- layout -----------------------------------------------------------------------------------------------------------
 
 
-def _width() -> int:
-    return min(shutil.get_terminal_size().columns, WIDEST)
-
-
-def _filled(text: str, indent: str = "", hanging: str | None = None) -> str:
-    return textwrap.fill(
-        text,
-        _width(),
-        initial_indent=indent,
-        subsequent_indent=indent if hanging is None else hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """Text with each line that is wider than the terminal broken; the rest begins at its indentation, and `hanging`."""
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    lines = []
+    for line in text.splitlines():
+        margin = indent + " " * (len(line) - len(line.lstrip()))
+        form = {"initial_indent": margin, "subsequent_indent": margin + hanging, "break_long_words": False}
+        lines += textwrap.wrap(line.strip(), width, break_on_hyphens=False, **form) or [""]
+    return "\n".join(lines)
 
 
 def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
     """Names, each with what it is and its options below it."""
-    parts = []
-    for name, about, options in rows:
-        lines = [_filled(text, INDENT) for text in (about, options) if text]
-        parts.append("\n".join([name, *lines]))
+    parts = ["\n".join([name, *(wrapped(text, INDENT) for text in texts if text)]) for name, *texts in rows]
     return "\n".join([*parts, "", f"{more} tells more."])
 
 
 def _page(title: str, about: str, sections: Iterable[tuple[str, str]]) -> str:
-    parts = [title, wrapped(about, _width())]
-    parts += [f"{heading}:\n{text if text.startswith(INDENT) else _filled(text, INDENT)}" for heading, text in sections]
+    """A docstring, and below it sections of a heading and text."""
+    parts = [title, wrapped(about), *(f"{heading}:\n{wrapped(text, INDENT, INDENT)}" for heading, text in sections)]
     return "\n\n".join(part for part in parts if part)
 
 
 def _entries(entries: Iterable[tuple[str, str]]) -> str:
     """Entries with their meanings below them."""
-    return "\n".join(
-        "\n".join([_filled(name, INDENT, INDENT * 2), *([_filled(about, INDENT * 2)] if about else [])])
-        for name, about in entries
-    )
-
-
-def wrapped(text: str, width: int) -> str:
-    """A docstring wrapped to a width: paragraphs, bullets and entries such as `name: text` are filled anew.
-
-    Examples, tables and formulas, whose lines are indented or begin with a sign, keep their lines.
-
-    >>> print(wrapped("One line that is long.\\nIt goes on.\\n\\n- a bullet\\n  of two lines", 30))
-    One line that is long. It goes
-    on.
-    <BLANKLINE>
-    - a bullet of two lines
-    """
-    done: list[str] = []
-    for block in re.split(r"\n\s*\n", text.rstrip()):
-        if done:
-            done.append("")
-        done += _block(block.splitlines(), width)
-    return "\n".join(done)
-
-
-_ENTRY = re.compile(r"\s*(?:- |\d+\. )\S|\s+[\w`]+(?:, [\w`]+)*: \S")
-_AS_IT_IS = re.compile(r"\s*(?:>>>|\.\.\.|\||```|#)|\s+mergefall [a-z]")
-
-
-def _block(lines: list[str], width: int) -> Iterator[str]:
-    if any(_AS_IT_IS.match(line) for line in lines):
-        yield from lines
-        return
-    paragraph: list[str] = []
-    for line in lines:
-        entry, indent = _ENTRY.match(line), len(line) - len(line.lstrip())
-        first = paragraph[0] if paragraph else ""
-        own = len(first) - len(first.lstrip())
-        hangs = bool(_ENTRY.match(first)) and indent > own
-        if paragraph and (entry or not (hangs or (indent == own and not _ENTRY.match(first))) or first.endswith(":")):
-            yield from _fill(paragraph, width)
-            paragraph = []
-        paragraph.append(line)
-    yield from _fill(paragraph, width)
-
-
-def _fill(paragraph: list[str], width: int) -> Iterator[str]:
-    if not paragraph:
-        return
-    first = paragraph[0]
-    indent = " " * (len(first) - len(first.lstrip()))
-    hanging = indent + ("  " if first.lstrip().startswith("- ") else INDENT if _ENTRY.match(first) else "")
-    words = " ".join(line.strip() for line in paragraph)
-    yield from textwrap.wrap(
-        words,
-        width,
-        initial_indent=indent,
-        subsequent_indent=hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return "\n".join(f"{name}\n{INDENT}{about}" if about else name for name, about in entries)

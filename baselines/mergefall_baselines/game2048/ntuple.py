@@ -172,7 +172,7 @@ class NTuple(Expectimax):
     it. A position without a legal move is worth 0. ``depth=1`` does not search.
 
     Args:
-        network: a file (`network.TupleNetwork.save`, `mergefall pack`) or the name of a shipped network: ``small``,
+        network: a file (`network.TupleNetwork.save`, `mergefall export`) or the name of a shipped network: ``small``,
             four 5-tuples; ``strong``, eight 6-tuples, which take 512 MiB of memory and play best with
             ``downgrade=16384``. Or a network of TDL2048+, a file that ends in ``.w`` (`tdl2048.read_tdl2048`).
         depth, cutoff, order, threads, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest

@@ -9,6 +9,8 @@ cell after a move that changed the board; a tile merges once per move, those nea
 
 from __future__ import annotations
 
+import re
+
 Board = tuple[tuple[int, ...], ...]
 
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -86,19 +88,21 @@ def to_text(board: Board) -> str:
 
 
 def from_text(text: str) -> Board:
-    """Read a board from its text form; raises ValueError for anything that is not one.
+    """Read a board from its text form, or as people type it: lines, commas, 0 for an empty cell, a list of lists.
 
-    >>> from_text("2 ./. 8")
-    ((1, 0), (0, 3))
+    Raises ValueError for anything else.
+
+    >>> from_text("2 ./. 8"), from_text("[[2, 0], [0, 8]]")
+    (((1, 0), (0, 3)), ((1, 0), (0, 3)))
     """
-    rows = [row.split() for row in text.split("/")]
+    rows = [re.findall(r"[^\s,[\]]+", row) for row in re.split(r"/|\]\s*,\s*|\n", text.strip())]
     if len({len(row) for row in rows}) != 1 or not rows[0]:
         raise ValueError(f"board text {text!r} has rows of different lengths; expected rows × cols tiles")
     return tuple(tuple(_rank(word, text) for word in row) for row in rows)
 
 
 def _rank(word: str, text: str) -> int:
-    if word == ".":
+    if word in (".", "0"):
         return 0
     if not word.isdecimal() or (value := int(word)) < 2 or value & (value - 1):
         raise ValueError(f"{word!r} in board text {text!r} is no tile; expected '.' or a power of two from 2 up")
