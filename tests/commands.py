@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import re
 import shlex
@@ -11,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mergefall_baselines.registry import factory_of
+from mergefall_baselines.registry import signature_of
 from mergefall_training import cli
 from mergefall_training.compare import load_suite
 from mergefall_training.learn import ALGORITHMS
@@ -88,7 +87,7 @@ def parsed(arguments: list[str]) -> Any:
 
 def check_player(name: str, options: dict[str, Any]) -> None:
     """Check that there is a player of a name, and that it has these options."""
-    known = inspect.signature(factory_of(name)).parameters
+    known = signature_of(name).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in options.keys() - known.keys():
             raise ValueError(f"{name} has no option {option!r}")

@@ -10,7 +10,7 @@
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.greedy import Greedy
 from mergefall_baselines.game2048.lookahead import Lookahead
-from mergefall_baselines.game2048.mcts import Mcts
+from mergefall_baselines.game2048.mcts import mcts
 from mergefall_baselines.game2048.minimax import Minimax, Mixed
 from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_baselines.game2048.optimal import Optimal
@@ -35,18 +35,18 @@ register("2048/minimax", Minimax)
 register("2048/mixed", Mixed)
 register("2048/optimal", Optimal)
 register("2048/ntuple", NTuple)
-register("2048/mcts", Mcts)
+register("2048/mcts", mcts)
 register("2048/lookahead", Lookahead)
 register("2048/symmetric", Symmetric)
 register("tetris/random", tetris_simple.Random)
 register("tetris/rollout", tetris_simple.Rollout)
 register("tetris/greedy", tetris_greedy.Greedy)
-register("tetris/dellacherie", tetris_greedy.Dellacherie)
+register("tetris/dellacherie", tetris_greedy.dellacherie)
 register("tetris/bcts", tetris_greedy.preset("bcts", "Building Controllers for Tetris"))
 register("tetris/dt-10", tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."))
 register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."))
 register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
 register("tetris/two-tetrad", tetris_two_tetrad.TwoTetrad)
 register("tetris/expectimax", tetris_expectimax.Expectimax)
-register("tetris/mcts", tetris_mcts.Mcts)
+register("tetris/mcts", tetris_mcts.mcts)
 register("quintris/expectimax", tetris_quintris.Quintris)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from mergefall.typing import Array
+
+DEEPEST = 64  # own moves, where the search itself has no limit
 
 
 def seconds_option(time_limit: Any) -> float | None:
@@ -19,37 +21,31 @@ def seconds_option(time_limit: Any) -> float | None:
 
 
 def deepen(
-    search: Callable[[int, NDArray[np.float64]], Any],
-    deepest: int,
-    seconds: float,
-    record: NDArray[np.void],
-    values: NDArray[np.float64],
-) -> Any:
-    """Search 1, 2, 3 … moves deep until the time is up; returns the result of the last complete search.
+    search: Callable[[], Any], seconds: float, record: Array, memory: Array, values: Array, actions: Array
+) -> None:
+    """Search 1, 2, 3 … moves deep until the time is up; leaves the results of the last complete search.
 
     Args:
-        search: ``search(depth, values) -> result`` fills the values of the actions. It returns at once when
-            ``record["stop"]`` is set.
-        deepest: the last depth.
+        search: reads its depth from ``record["depth"]``, updates `memory`, and writes `values` and `actions`. It
+            returns at once when ``record["stop"]`` is set.
         seconds: for all searches together.
-        record: the context that the search's kernels read.
-        values: float64[n_actions], filled with the values of the last complete search.
+        record: the context that the search's kernels read; its `depth` is the deepest search, if above 0.
     """
-    record["stop"] = 0
-    result = search(1, values)
-    if np.isfinite(values).sum() < 2:  # no choice
-        return result
+    deepest, before = int(record["depth"][0]), memory.copy()
+    record["stop"], record["depth"] = 0, 1
     timer = threading.Timer(seconds, record.__setitem__, ("stop", 1))
-    timer.start()
-    deeper = np.empty_like(values)
     try:
-        for depth in range(2, deepest + 1):
-            found = search(depth, deeper)
+        search()
+        if np.isfinite(values).sum() < 2:  # no choice
+            return
+        timer.start()
+        for depth in range(2, (deepest if deepest > 0 else DEEPEST) + 1):
+            record["depth"], last = depth, (values.copy(), actions.copy())
+            memory[:] = before
+            search()
             if record["stop"][0]:
+                values[:], actions[:] = last
                 break
-            result = found
-            values[:] = deeper
     finally:
         timer.cancel()
-        timer.join()
-    return result
+        record["depth"] = deepest

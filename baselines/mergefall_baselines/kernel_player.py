@@ -1,50 +1,79 @@
-"""The shell of players that decide by a compiled kernel, shared by both games.
+"""The shell of players that decide by a compiled kernel, for both games.
 
-A player makes a decision kernel and its settings for the rules it plays by. The shell turns observations into
-positions, calls the kernel for each position, checks the values, and plays whole episodes in a compiled loop around the
-kernel. Another compiled loop decides on large batches. `game2048/player.py` and `tetris/player.py` add what differs:
-positions, the loops, and the error of a bad move.
+A player makes a decision kernel and its settings for the rules that it meets (`KernelPlayer._make_decider`). The shell
+turns observations into states of games, lets the kernel decide on them, checks the values, and plays whole episodes in
+a compiled loop. What differs between the games stands in a `Form`: `game2048/player.py` and `tetris/player.py` make one
+each.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict
-from functools import lru_cache
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import gymnasium as gym
+import numba
 import numpy as np
 from mergefall.chance import STREAM
+from mergefall.checks import known
 from mergefall.games import Game
-from mergefall.interrupt import Caller
-from mergefall.kernels import kernel
+from mergefall.interrupt import Caller, stopped
+from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player, Trajectory, check_values, choose_unmasked, play_in_env
+from mergefall_baselines.deepening import deepen
+from mergefall_baselines.entry import address_of, call, words_of
+from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before Python looks at the keyboard
 PATIENCE = 0.05  # seconds: a chunk that took less is doubled
-FEWEST = 32  # from so many positions of a batch on, a compiled loop decides
-FULL, OVER, UNDECIDED, OUTGROWN = range(4)  # why a compiled loop returned; see `loop_result`
+OUTGROWN, UNDECIDED = -1, -2  # instead of action a: the kernel cannot hold the board; UNDECIDED - a: no good values
+GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
 
 
 @kernel
-def loop_result(moves, reason):
-    """What a compiled loop returns: the moves it played, and why it stopped.
+def decide_all(entry, states, memory, values, actions, settings):
+    """Let an entry decide on a batch of states."""
+    states, memory, values = unowned(states), unowned(memory), unowned(values)
+    for i in range(len(states)):
+        if stopped():
+            break
+        actions[i] = call(entry, states[i], memory[i], values[i], settings)
 
-    - FULL: the array of actions is full.
-    - OVER: the game is over.
-    - UNDECIDED: the values or the chosen action are no decision; `KernelPlayer._refuse` says why.
-    - OUTGROWN: the boards no longer fit the kernel; `KernelPlayer._wider` names the next one.
+
+def episode_loop(turn: Kernel) -> Kernel:
+    """The compiled episode loop of a game, for the entries of all players; see `mergefall_baselines.entry`.
+
+    ``turn(state, action)`` plays an action and returns GO_ON, OVER or ILLEGAL. The loop returns the number of actions
+    and how it ended: by one of these, or with what an entry returned instead of an action.
     """
-    return moves << 2 | reason
+
+    @kernel
+    def play_on(entry, state, actions, memory, values, settings):
+        state, memory, values = unowned(state), unowned(memory), unowned(values)
+        for played in range(actions.size):
+            if stopped():
+                break
+            action = call(entry, state, memory, values, settings)
+            if action < 0:
+                return played, action
+            actions[played] = action
+            status = turn(state, action)
+            if status != GO_ON:
+                return played + 1, status
+        return actions.size, GO_ON
+
+    return play_on
 
 
 @kernel
@@ -56,12 +85,46 @@ def has_nonsense(values):
     return found
 
 
-class Positions(NamedTuple):
-    """The positions of one observation or of a batch."""
+@dataclass(frozen=True)
+class Form:
+    """A game as the shell of its players needs it.
 
-    n_actions: int
-    each: Sequence[Any]
-    single: bool  # whether there was one observation, not a batch
+    - `game`: its names.
+    - `rules`: the class of the environment's rules.
+    - `options`: the rules that players take as options.
+    - `memory_words`: words of a player's memory: its random stream, then what it remembers.
+    - `start`: kernel (state) that begins an episode; the state's stream is set.
+    - `loop`: made by `episode_loop`.
+    - `entry`: (decision kernel, type of its settings, way) -> entry.
+    - `ways`: the ways to hold the boards of some rules, the fastest first; a decision kernel is made for one.
+    - `read`: (player's name, observation) -> (its parts, the rules that it shows, whether it is single).
+    - `states`: (player's name, parts, rules) -> states uint64[n, words].
+    - `settle`: (player's name, values, state). Raises the error of values that are no decision, if they are none.
+    - `figures`: the game's figures in a state, by the names in `game.figures`.
+    """
+
+    game: Game
+    rules: type[Any]
+    options: tuple[str, ...]
+    memory_words: int
+    start: Kernel
+    loop: Kernel
+    entry: Callable[[Kernel, Any, Any], Kernel]
+    ways: Callable[[Any], tuple[Any, ...]]
+    read: Callable[[str, Observation], tuple[Any, dict[str, int], bool]]
+    states: Callable[[str, Any, Any], NDArray[np.uint64]]
+    settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
+    figures: Callable[[NDArray[np.uint64]], dict[str, int]]
+
+    def rules_of(self, env_id: str, env_kwargs: Options | None) -> Any:
+        """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
+        rules = _rules_of(env_id, json_of(env_kwargs))
+        if not isinstance(rules, self.rules):
+            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(self.game.env_ids)}")
+        return rules
+
+
+FORMS: dict[str, Form] = {}  # by `Game.name`
 
 
 def json_of(env_kwargs: Options | None) -> str:
@@ -90,31 +153,36 @@ def _rules_of(env_id: str, env_kwargs: str) -> Any:
 class KernelPlayer(Player):
     """A player that decides by a compiled kernel.
 
-    A subclass of a game's shell overrides `_make_decider`; a game's shell overrides the methods below it. Scratch
-    memory and tables belong to the player, so a lock lets one decision run at a time. Copies and pickles of a player
-    hold its options; they make kernels, memory and tables anew.
+    A player overrides `_make_decider`. One that decides in Python sets `compiled` to False and overrides `_decide`.
+
+    Scratch memory and tables belong to the player, so a lock lets one decision run at a time. Copies and pickles of a
+    player hold its options; they make kernels, memory and tables anew.
+
+    Args:
+        rules: of the game (`Form.options`), as the environment has them. Defaults: the environment's where `evaluate`
+            or `play` knows it, else what the observation shows, else `defaults`, else the environment's default.
     """
 
-    game: ClassVar[Game]
-    rules_type: ClassVar[type]  # of the environment's `rules`
-    start_game: ClassVar[Callable[[NDArray[np.uint64]], Any]]  # starts an episode in a state whose stream is set
-    memory_words: ClassVar[int] = 1  # the player's random stream, then what it remembers
-    remembers: ClassVar[bool] = False  # whether a decision depends on anything but the observation
-    compiled: bool = True  # whether there is a decision kernel, for other kernels to call
-    two_kernels: ClassVar[bool] = True  # whether `_make_decider` uses `exact`
-    time_limit: float | None = None  # seconds for a decision; the compiled loop knows no time limit
+    form: Form
+    defaults: Options = MappingProxyType({})  # of rules that no observation shows, where they are not the environment's
+    rules_are_options: bool = True  # whether `with_rules` adds to `options`
+    remembers: bool = False  # whether a decision depends on anything but the observation
+    compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
+    two_kernels: bool = False  # whether `_make_decider` uses `exact`
+    time_limit: float | None = None  # seconds for a decision
+    playing: Any = None  # a heuristic by which the player plays games out
 
-    def __init__(self, rules: Options) -> None:
+    def __init__(self, **rules: Any) -> None:
+        known("the player", rules, self.form.options)
         self._rules = {name: value for name, value in rules.items() if value is not None}
+        self.form.rules(**self._rules)
         self._renew()
 
     def _renew(self) -> None:
         """Set the attributes that copies and pickles do not take over."""
-        self._lock = threading.RLock()
-        self._call = Caller()
+        self._lock, self._call = threading.RLock(), Caller()
         self._made: dict[Hashable, Any] = {}
-        self._held: list[Array] = []  # arrays that kernels know by address
-        self._records: dict[int, NDArray[np.void]] = {}  # search contexts by address
+        self._held: dict[int, Array] = {}  # arrays that kernels know by address
 
     def __getstate__(self) -> dict[str, Any]:
         renewed = object.__new__(type(self))
@@ -127,17 +195,28 @@ class KernelPlayer(Player):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 
-    def _make_decider(self, rules: Any, exact: bool) -> tuple[Kernel, Any]:
-        """A decision kernel for these rules and its settings; see the game's shell for the kernel's signature.
+    def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
+        """A decision kernel for one of `Form.ways`, and its settings: see the game's `player.py`.
 
-        If not `exact`, only the chosen action's value must be exact; other values may be lower bounds.
+        If not `exact`, only the chosen action's value must be exact; other values may be lower bounds. With a
+        `time_limit`, settings[0] is the address of a record with the fields `depth` and `stop`.
         """
         raise NotImplementedError
 
-    def decider(self, rules: Any, exact: bool) -> tuple[Kernel, Any]:
-        """The decision kernel and its settings that `_make_decider` made for these rules."""
+    def decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
+        """The decision kernel and its settings that `_make_decider` made."""
         exact = exact or not self.two_kernels
-        return self._once((rules, exact), lambda: self._make_decider(rules, exact))
+        return self._once((way, exact), lambda: self._make_decider(way, exact))
+
+    def _entry(self, way: Any, exact: bool) -> tuple[np.uint64, NDArray[np.uint64]]:
+        """(address of the entry, words of its settings) of a decision kernel."""
+
+        def make() -> tuple[np.uint64, NDArray[np.uint64]]:
+            decide, settings = self.decider(way, exact)
+            entry = self.form.entry(decide, numba.typeof((settings,)), way)
+            return address_of(entry), np.array(words_of(settings), np.uint64)
+
+        return self._once(("entry", way, exact or not self.two_kernels), make)
 
     def _once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The result of `make()`, called once for each key."""
@@ -145,72 +224,58 @@ class KernelPlayer(Player):
             self._made[key] = make()
         return self._made[key]
 
-    def _address(self, array: Array) -> int:
+    def _hold(self, array: Array) -> np.uint64:
         """The address of an array, which the player keeps alive."""
-        self._held.append(array)
-        return array.ctypes.data
-
-    # -- a game's shell -----------------------------------------------------------------------------------------------
-
-    def _positions(self, observation: Observation) -> Positions:
-        """The positions of one observation or of a batch; raises ValueError for anything else."""
-        raise NotImplementedError
-
-    def _choose(self, position: Any, exact: bool, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
-        """The action chosen in a position; fills `values` and updates `memory`."""
-        raise NotImplementedError
-
-    def _batches(self, positions: Any, exact: bool) -> Iterable[tuple[NDArray[np.int64], Kernel, tuple[Any, ...]]]:
-        """A compiled loop ``(which, memory, values, actions, …)`` over a batch, for each way of holding positions.
-
-        Yields (which positions are held so, the loop, its further arguments).
-        """
-        raise NotImplementedError
-
-    def _decides_by_kernel(self) -> bool:
-        """Whether all that a decision takes is one call of the decision kernel.
-
-        A subclass that decides in another way, by overriding what calls the kernel, overrides this, too.
-        """
-        return self.compiled
-
-    def _loop(self, rules: Any) -> tuple[Kernel, Any]:
-        """A compiled loop ``(state, actions, memory, values, settings) -> loop_result`` and its settings."""
-        raise NotImplementedError
-
-    def _figures(self, state: NDArray[np.uint64]) -> dict[str, int]:
-        """The game's figures in a state, by the names in `game.figures`."""
-        raise NotImplementedError
-
-    def _first(self, rules: Any) -> Any:
-        """The rules for which `_loop` makes an episode's first loop, from the environment's rules."""
-        return rules
-
-    def _wider(self, rules: Any) -> Any:
-        """The rules for the next loop once a loop returned OUTGROWN."""
-        raise NotImplementedError
+        self._held[array.ctypes.data] = array
+        return np.uint64(array.ctypes.data)
 
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""
-        self._check_function(getattr(self, "heuristic", None))
-
-    def _check_function(self, heuristic: Any) -> None:
+        heuristic = self.playing if self.heuristic is None else self.heuristic
         if heuristic is not None:
             try:
                 heuristic.check()
             except BaseException:
                 with self._lock:  # tables hold values of the search that failed
-                    for kept in (self._made, self._held, self._records):
-                        kept.clear()
+                    self._made.clear()
+                    self._held.clear()
                 raise
 
-    def _check_values(self, values: NDArray[np.float64], positions: Sequence[Any]) -> None:
-        """Raises NotFiniteError if float64[n, n_actions] of these positions are no values to decide by."""
-        check_values(self.name, values)
+    # -- rules --------------------------------------------------------------------------------------------------------
 
-    def _refuse(self, values: NDArray[np.float64], state: NDArray[np.uint64]) -> None:
-        """Raises the error of a loop that returned UNDECIDED."""
-        check_values(self.name, values)
+    def with_rules(self, rules: Options) -> Player:
+        """This player under an environment's rules; a copy if observations do not show all of them.
+
+        Raises ValueError if the player was made for others.
+        """
+        theirs = {name: value for name, value in rules.items() if name in self.form.options}
+        self._check_rules(theirs, "the environment has")
+        if set(theirs) <= set(self.form.game.shown):
+            return self
+        player = copy.copy(self)
+        player._rules = self._rules | theirs
+        if self.rules_are_options:
+            player.options = dict(self.options) | theirs
+        return player
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The rules that the player was made for, and its defaults."""
+        return dict(self.defaults) | self._rules
+
+    def _check_rules(self, others: Options, where: str) -> None:
+        for name, ours in self._rules.items():
+            if name in others and others[name] != ours:
+                raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={others[name]!r}")
+
+    def _rules_for(self, shown: dict[str, int]) -> Any:
+        """The rules to play an observation by that shows some of them."""
+
+        def make() -> Any:
+            self._check_rules(shown, "the observation shows")
+            return self.form.rules(**(self.rules | shown))
+
+        return self._once(("rules", *shown.values()), make)
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
@@ -219,19 +284,9 @@ class KernelPlayer(Player):
         return self._fresh(seed) if self.remembers else None
 
     def _fresh(self, seed: int) -> NDArray[np.uint64]:
-        memory = np.zeros(self.memory_words, dtype=np.uint64)
+        memory = np.zeros(self.form.memory_words, dtype=np.uint64)
         memory[0] = np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0]  # not the environment's stream
         return memory
-
-    def with_rules(self, rules: Options) -> Player:
-        """This player under an environment's rules; raises ValueError if it was made for other rules."""
-        self._check_rules(self.game.rules_of(rules), "the environment has")
-        return self
-
-    def _check_rules(self, found: Options, where: str) -> None:
-        for name, ours in self._rules.items():
-            if name in found and found[name] != ours:
-                raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={found[name]!r}")
 
     def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
         """Value of each action, float64[n_actions] (batch: [n, n_actions]); -inf where illegal or fatal."""
@@ -259,28 +314,21 @@ class KernelPlayer(Player):
     def play(
         self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
     ) -> Trajectory:
-        """One whole episode from ``reset(seed=seed)``: the gym loop's trajectory, played in a compiled loop.
+        """One whole episode from ``reset(seed=seed)``: the gym loop's trajectory, in a compiled loop where possible.
 
-        A player with a time limit plays in the gym loop. The trajectory holds the first `KEPT` actions and counts all.
+        It is not for players that decide in Python or have a time limit. The trajectory holds the first `KEPT` actions
+        and counts all.
         """
-        rules = self.rules_of(env_id, env_kwargs)
-        self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
-        if self.time_limit is not None:
+        rules = self.form.rules_of(env_id, env_kwargs)
+        self._check_rules(asdict(rules), "the environment has")
+        if not self.compiled or self.time_limit is not None:
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         state = rules.new_states(1)[0]
         state[STREAM] = stream_from_seed(seed)
-        type(self).start_game(state)
+        self.form.start(state)
         with self._lock:
-            actions, length, terminated = self._play_from(state, self._first(rules), seed, max_episode_steps)
-        return Trajectory(seed, actions, terminated, self._figures(state), length)
-
-    @classmethod
-    def rules_of(cls, env_id: str, env_kwargs: Options | None) -> Any:
-        """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
-        rules = _rules_of(env_id, json_of(env_kwargs))
-        if not isinstance(rules, cls.rules_type):
-            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(cls.game.env_ids)}")
-        return rules
+            actions, length, terminated = self._play_from(state, rules, seed, max_episode_steps)
+        return Trajectory(seed, actions, terminated, self.form.figures(state), length)
 
     # -- decisions and episodes ---------------------------------------------------------------------------------------
 
@@ -288,29 +336,61 @@ class KernelPlayer(Player):
         self, observation: Observation, state: Any, episode_start: Any, exact: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
         """(actions, values, next memory) of one observation or a batch."""
-        n_actions, positions, single = self._positions(observation)
-        memory = self._memory(state, len(positions), episode_start)
-        values, actions = np.empty((len(positions), n_actions)), np.empty(len(positions), dtype=np.int64)
+        parts, shown, single = self.form.read(self.name, observation)
+        rules = self._rules_for(shown)
+        states = self.form.states(self.name, parts, rules)
+        memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:
-            if len(positions) < FEWEST or not self._decides_by_kernel():
-                for i, position in enumerate(positions):
-                    actions[i] = self._call(self._choose, position, exact, memory[i], values[i])
-            else:
-                for which, loop, further in self._batches(positions, exact):
-                    begin, chunk = 0, 1
-                    while begin < len(which):
-                        began = perf_counter()
-                        self._call(loop, which[begin : begin + chunk], memory, values, actions, *further)
-                        begin += chunk
-                        if perf_counter() - began < PATIENCE:
-                            chunk *= 2
+            actions = self._decide(rules, states, memory, values, exact)
         self._check_heuristic()
-        self._check_values(values, positions)
-        return (actions.reshape(()), values[0], memory[0]) if single else (actions, values, memory)
+        self._check_values(states, values)
+        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
+
+    def _check_values(self, states: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
+        """Raises NotFiniteError if some values are no decision."""
+        for i in np.flatnonzero(~np.isfinite(values.max(axis=1))):  # NaN and +inf show in the best value
+            self.form.settle(self.name, values[i], states[i])
+
+    def _decide(
+        self,
+        rules: Any,
+        states: NDArray[np.uint64],
+        memory: NDArray[np.uint64],
+        values: NDArray[np.float64],
+        exact: bool,
+    ) -> NDArray[np.int64]:
+        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`."""
+        actions = np.empty(len(states), dtype=np.int64)
+        way, *wider = self.form.ways(rules)
+        self._decide_by_kernel(way, exact, states, memory, values, actions)
+        for way in wider:
+            rows = np.flatnonzero(actions == OUTGROWN)
+            if rows.size:
+                some = memory[rows], values[rows], actions[rows]
+                self._decide_by_kernel(way, exact, states[rows], *some)
+                memory[rows], values[rows], actions[rows] = some
+        return np.where(actions <= UNDECIDED, UNDECIDED - actions, actions)
+
+    def _decide_by_kernel(
+        self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: NDArray[np.int64]
+    ) -> None:
+        entry, words = self._entry(way, exact)
+        settings, begin, chunk = np.uint64(words.ctypes.data), 0, 1
+        while begin < len(states):
+            part, began = slice(begin, begin + chunk), perf_counter()
+            results = memory[part], values[part], actions[part]
+            search = partial(self._call, decide_all, entry, states[part], *results, settings)
+            if self.time_limit is None:
+                search()
+            else:
+                deepen(search, self.time_limit, self._held[int(words[0])], *results)
+            begin += chunk
+            if self.time_limit is None and perf_counter() - began < PATIENCE:
+                chunk *= 2
 
     def _memory(self, state: Any, count: int, episode_start: Any) -> NDArray[np.uint64]:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""
-        words = self.memory_words
+        words = self.form.memory_words
         if state is None and not self.remembers:
             return np.zeros((count, words), dtype=np.uint64)
         memory = np.asarray(self._fresh(0) if state is None else state)
@@ -332,21 +412,26 @@ class KernelPlayer(Player):
 
         Returns the first `KEPT` actions, the number of actions, and whether the game is over.
         """
-        loop, settings = self._loop(rules)
+        ways = iter(self.form.ways(rules))
+        entry, words = self._entry(next(ways), exact=False)
         memory, values = self._fresh(seed), np.empty(rules.n_actions)
-        kept, length, reason, chunk = [np.empty(0, dtype=np.uint8)], 0, FULL, CHUNK
-        while reason != OVER and length != limit:
+        kept, length, status, chunk = [np.empty(0, dtype=np.uint8)], 0, GO_ON, CHUNK
+        while status != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
             began = perf_counter()
-            count, reason = divmod(self._call(loop, state, actions, memory, values, settings), 4)
+            settings = np.uint64(words.ctypes.data)
+            count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
             self._check_heuristic()
             if perf_counter() - began < PATIENCE:
                 chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count
-            if reason == UNDECIDED:
-                self._refuse(values, state)
-            if reason == OUTGROWN:
-                rules = self._wider(rules)
-                loop, settings = self._loop(rules)
-        return np.concatenate(kept), length, reason == OVER
+            if status <= UNDECIDED:
+                self.form.settle(self.name, values, state)
+            elif status == ILLEGAL:
+                raise ValueError(
+                    f"{self.name} chose action {actions[count - 1]}, which is illegal; expected a legal one"
+                )
+            elif status == OUTGROWN:
+                entry, words = self._entry(next(ways), exact=False)  # for good: boards only grow
+        return np.concatenate(kept), length, status == OVER

@@ -1,4 +1,4 @@
-"""The players of Monte-Carlo tree search, shared by both games: options, batches, and the statistics of the root.
+"""Monte-Carlo tree search as a player of both games: options, batches, and the statistics of the root.
 
 `tree.py` has the search itself. A leaf is valued by a player: by the greedy player of a heuristic, or by any player
 that values actions. The decision kernel of a compiled player is called from the kernel of the search. Any other player
@@ -8,18 +8,18 @@ gets the leaves of all games as one batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.checks import choice, integer, number
-from mergefall.typing import Observation, Options
+from mergefall.checks import integer, number
+from mergefall.typing import Array, Kernel, Observation
 from mergefall.weighted import WeightedSum
 from numpy.typing import NDArray
 
-from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.player import NotFiniteError, Player, Trajectory, check_values, play_in_env
+from mergefall_baselines.kernel_player import Form, KernelPlayer
+from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
     EDGE,
@@ -33,11 +33,10 @@ from mergefall_baselines.tree import (
     new_trees,
     tree_at,
     tree_kernels,
+    update,
 )
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
-ROOTS = ("gumbel", "puct")
-PRIORS = ("values", "uniform")
 
 
 class RootStatistics(NamedTuple):
@@ -47,9 +46,8 @@ class RootStatistics(NamedTuple):
     - `visits`: int64[n, A], simulations of each action.
     - `values`: float64[n, A], as `values` returns them.
     - `priors`: float64[n, A], probabilities before the search; 0 where illegal or fatal, or too small for a float.
-    - `policy`: float64[n, A], probabilities after it: the target of expert iteration. With root "gumbel" it is
-      softmax(log prior + (50 + most visits) · value_scale · value in units of the tree's range), without noise; with
-      root "puct" the shares of the visits.
+    - `policy`: float64[n, A], probabilities after it: softmax(log prior + (50 + most visits) · value_scale · value in
+      units of the tree's range), without noise.
     - `value`: float64[n], the mean under `policy` of the actions' values, here without the cap of `values`: there none
       is above the chosen action's.
 
@@ -65,246 +63,222 @@ class RootStatistics(NamedTuple):
     value: NDArray[np.float64]
 
 
-class _Roots(NamedTuple):
-    """The roots of n finished searches."""
-
-    actions: NDArray[np.int64]
-    values: NDArray[np.float64]
-    edges: NDArray[np.void]  # EDGE[n, A]
-    trees: NDArray[np.void]  # TREE[n, 1]
-
-
-def _means(edges: NDArray[np.void]) -> NDArray[np.float64]:
-    """The mean value of each action, as `tree.edge_value`; -inf if it is not searched."""
-    return (edges["first"] + edges["total"]) / (1 + edges["visits"])
-
-
 class Game(NamedTuple):
-    """A game under certain rules, as a search needs it."""
+    """A game under certain rules, as a search needs it.
+
+    - `settings`: of its kernels.
+    - `words`: of a node's state.
+    - `leaf`: the player that values leaves.
+    - `observations`: of nodes' states uint64[n, words].
+    - `write_root`: (state, memory, root). Writes the root that a search from a state of the environment begins with.
+    - `exclude`: (states, values). Sets the values float64[n, A] of actions that are fatal to -inf; None: no action is.
+    """
 
     kernels: GameKernels
-    settings: Any  # of its kernels
-    words: int  # of a state
+    settings: Any
+    words: int
     n_actions: int
     leaf: Player
-    observations: Callable[[NDArray[np.uint64]], Observation]  # of states uint64[n, words]
+    observations: Callable[[NDArray[np.uint64]], Observation]
+    write_root: Callable[[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]], None]
     exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], None] | None = None
-    """Sets the values float64[n, A] of actions to -inf that are fatal in the states; None: no action is."""
 
 
-def leaf_player(spec: Any, of_heuristic: Callable[[Any], Player], rules_type: type, what: str = "player") -> Player:
-    """The player that values leaves: that of `{"player": …}`, else the one that `of_heuristic` makes.
+@dataclass(frozen=True)
+class Side:
+    """A game as `TreeSearch` needs it.
 
-    `what` is what messages call it.
-
-    Raises ValueError for a player that does not value actions, or whose game has other rules than `rules_type`.
+    - `greedy`: the player that values leaves by a heuristic.
+    - `counted`: values of the option `rewards`.
+    - `game`: (search, way) -> the game in one of `Form.ways`.
+    - `decider`: the decision kernel of a search over the game's kernels, with the settings (tree, plan, those of the
+      game).
+    - `remembers`: whether decisions of a search depend on what it saw before.
     """
-    if not isinstance(spec, Mapping) or set(spec) != {"player"}:
-        return of_heuristic(spec)
-    player = player_of(spec["player"])
+
+    form: Form
+    greedy: Callable[[Any], Player]
+    counted: tuple[bool | str, ...]
+    game: Callable[[TreeSearch, Any], Game]
+    decider: Callable[[GameKernels], Kernel]
+    remembers: Callable[[TreeSearch], bool]
+
+
+SIDES: dict[str, Side] = {}  # by `Game.name`
+
+
+def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
+    """The player of a spec, for valuing leaves.
+
+    Raises ValueError, which calls it `what`, for a player that does not value actions or plays another game.
+    """
+    player = player_of(spec, what)
     if type(player).values is Player.values:
         raise ValueError(f"{what} is {player.name!r}, which does not value actions; it only chooses one")
-    if getattr(player, "rules_type", rules_type) is not rules_type:
+    if player.form not in (None, form):
         raise ValueError(f"{what} is {player.name!r}, which plays another game")
     return player
 
 
-def own_rewards(leaf: Player) -> bool | str | None:
-    """What the leaf player's own values count, as the option `rewards`; None if no search counts that."""
-    return getattr(leaf, "rewards", getattr(leaf, "heuristic", None) is None)
+def counted_rewards(leaf: Player, rewards: bool | str | None, choices: tuple[bool | str, ...]) -> bool | str:
+    """The option `rewards` of a search; by default as in the leaf player's own values.
 
-
-def counted_rewards(leaf: Player, given: bool | str | None, known: Sequence[bool | str]) -> bool | str:
-    """The option `rewards` of a search: as given, else as in the leaf player's own values.
-
-    Raises ValueError for a value that is not among the `known`, and for none if a search cannot count what the leaf
-    player's values do.
+    Raises ValueError for a value that is not among the choices, and if a search cannot count what the leaf player's
+    values do.
     """
-    if not isinstance(given, bool | str | None) or given not in (None, *known):
-        raise ValueError(f"rewards is {given!r}; expected {', '.join(map(repr, known))} or None")
-    found = own_rewards(leaf) if given is None else given
-    if found is None:
+    expected = ", ".join(map(repr, choices))
+    if rewards is not None and (not isinstance(rewards, bool | str) or rewards not in choices):
+        raise ValueError(f"rewards is {rewards!r}; expected {expected} or None")
+    counted = leaf.rewards if rewards is None else rewards
+    if counted is None:
         raise ValueError(
-            f"no search counts the rewards that the values of {leaf.name} stand for; give rewards, one of "
-            f"{', '.join(map(repr, known))}"
+            f"no search counts the rewards that the values of {leaf.name} stand for; give rewards, one of {expected}"
         )
-    return found
+    return counted
 
 
-def is_compiled(player: Player) -> bool:
-    """Whether a search's kernel can call the player's decision kernel."""
-    if not isinstance(player, KernelPlayer) or not player.compiled:
-        return False
-    return not player.remembers and player.time_limit is None
+def lost_of(lost: float | None, leaf: Player, rewards: bool | str, otherwise: float) -> float:
+    """The value of a lost position, as the option `lost` says; by default 0 if the leaf's player predicts rewards."""
+    predicted = rewards and leaf.rewards is not False
+    return (0.0 if predicted else otherwise) if lost is None else number("lost", lost)
 
 
 class TreeSearch(KernelPlayer):
-    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options and add the games."""
+    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options."""
 
-    counted: Sequence[bool | str] = (True, False)  # values of the option `rewards`
-
-    def _set_options(
+    def __init__(
         self,
-        leaf: Player,
+        game: str,
+        heuristic: Any,
         simulations: int,
-        root: str,
         considered: int,
         exploration: float,
-        prior: str,
         temperature: float | None,
         gumbel_scale: float,
         value_scale: float,
-        leaves: int,
         lost: float | None,
         rewards: bool | str | None,
         gamma: float | None,
         seed: int,
+        distribution: str | None = None,
+        **rules: Any,
     ) -> None:
-        """Check the options and keep them."""
-        self.leaf, self.compiled = leaf, is_compiled(leaf)
-        unit = getattr(leaf, "heuristic", None)
-        self.heuristic: Any = unit if isinstance(unit, WeightedSum) else None
-        self.rewards = counted_rewards(leaf, rewards, self.counted)
-        self.gamma = number("gamma", getattr(leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
-        predicted = self.rewards and own_rewards(leaf) is not False  # then the leaf's player predicts rewards to come
-        self.leaves = integer("leaves", leaves, 1)
+        self.game, self.distribution, side = game, distribution, SIDES[game]
+        super().__init__(**rules)
+        by_player = isinstance(heuristic, Mapping) and "player" in heuristic
+        self.leaf = leaf = leaf_player(heuristic, self.form) if by_player else side.greedy(heuristic)
+        self.compiled = (
+            isinstance(leaf, KernelPlayer) and leaf.compiled and not leaf.remembers and leaf.time_limit is None
+        )
+        self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
+        self.rewards = counted_rewards(leaf, rewards, side.counted)
+        self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)
         simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
-        heat = -RANGE_SHARE if temperature is None else number("temperature", temperature, above=0)
         self.plan = Plan(
             simulations=simulations,
-            gumbel=choice("root", root, ROOTS) == "gumbel",
             schedule=np.stack([halving(count, simulations) for count in range(considered + 1)]),
             gumbel_scale=number("gumbel_scale", gumbel_scale, 0),
             value_scale=number("value_scale", value_scale, above=0),
             exploration=number("exploration", exploration, above=0),
-            temperature=heat if choice("prior", prior, PRIORS) == "values" else 0.0,
-            lost=(0.0 if predicted else math.nan) if lost is None else number("lost", lost),
+            temperature=-RANGE_SHARE if temperature is None else number("temperature", temperature, above=0),
+            lost=lost_of(lost, leaf, self.rewards, math.nan),
             gamma=self.gamma,
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
+
+    @property
+    def form(self) -> Form:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return SIDES[self.game].form
+
+    @property
+    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether decisions depend on what the player saw before."""
+        return SIDES[self.game].remembers(self)
 
     @property
     def batched(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the leaves of many games are valued together; a compiled search gains nothing by that."""
         return not self.compiled and not self.remembers
 
-    # -- a game's part -------------------------------------------------------------------------------------------------
+    def _game(self, way: Any) -> Game:
+        return self._once(("game", way), lambda: SIDES[self.game].game(self, way))
 
-    def _make_game(self, rules: Any) -> Game:
-        """The game under the rules of a position."""
-        raise NotImplementedError
+    def _tree(self, game: Game) -> Trees:
+        """The tree of compiled searches."""
+        shape = game.n_actions, game.words
+        return self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, self.plan.simulations, *shape), 0))
 
-    def _rules_of_position(self, position: Any) -> Any:
-        """What `_make_game` makes a position's game from."""
-        raise NotImplementedError
+    def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
+        game = self._game(way)
+        return SIDES[self.game].decider(game.kernels), (self._tree(game), self.plan, game.settings)
 
-    def _decide_compiled(self, position: Any, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
-        """The action that the compiled search chooses in a position; fills `values` and updates `memory`."""
-        raise NotImplementedError
-
-    def _write_root(self, position: Any, memory: NDArray[np.uint64], state: NDArray[np.uint64]) -> None:
-        """Write a position as the state of a root."""
-        raise NotImplementedError
-
-    # -- searches ------------------------------------------------------------------------------------------------------
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        if self.compiled:
+            return super()._decide(rules, states, memory, values, exact)
+        return self._grow(self._game(self.form.ways(rules)[0]), states, memory, values)[0]
 
     def statistics(self, observation: Observation, state: Any = None) -> RootStatistics:
         """Search, and return what was found at the root: for expert iteration, for one observation or a batch."""
-        n_actions, positions, single = self._positions(observation)
-        memory = self._memory(state, len(positions), None)
+        parts, shown, single = self.form.read(self.name, observation)
+        rules = self._rules_for(shown)
+        states = self.form.states(self.name, parts, rules)
+        memory, values = self._memory(state, len(states), None), np.empty((len(states), rules.n_actions))
+        game = self._game(self.form.ways(rules)[0])
         with self._lock:
-            roots = self._roots(n_actions, positions, memory)
+            if not self.compiled:
+                actions, edges, trees = self._grow(game, states, memory, values)
+            else:
+                actions, edges = np.empty(len(states), np.int64), np.empty(values.shape, EDGE)
+                trees, tree = np.empty((len(states), 1), TREE), self._tree(game)
+                for i in range(len(states)):
+                    one = slice(i, i + 1)
+                    actions[one] = self._decide(rules, states[one], memory[one], values[one], exact=True)
+                    edges[i], trees[i] = tree.edges[0], tree.tree
         self._check_heuristic()
-        self._check_values(roots.values, positions)
-        policy = self._policy(roots)
-        value = (policy * np.where(policy > 0, _means(roots.edges), 0.0)).sum(axis=1)
-        visits, priors = roots.edges["visits"].astype(np.int64), roots.edges["prior"].copy()
-        found = RootStatistics(roots.actions, visits, roots.values, priors, policy, value)
+        self._check_values(states, values)
+        means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
+        policy = self._policy(edges, trees, means)
+        value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
+        found = RootStatistics(actions, edges["visits"].astype(np.int64), values, edges["prior"].copy(), policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
 
-    def _policy(self, roots: _Roots) -> NDArray[np.float64]:
+    def _policy(self, edges: NDArray[np.void], trees: NDArray[np.void], means: Array) -> NDArray[np.float64]:
         """The improved policy of each root, see `RootStatistics`."""
-        edges, visits = roots.edges, roots.edges["visits"]
-        if not self.plan.gumbel:
-            return visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
         searched = edges["first"] > -np.inf
-        low, high = roots.trees["low"], roots.trees["high"]
+        low, high = trees["low"], trees["high"]
         spread = np.where(high > low, high - low, np.inf)
-        found = _means(edges)
-        scores = np.where(searched, (np.where(searched, found, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
-        weight = (VISIT_SCALE + visits.max(axis=1, keepdims=True)) * self.plan.value_scale
+        scores = np.where(searched, (np.where(searched, means, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
+        weight = (VISIT_SCALE + edges["visits"].max(axis=1, keepdims=True)) * self.plan.value_scale
         logits = np.where(searched, np.log(np.maximum(edges["prior"], LEAST_PRIOR)) + weight * scores, -np.inf)
         best = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - np.where(np.isfinite(best), best, 0.0))
         return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
 
-    def _decide_all(
-        self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
-        n_actions, positions, single = self._positions(observation)
-        memory = self._memory(state, len(positions), episode_start)
-        with self._lock:
-            actions, values, _, _ = self._roots(n_actions, positions, memory)
-        self._check_heuristic()
-        self._check_values(values, positions)
-        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
-
-    def _roots(self, n_actions: int, positions: Sequence[Any], memory: NDArray[np.uint64]) -> _Roots:
-        """The roots of the searches from some positions; updates their memories."""
-        count = len(positions)
-        roots = _Roots(
-            np.empty(count, np.int64),
-            np.empty((count, n_actions)),
-            np.empty((count, n_actions), EDGE),
-            np.empty((count, 1), TREE),
-        )
-        groups: dict[Any, list[int]] = {}
-        for i, position in enumerate(positions):
-            groups.setdefault(self._rules_of_position(position), []).append(i)
-        for rules, members in groups.items():
-            grow = self._grow_compiled if self.compiled else self._grow_together
-            grow(rules, members, positions, memory, roots)
-        return roots
-
-    def _grow_compiled(
-        self, rules: Any, members: list[int], positions: Sequence[Any], memory: NDArray[np.uint64], roots: _Roots
-    ) -> None:
-        """Search the positions `members` one after the other; they share one tree's memory."""
-        tree, _, _ = self.decider(rules, exact=True)[1]
-        for i in members:
-            roots.actions[i] = self._call(self._decide_compiled, positions[i], memory[i], roots.values[i])
-            roots.edges[i], roots.trees[i] = tree.edges[0], tree.tree
-
-    def _grow_together(
-        self, rules: Any, members: list[int], positions: Sequence[Any], memory: NDArray[np.uint64], roots: _Roots
-    ) -> None:
-        """Search the positions `members` side by side: each evaluation values `leaves` leaves of every tree."""
-        game, plan, count = self._game(rules), self.plan, len(members)
-        kernels = tree_kernels(game.kernels)
+    def _grow(
+        self, game: Game, states: Array, memory: Array, values: Array
+    ) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.void]]:
+        """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots)."""
+        count, plan, kernels = len(states), self.plan, tree_kernels(game.kernels)
         trees = new_trees(count, plan.simulations, game.n_actions, game.words)
-        for t, i in enumerate(members):
-            self._write_root(positions[i], memory[i], trees.states[t, 0])
-        kernels.begin(trees, plan)
-        self._value_leaves(game, trees, np.zeros((count, 1), np.int64))
-        for first in range(0, plan.simulations, self.leaves):
-            leaves = np.empty((count, min(self.leaves, plan.simulations - first)), np.int64)
-            kernels.select(trees, first, leaves, plan, game.settings)
+        for t in range(count):
+            game.write_root(states[t], memory[t], trees.states[t, 0])
+        leaves, actions = np.empty(count, np.int64), np.empty(count, np.int64)
+        for simulation in range(-1, plan.simulations):
+            kernels.select(trees, simulation, leaves, plan, game.settings)
             self._value_leaves(game, trees, leaves)
-        for t, i in enumerate(members):
-            tree = tree_at.py_func(trees, t)
-            roots.actions[i] = kernels.conclude(tree, plan, game.settings, roots.values[i])
-            roots.edges[i], roots.trees[i] = tree.edges[0], tree.tree
+        for t in range(count):
+            actions[t] = kernels.conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
+        return actions, trees.edges[:, 0], trees.tree
 
     def _value_leaves(self, game: Game, trees: Trees, leaves: NDArray[np.int64]) -> None:
-        """Value the leaves int64[T, n] of the trees by one call of the player, and back them up."""
-        t, i = np.nonzero(leaves >= 0)
-        fresh = trees.nodes["seen"][t, leaves[t, i]] == 0
-        t, i = t[fresh], i[fresh]
+        """Value the leaves int64[T] of the trees by one call of the player, and back them up."""
+        t = np.flatnonzero(leaves >= 0)
+        t = t[trees.nodes["seen"][t, leaves[t]] == 0]
         rows = np.full(leaves.shape, -1)
-        rows[t, i] = np.arange(len(t))
+        rows[t] = np.arange(len(t))
         values, value = np.empty((len(t), game.n_actions)), np.full(len(t), np.nan)
         if len(t):
-            states = trees.states[t, leaves[t, i]]
+            states = trees.states[t, leaves[t]]
             values[:], of_boards = game.leaf.search_values(game.observations(states))
             check_values(game.leaf.name, values)
             if game.exclude is not None:
@@ -314,26 +288,4 @@ class TreeSearch(KernelPlayer):
                 lost = ~np.isfinite(value) & np.isfinite(values).any(axis=1)
                 if lost.any():
                     raise NotFiniteError(f"{game.leaf.name} values a board at {value[lost][0]}; expected a number")
-        tree_kernels(game.kernels).update(trees, leaves, rows, values, value, self.plan)
-
-    def _game(self, rules: Any) -> Game:
-        return self._once(("game", rules), lambda: self._make_game(rules))
-
-    def _compiled_settings(self, rules: Any) -> tuple[Trees, Plan, Any]:
-        """(tree, plan, settings of the game) for the compiled search."""
-
-        def make_settings() -> tuple[Trees, Plan, Any]:
-            game = self._game(rules)
-            trees = new_trees(1, self.plan.simulations, game.n_actions, game.words)
-            return tree_at.py_func(trees, 0), self.plan, game.settings
-
-        return self._once(("tree", rules), make_settings)
-
-    def play(
-        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
-    ) -> Trajectory:
-        """One whole episode from ``reset(seed=seed)``, in a compiled loop if the search is compiled."""
-        if self.compiled:
-            return super().play(env_id, seed, env_kwargs, max_episode_steps)
-        rules = asdict(self.rules_of(env_id, env_kwargs))
-        return play_in_env(self.with_rules(rules), env_id, seed, env_kwargs, max_episode_steps)
+        update(trees, leaves, rows, values, value, self.plan)

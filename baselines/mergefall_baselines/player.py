@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
-from mergefall.games import GAMES
+from mergefall.games import GAMES, board_of, each
+from mergefall.imports import name_of
 from mergefall.typing import Array
 from numpy.typing import NDArray
 
@@ -97,6 +98,14 @@ class Player:
     - `plays`: arguments of the environment that the player plays by default; a class or a factory may have them.
     - `batched`: whether the player remembers nothing and decides for many games in little more time than for one, so
       that whole games are best played side by side.
+
+    For searches over the player's values:
+
+    - `rewards`: what the values count, as a search's option `rewards`; None if no search counts that.
+    - `gamma`: discount of each further move.
+    - `heuristic`: the heuristic that the values come from; None: none.
+    - `form`: the game that it plays (`kernel_player.Form`); None: any.
+    - `sees_next`: whether the values may depend on more pieces than the current one.
     """
 
     name: str = "player"
@@ -105,6 +114,11 @@ class Player:
     functions: Mapping[str, Any] = {}
     plays: Mapping[str, Any] = {}
     batched: bool = False
+    rewards: bool | str | None = True
+    gamma: float = 1.0
+    heuristic: Any = None
+    form: Any = None
+    sees_next: bool = True
 
     def __repr__(self) -> str:
         return f"<{title(name_of_player(self), self.options)}>"
@@ -176,8 +190,29 @@ class OfPredictor(Player):
     """A player of an object with Stable-Baselines3's ``predict`` (`predictor`), such as a model of SB3."""
 
     def __init__(self, predictor: Predictor) -> None:
+        signature = inspect.signature(predictor.predict)
+        try:
+            signature.bind(None, state=None, episode_start=None, deterministic=True)
+        except TypeError as error:
+            expected = "predict(observation, state=None, episode_start=None, deterministic=True)"
+            raise ValueError(f"{name_of_player(predictor)} has predict{signature}; expected {expected}") from error
         self.predictor = predictor
         self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+
+
+class OfFunction(Player):
+    """A player of a function ``policy(observation) -> action`` of one observation."""
+
+    def __init__(self, policy: Callable[[Any], Any]) -> None:
+        self.predictor, self.name = policy, name_of(policy)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """(action, None); in a batch the function is called for each observation."""
+        if np.ndim(board_of(observation)) == 2:
+            return np.array(checked(self, self.predictor(observation))), None
+        return np.array([checked(self, self.predictor(one)) for one in each(observation)], dtype=np.int64), None
 
 
 def title(player: str, options: Mapping[str, Any]) -> str:
@@ -203,12 +238,31 @@ def name_of_player(player: Predictor) -> str:
 
 
 def as_player(value: Any, what: str) -> Player:
-    """A player, or an object with ``predict``, as a player; raises ValueError, with the name `what`, for another."""
+    """A player, an object with ``predict``, or a function of an observation that returns an action, as a player.
+
+    Raises ValueError, which calls it `what`, for anything else.
+    """
     if isinstance(value, Player):
         return value
-    if not callable(getattr(value, "predict", None)):
-        raise ValueError(f"{what} is {value!r}; expected a Player, or an object with Stable-Baselines3's `predict`")
-    return OfPredictor(value)
+    if callable(getattr(value, "predict", None)):
+        return OfPredictor(value)
+    if callable(value) and not isinstance(value, type):
+        return OfFunction(value)
+    raise ValueError(
+        f"{what} is {value!r}; expected a Player, an object with Stable-Baselines3's `predict`, or a function of an "
+        "observation that returns an action"
+    )
+
+
+def checked(player: Predictor, action: Any) -> int:
+    """The action that a player chose for one observation, as an int.
+
+    Raises ValueError unless it is an integer, or an array of one integer with at most one axis.
+    """
+    array = np.asarray(action)
+    if array.dtype.kind not in "iu" or array.size != 1 or array.ndim > 1:
+        raise ValueError(f"{name_of_player(player)} chose the action {action!r}; expected an integer")
+    return int(array.item())
 
 
 def takes_masks(player: Predictor) -> bool:
@@ -240,9 +294,12 @@ def play_in_env(
         while not (terminated or truncated):
             first = np.array([not actions])
             masks = {"action_masks": info["action_mask"].astype(np.bool_)} if masked else {}
-            action, state = player.predict(observation, state, episode_start=first, deterministic=True, **masks)
-            observation, _, terminated, truncated, info = env.step(int(action))
-            actions.append(int(action))
+            found: Any = player.predict(observation, state, episode_start=first, deterministic=True, **masks)
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise ValueError(f"{name_of_player(player)}: predict returns {found!r}; expected (action, state)")
+            action, state = checked(player, found[0]), found[1]
+            observation, _, terminated, truncated, info = env.step(action)
+            actions.append(action)
     finally:
         env.close()
     figures = {name: int(info[name]) for game in GAMES.values() for name in game.figures if name in info}

@@ -15,11 +15,13 @@ from mergefall.games import ENVIRONMENTS, game_of, home_of
 from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
 
+from mergefall_baselines.kernel_player import FORMS
 from mergefall_baselines.player import Player, as_player
 
 ENTRY_POINTS = "mergefall.players"
 
 Factory = Callable[..., Any]
+
 
 _FACTORIES: dict[str, Factory] = {}
 
@@ -47,8 +49,8 @@ def register(name: str, factory: Factory) -> None:
 def make(name: str, **options: Any) -> Player:
     """Make a player by its name, by the path of a trained agent (its run folder or model file), or by `module:name`.
 
-    The last is a class or a function in a module that can be imported, as `register` takes it. A model of
-    Stable-Baselines3 plays by a function that loads it.
+    The last is a class or a function in a module that can be imported, as `register` takes it, or a policy: a function
+    of one observation that returns an action. A model of Stable-Baselines3 plays by a function that loads it.
 
     Raises ValueError for an unknown name, for an unknown option, and for a missing one.
 
@@ -59,6 +61,8 @@ def make(name: str, **options: Any) -> Player:
         1
     """
     factory = factory_of(name)
+    if "player" in options and "of" in inspect.signature(factory).parameters:
+        options["of"] = options.pop("player")  # its name in version 0.1.0
     _check_options(name, factory, options)
     player = as_player(factory(**options), f"what {name} makes")
     player.name = player.made_as = name
@@ -67,9 +71,19 @@ def make(name: str, **options: Any) -> Player:
     return player
 
 
+def signature_of(name: str, factory: Factory | None = None) -> inspect.Signature:
+    """The options of a player, as the signature of its factory: `rules` stands there as the game's rules."""
+    options = list(inspect.signature(factory_of(name) if factory is None else factory).parameters.values())
+    names = [rule for form in FORMS.values() if name.partition("/")[0] in form.game.homes for rule in form.options]
+    if names and options and options[-1].name == "rules":  # **rules
+        rules = options.pop()
+        options += [rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in names]
+    return inspect.Signature(options)
+
+
 def _check_options(name: str, factory: Factory, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an option that a factory does not have, and for one that it needs."""
-    known = inspect.signature(factory).parameters
+    known = signature_of(name, factory).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
         if option not in known and not takes_any:
@@ -102,20 +116,26 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
 
 
 def player_of(spec: Any, what: str = "player") -> Player:
-    """The player of a spec: a name, a mapping of `name` and options, or a player; raises ValueError for anything else.
+    """The player of a spec: a name, a mapping of `player` and options, or what `as_player` takes.
 
-    `what` is what the message calls it.
+    Raises ValueError, which calls it `what`, for anything else.
 
     >>> from mergefall_baselines.registry import player_of
-    >>> player_of({"name": "2048/greedy", "heuristic": "nneonneo"}).name
+    >>> player_of({"player": "2048/greedy", "heuristic": "nneonneo"}).name
     '2048/greedy'
     """
-    if isinstance(spec, Player):
-        return spec
-    options = {"name": spec} if isinstance(spec, str) else dict(spec) if isinstance(spec, Mapping) else {}
-    if not isinstance(options.get("name"), str):
-        raise ValueError(f"{what} is {spec!r}; expected a player's name, or a mapping of name and options")
-    return make(**options)
+    if isinstance(spec, str):
+        return make(spec)
+    if isinstance(spec, Mapping):
+        options = dict(spec)
+        name = options.pop("name" if "name" in options else "player", None)  # `name` in files of version 0.1.0
+        if isinstance(name, str):
+            return make(name, **options)
+        if name is not None and not options:
+            return player_of(name, what)
+    elif isinstance(spec, Player) or hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
+        return as_player(spec, what)
+    raise ValueError(f"{what} is {spec!r}; expected a player's name, or a mapping of player and options")
 
 
 def without_memory(player: Player, what: str = "player") -> Player:
@@ -133,8 +153,8 @@ def player_under(rules: Any, spec: Any, what: str = "player") -> Player:
 
     Raises ValueError as `player_of` and `without_memory` do, and for a player of another game or of other rules.
     """
-    player = player_of(spec)
-    if not isinstance(rules, getattr(player, "rules_type", object)):
+    player = player_of(spec, what)
+    if player.form is not None and not isinstance(rules, player.form.rules):
         raise ValueError(f"{what} is {player.name!r}, which plays another game")
     return without_memory(player.with_rules(asdict(rules)), what)
 
@@ -165,11 +185,21 @@ def factory_of(name: str) -> Factory:
 
 
 def _factory_at(path: str) -> Factory:
-    """The factory that `module:name` names: a class or function; an object with ``predict`` is the player itself."""
+    """The factory that `module:name` names: a class or function. A player, or a policy, is itself what it makes."""
     found = imported(path)
-    if callable(found) and (isinstance(found, type) or not hasattr(found, "predict")):
+    if isinstance(found, type) or (callable(found) and not hasattr(found, "predict") and not _is_policy(found)):
         return found
     return lambda: as_player(found, path)
+
+
+def _is_policy(function: Callable[..., Any]) -> bool:
+    """Whether a function has one argument and no default for it: it takes an observation, for options have defaults."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return (
+        len(parameters) == 1
+        and parameters[0].default is inspect.Parameter.empty
+        and parameters[0].kind is not parameters[0].VAR_KEYWORD
+    )
 
 
 def added(names: Iterable[str]) -> dict[str, Factory]:

@@ -8,7 +8,7 @@ A tree has two kinds of nodes:
 
 A *simulation* goes down from the root to a leaf, adds it to the tree, and backs up its value:
 
-- At the root the action is chosen by Gumbel scores and sequential halving, or by PUCT.
+- At the root the action is chosen by Gumbel scores and sequential halving.
 - Below the root the action is chosen by PUCT.
 - At a chance node the outcome is drawn with its probability.
 - The leaf's actions get values, from which follow its own value and the priors of its actions.
@@ -29,7 +29,6 @@ Sources:
 
 from __future__ import annotations
 
-import hashlib
 import math
 from functools import cache
 from typing import NamedTuple
@@ -68,7 +67,6 @@ EDGE = np.dtype(
         ("first", np.float64),  # the action's value before any visit, which counts as one; -inf if it is not searched
         ("total", np.float64),  # sum of the values backed up
         ("visits", np.int32),
-        ("pending", np.int32),  # visits whose leaf has no value yet
         ("child", np.int32),  # the first outcome, 0 for none
     ],
     align=True,
@@ -99,15 +97,13 @@ class Trees(NamedTuple):
 class Plan(NamedTuple):
     """The numbers of a search.
 
-    - `gumbel`: whether the root uses Gumbel and sequential halving, else PUCT.
     - `schedule`: int64[considered + 1, simulations], see `halving`.
-    - `temperature`: of priors; 0: uniform priors; negative: in units of the range of a position's values.
+    - `temperature`: of priors; negative: in units of the range of a position's values.
     - `gamma`: discount of each further move.
     - `lost`: the value of a lost position; NaN: as far below the lowest value met as that is below the highest.
     """
 
     simulations: int
-    gumbel: bool
     schedule: NDArray[np.int64]
     gumbel_scale: float
     value_scale: float
@@ -203,27 +199,19 @@ def edge_value(edge):
 
 
 @kernel
-def hopeful_value(edge, tree):
-    """`edge_value` in units of the tree's range; each pending visit counts as the lowest value (virtual loss)."""
-    share = (1.0 + edge.visits) / (1.0 + edge.visits + edge.pending)
-    value = scaled(edge_value(edge), tree)
-    return min(value, value * share) if edge.pending else value  # a value below the lowest stays
-
-
-@kernel
 def best_by_puct(tree, node, plan):
     """The action of the highest value + exploration · prior · √visits / (1 + its visits), -1 if there is none."""
     edges = tree.edges[node]
     total = 0
     for a in range(edges.size):
         if edges[a].first > -np.inf:
-            total += edges[a].visits + edges[a].pending
+            total += edges[a].visits
     weight = plan.exploration * math.sqrt(max(total, 1))
     best, highest = -1, -np.inf
     for a in range(edges.size):
         edge = edges[a]
         if edge.first > -np.inf:
-            score = hopeful_value(edge, tree) + weight * edge.prior / (1 + edge.visits + edge.pending)
+            score = scaled(edge_value(edge), tree) + weight * edge.prior / (1 + edge.visits)
             if score > highest:
                 best, highest = a, score
     return best
@@ -235,7 +223,7 @@ def most_visits(tree):
     most = -1
     for edge in tree.edges[0]:
         if edge.first > -np.inf:
-            most = max(most, edge.visits + edge.pending)
+            most = max(most, edge.visits)
     return most
 
 
@@ -250,8 +238,9 @@ def best_by_gumbel(tree, visits, plan):
     best, highest = -1, -np.inf
     for a in range(edges.size):
         edge = edges[a]
-        if edge.first > -np.inf and edge.visits + edge.pending == visits:
-            score = tree.gumbels[a] + math.log(max(edge.prior, LEAST_PRIOR)) + weight * hopeful_value(edge, tree)
+        if edge.first > -np.inf and edge.visits == visits:
+            value = scaled(edge_value(edge), tree)
+            score = tree.gumbels[a] + math.log(max(edge.prior, LEAST_PRIOR)) + weight * value
             if score > highest:
                 best, highest = a, score
     return best
@@ -260,7 +249,7 @@ def best_by_gumbel(tree, visits, plan):
 @kernel
 def next_action(tree, node, simulation, plan):
     """The action of a simulation at a node that has one."""
-    if node > 0 or not plan.gumbel:
+    if node > 0:
         return best_by_puct(tree, node, plan)
     count = 0
     for a in range(tree.gumbels.size):
@@ -269,33 +258,19 @@ def next_action(tree, node, simulation, plan):
 
 
 @kernel
-def chosen_action(tree, plan):
-    """The best of the root's most visited actions, -1 if there is none."""
-    most = most_visits(tree)
-    if plan.gumbel:
-        return best_by_gumbel(tree, most, plan)
-    best, highest = -1, -np.inf
-    for a in range(tree.edges.shape[1]):
-        edge = tree.edges[0, a]
-        if edge.first > -np.inf and edge.visits == most and edge_value(edge) > highest:
-            best, highest = a, edge_value(edge)
-    return best
-
-
-@kernel
 def draw(tree, node, action):
     """64 random bits for the next visit of a chance node, by the R2 sequence: one dimension in each half."""
     edge = tree.edges[node, action]
     place = U(node) * U(tree.edges.shape[1]) + U(action) + U(1)
     bits = next_bits(tree.tree[0].stream ^ place * U(0x9E3779B97F4A7C15))[1]
-    visit = U(edge.visits + edge.pending)
+    visit = U(edge.visits)
     upper = (bits >> U(32)) + visit * R2_UPPER & HALF_MASK
     return upper << U(32) | (bits + visit * R2_LOWER & HALF_MASK)
 
 
 @kernel
 def set_priors(edges, values, plan):
-    """Set the priors of a decision node: softmax(values / temperature), or uniform."""
+    """Set the priors of a decision node: softmax(values / temperature), uniform if all values are equal."""
     low, high = np.inf, -np.inf
     for value in values:
         if value > -np.inf:
@@ -333,7 +308,7 @@ def expand(tree, index, values, value, plan):
     for a in range(edges.size):
         edges[a].first = values[a] if node.value == best or values[a] == -np.inf else node.value
         edges[a].prior = edges[a].total = 0.0
-        edges[a].visits = edges[a].pending = edges[a].child = 0
+        edges[a].visits = edges[a].child = 0
     if not node.over:
         set_priors(edges, values, plan)
         if index == 0:
@@ -353,16 +328,10 @@ def backup(tree, leaf, plan):
         edge = tree.edges[at.parent, at.action]
         edge.total += value
         edge.visits += 1
-        edge.pending -= 1
         node = at.parent
 
 
 # -- a game's searches -------------------------------------------------------------------------------------------------
-
-
-def short_name(kernel: Kernel) -> str:
-    """A name of a kernel that is short enough for the file names of kernels compiled around it."""
-    return hashlib.sha256(f"{kernel.__module__}.{kernel.__name__}-{kernel.variant}".encode()).hexdigest()[:16]
 
 
 class GameKernels(NamedTuple):
@@ -374,7 +343,6 @@ class GameKernels(NamedTuple):
     - leaf: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
     """
 
-    name: str
     advance: Kernel
     is_legal: Kernel
     leaf: Kernel
@@ -384,28 +352,37 @@ class TreeKernels(NamedTuple):
     """The kernels of a game's searches.
 
     - search: (tree, plan, game). Grows one tree from the root state in it, with the game's `leaf`; None without one.
-    - begin: (trees, plan). Begins all trees.
-    - select: (trees, first, leaves, plan, game). Writes the next leaves of all trees, int64[T, n], for the simulations
-      from number `first` on; -1 where a root has no action.
-    - update: (trees, leaves, rows, values, value, plan). Leaf (t, i) gets the values of row rows[t, i] of float64[k, A]
-      and its value in float64[k]; at -1 it has values already. Then all leaves are backed up.
+    - select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root has
+      no action. Simulation -1 begins the trees: their leaves are the roots.
     - conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
 
     search: Kernel
-    begin: Kernel
     select: Kernel
-    update: Kernel
     conclude: Kernel
+
+
+@kernel
+def update(trees, leaves, rows, values, value, plan):
+    """Value the leaves int64[T] of all trees and back them up.
+
+    Leaf t gets the values of row rows[t] of float64[k, A] and its value in float64[k]; at -1 it has values already.
+    """
+    trees, leaves, rows, values, value, plan = unowned((trees, leaves, rows, values, value, plan))
+    for t in range(len(leaves)):
+        tree = tree_at(trees, t)
+        if rows[t] >= 0:
+            expand(tree, leaves[t], values[rows[t]], value[rows[t]], plan)
+        if leaves[t] > 0:
+            backup(tree, leaves[t], plan)
 
 
 @cache
 def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
     """The kernels of a search over a game's kernels."""
-    name, leaf_of = game_kernels.name, game_kernels.leaf
-    descend = _descend(game_kernels)
+    leaf_of, descend = game_kernels.leaf, _descend(game_kernels)
 
-    @kernel(variant=name)
+    @kernel
     def search(tree, plan, game):
         tree, plan, game = unowned((tree, plan, game))
         start(tree, plan)
@@ -421,38 +398,24 @@ def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
             backup(tree, leaf, plan)
 
     @kernel
-    def begin(trees, plan):
-        for t in range(len(trees.tree)):
-            start(tree_at(trees, t), plan)
-
-    @kernel(variant=name)
-    def select(trees, first, leaves, plan, game):
+    def select(trees, simulation, leaves, plan, game):
         trees, leaves, plan, game = unowned((trees, leaves, plan, game))
         for t in range(len(leaves)):
             tree = tree_at(trees, t)
-            for i in range(leaves.shape[1]):
-                leaves[t, i] = -1 if tree.nodes[0].over else descend(tree, first + i, plan, game)
+            if simulation < 0:
+                start(tree, plan)
+                leaves[t] = 0
+            else:
+                leaves[t] = -1 if tree.nodes[0].over else descend(tree, simulation, plan, game)
 
-    @kernel
-    def update(trees, leaves, rows, values, value, plan):
-        trees, leaves, rows, values, value, plan = unowned((trees, leaves, rows, values, value, plan))
-        for t in range(len(leaves)):
-            tree = tree_at(trees, t)
-            for i in range(leaves.shape[1]):
-                if rows[t, i] >= 0:
-                    expand(tree, leaves[t, i], values[rows[t, i]], value[rows[t, i]], plan)
-            for i in range(leaves.shape[1]):
-                if leaves[t, i] > 0:
-                    backup(tree, leaves[t, i], plan)
-
-    return TreeKernels(search if leaf_of else None, begin, select, update, _conclude(game_kernels))
+    return TreeKernels(search if leaf_of else None, select, _conclude(game_kernels.is_legal))
 
 
 def _descend(game_kernels: GameKernels) -> Kernel:
     """The kernel of one walk from the root to a leaf."""
-    name, advance = game_kernels.name, game_kernels.advance
+    advance = game_kernels.advance
 
-    @kernel(variant=name)
+    @kernel
     def child_of(tree, index, action, game):
         """The decision node after an action and a drawn outcome, added to the tree if it is new."""
         about, edge = tree.tree[0], tree.edges[index, action]
@@ -471,12 +434,11 @@ def _descend(game_kernels: GameKernels) -> Kernel:
             node.seen = node.over = over  # nothing is left to value
             node.reward, node.value = reward, 0.0
             edge.child = child
-        edge.pending += 1
         return child
 
-    @kernel(variant=name)
+    @kernel
     def descend(tree, simulation, plan, game):
-        """Walk from a root that has actions to a leaf; the visits on the way are pending."""
+        """Walk from a root that has actions to a leaf."""
         node = 0
         while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
             node = child_of(tree, node, next_action(tree, node, simulation, plan), game)
@@ -485,13 +447,11 @@ def _descend(game_kernels: GameKernels) -> Kernel:
     return descend
 
 
-def _conclude(game_kernels: GameKernels) -> Kernel:
-    is_legal = game_kernels.is_legal
-
-    @kernel(variant=game_kernels.name)
+def _conclude(is_legal: Kernel) -> Kernel:
+    @kernel
     def conclude(tree, plan, game, values):
         """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
-        chosen, first, lost = chosen_action(tree, plan), -1, lost_value(tree, plan)
+        chosen, first, lost = best_by_gumbel(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
         for a in range(values.size):
             values[a] = -np.inf
             if tree.edges[0, a].first > -np.inf:

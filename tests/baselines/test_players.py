@@ -19,13 +19,13 @@ from mergefall.words import stream_from_seed
 from mergefall_baselines import make, play_in_env, players, register, registry
 from mergefall_baselines.game2048 import ntuple
 from mergefall_baselines.game2048.expectimax import Expectimax
-from mergefall_baselines.game2048.mcts import Mcts
+from mergefall_baselines.game2048.mcts import mcts
 from mergefall_baselines.game2048.minimax import Minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import NTuple
-from mergefall_baselines.game2048.player import MAX_RANK, Player2048, narrowest
+from mergefall_baselines.game2048.player import FORM, MAX_RANK, pick
 from mergefall_baselines.game2048.simple import Random
-from mergefall_baselines.kernel_player import FEWEST
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import factory_of
 from mergefall_baselines.tetris.greedy import Greedy
@@ -37,8 +37,8 @@ OPTIONS = {
     "2048/minimax": {"depth": 2},
     "2048/mixed": {"depth": 2},
     "2048/mcts": {"simulations": 20},
-    "2048/lookahead": {"player": "2048/ntuple"},
-    "2048/symmetric": {"player": {"name": "2048/greedy", "heuristic": "tile-order"}},
+    "2048/lookahead": {"of": "2048/ntuple"},
+    "2048/symmetric": {"of": {"player": "2048/greedy", "heuristic": "tile-order"}},
 }
 SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
 NAMES = [name for name in players() if name.startswith("2048/")]
@@ -95,14 +95,13 @@ def test_one_observation_or_a_batch(name, player):
         ("2048/greedy", {"order": [3, 1, 0, 2]}),
         ("2048/ntuple", {"network": "small"}),
         ("2048/expectimax", {"heuristic": "tile-order", "depth": 1}),
-        ("2048/expectimax", {"heuristic": "tile-order", "depth": 1, "threads": 2}),
         ("2048/expectimax", {"heuristic": "tile-order", "depth": 1, "time_limit": 60}),
     ],
 )
 def test_a_large_batch_decides_as_single_boards_do(name, options):
-    """From `FEWEST` boards on, a compiled loop decides. A third of the boards holds tiles that fit no packed board."""
+    """A third of the boards holds tiles that fit no packed board."""
     player, random = make(name, **options), np.random.default_rng(0)
-    batch = random.integers(0, 5, (FEWEST + 170, 4, 4)).astype(np.uint8)
+    batch = random.integers(0, 5, (200, 4, 4)).astype(np.uint8)
     batch[::3, 0, 0] = 16
     batch[5] = np.arange(1, 17).reshape(4, 4)  # no move is legal
     states = random.integers(0, 2**63, (len(batch), 1)).astype(np.uint64)
@@ -191,18 +190,19 @@ def given(cells, memory, values, settings):
     mask = rules.legal_mask(cells, 4, 4)
     for action in range(4):
         values[action] = worth[action] if also_illegal or mask >> action & 1 else -np.inf
+    return pick(values, np.arange(4))
 
 
-class Given(Player2048):
+class Given(KernelPlayer):
     """A player whose actions are worth what it is made with."""
 
-    name = "given"
+    form, name = FORM, "given"
 
     def __init__(self, worth, also_illegal=False):
         super().__init__()
         self.worth = np.array(worth, dtype=float), also_illegal
 
-    def _make_decider(self, rules, exact):
+    def _make_decider(self, way, exact):
         return given, self.worth
 
 
@@ -278,7 +278,7 @@ def test_a_game_goes_on_past_what_a_word_holds():
     state[rules.STREAM] = stream_from_seed(5)
     rules.cells_of(state, 4, 4)[:] = [[15, 15, 2, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     again = state.copy()
-    actions, _, over = player._play_from(state, narrowest(4, 4), 0, None)
+    actions, _, over = player._play_from(state, FORM.rules(4, 4), 0, None)
     assert over
     assert rules.cells_of(state, 4, 4).max() == 16
     for action in actions:
@@ -299,16 +299,14 @@ BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../##..#"), "piece": 1, "queue": [1]}
 DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax": (lambda: Expectimax("monotone-smooth", 2, rows=3, cols=3), BOARD[:3, :3]),
-    "expectimax with threads": (lambda: Expectimax("nneonneo", 2, threads=2), BOARD),
     "expectimax with a cut-off": (lambda: Expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
     "minimax": (lambda: Minimax(depth=2), BOARD),
     "random": (Random, BOARD),
-    "tree search": (lambda: Mcts({"player": "2048/ntuple"}, simulations=20), BOARD),
-    "tree search with leaves from outside": (lambda: Mcts({"player": "2048/random"}, simulations=20), BOARD),
+    "tree search": (lambda: mcts({"player": "2048/ntuple"}, simulations=20), BOARD),
+    "tree search with leaves from outside": (lambda: mcts({"player": "2048/random"}, simulations=20), BOARD),
     "n-tuple network": (lambda: NTuple(TupleNetwork.load(NETWORK)[0], 2), BOARD),
     "tetris greedy": (lambda: factory_of("tetris/greedy")("bcts"), FIELD),
     "two-tetrad": (lambda: factory_of("tetris/two-tetrad")("bcts"), FIELD),
-    "two-tetrad with threads": (lambda: factory_of("tetris/two-tetrad")("bcts", threads=2), FIELD),
 }
 
 
@@ -329,7 +327,7 @@ def test_a_copy_has_scratch_memory_of_its_own():
     player.act(BOARD)
     twin = copy.copy(player)
     twin.act(BOARD)
-    addresses = [set(one._records) for one in (player, twin)]
+    addresses = [set(one._held) for one in (player, twin)]
     assert not addresses[0] & addresses[1]
     with ThreadPoolExecutor(2) as pool:
         values = list(pool.map(lambda one: one.values(np.stack([BOARD] * 50)), [player, twin]))

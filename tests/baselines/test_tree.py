@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from mergefall.tetris import from_text
 from mergefall_baselines import make
-from mergefall_baselines.tree import halving, hopeful_value, new_trees, tree_at
+from mergefall_baselines.tree import halving
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 SHOWN = {"2048": BOARD, "tetris": FIELD}
-COUNTING = {"name": "tetris/expectimax", "depth": 1, "distribution": "counted"}
+COUNTING = {"player": "tetris/expectimax", "depth": 1, "distribution": "counted"}
 OUTSIDE = {"2048": "2048/random", "tetris": COUNTING}  # valued outside of the kernel
 
 
@@ -54,11 +54,10 @@ def test_only_so_many_actions_are_considered():
     assert sorted(np.flatnonzero(found.visits)) == sorted(best)
 
 
-@pytest.mark.parametrize("root", ["gumbel", "puct"])
 @pytest.mark.parametrize("outside", [False, True])
-def test_one_observation_or_a_batch_and_again(game, root, outside):
+def test_one_observation_or_a_batch_and_again(game, outside):
     options = {"heuristic": {"player": OUTSIDE[game]}} if outside else {}
-    player, batch = make(f"{game}/mcts", simulations=20, root=root, seed=3, **options), batch_of(game, 3)
+    player, batch = make(f"{game}/mcts", simulations=20, seed=3, **options), batch_of(game, 3)
     assert player.compiled == (not outside)
     found = player.statistics(batch)
     values = player.values(batch)
@@ -70,9 +69,9 @@ def test_one_observation_or_a_batch_and_again(game, root, outside):
         np.testing.assert_array_equal(player.values(alone), values[i])
         for part, whole in zip(player.statistics(alone), found, strict=True):
             np.testing.assert_array_equal(part, whole[i])
-    again = make(f"{game}/mcts", simulations=20, root=root, seed=3, **options)
+    again = make(f"{game}/mcts", simulations=20, seed=3, **options)
     np.testing.assert_array_equal(again.values(batch), values)
-    other = make(f"{game}/mcts", simulations=20, root=root, seed=4, **options)
+    other = make(f"{game}/mcts", simulations=20, seed=4, **options)
     assert (other.values(batch) != values).any()
 
 
@@ -84,38 +83,24 @@ def test_leaves_valued_inside_and_outside_of_the_kernel_give_the_same_values(gam
     np.testing.assert_array_equal(outside.values(SHOWN[game])[values > -np.inf], values[values > -np.inf])
 
 
-@pytest.mark.parametrize("leaves", [2, 7, 64])
-def test_several_leaves_per_evaluation(game, leaves):
-    """Virtual losses are taken back: all visits are counted, and the best actions stay the best."""
-    name, options = f"{game}/mcts", {"heuristic": {"player": OUTSIDE[game]}, "simulations": 64, "root": "puct"}
-    found = make(name, leaves=leaves, **options).statistics(SHOWN[game])
-    assert found.visits.sum() == 64
-    assert np.isfinite(found.values[found.visits > 0]).all()
-
-
-@pytest.mark.parametrize(("leaves", "calls"), [(1, 65), (7, 11), (64, 2)])
-def test_one_evaluation_values_the_leaves_of_all_games(leaves, calls, monkeypatch):
-    player = make("2048/mcts", heuristic={"player": "2048/random"}, simulations=64, leaves=leaves)
+def test_one_evaluation_values_the_leaves_of_all_games(monkeypatch):
+    player = make("2048/mcts", heuristic={"player": "2048/random"}, simulations=64)
     values, sizes = player.leaf.values, []
     monkeypatch.setattr(player.leaf, "values", lambda shown: (sizes.append(len(shown)), values(shown))[1])
     player.values(batch_of("2048", 3))
-    assert len(sizes) == calls
-    assert sizes[0] == 3  # the roots
-    assert max(sizes) <= 3 * leaves
+    assert len(sizes) == 65
+    assert sizes[0] == max(sizes) == 3  # the roots
 
 
 def test_statistics(game):
-    for root in ("gumbel", "puct"):
-        found = make(f"{game}/mcts", simulations=50, root=root).statistics(SHOWN[game])
-        legal = np.isfinite(found.values)
-        assert found.visits.sum() == 50
-        assert found.priors.sum() == pytest.approx(1)
-        assert found.policy.sum() == pytest.approx(1)
-        assert (found.priors[~legal] == 0).all()
-        assert (found.policy[~legal] == 0).all()
-        assert found.values[legal].min() <= found.value <= found.values.max()
-        if root == "puct":
-            np.testing.assert_allclose(found.policy, found.visits / 50)
+    found = make(f"{game}/mcts", simulations=50).statistics(SHOWN[game])
+    legal = np.isfinite(found.values)
+    assert found.visits.sum() == 50
+    assert found.priors.sum() == pytest.approx(1)
+    assert found.policy.sum() == pytest.approx(1)
+    assert (found.priors[~legal] == 0).all()
+    assert (found.policy[~legal] == 0).all()
+    assert found.values[legal].min() <= found.value <= found.values.max()
 
 
 def test_the_value_under_the_policy_is_not_capped_at_that_of_an_action_chosen_by_noise():
@@ -129,12 +114,9 @@ def test_the_value_under_the_policy_is_not_capped_at_that_of_an_action_chosen_by
 
 def test_priors(game):
     values = make(f"{game}/greedy", **{"heuristic": "nneonneo"} if game == "2048" else {}).values(SHOWN[game])
-    legal = np.isfinite(values)
     exact = np.exp((values - values.max()) / 20.0)
     tempered = make(f"{game}/mcts", simulations=1, temperature=20.0).statistics(SHOWN[game]).priors
     np.testing.assert_allclose(tempered, exact / exact.sum(), rtol=1e-9)
-    uniform = make(f"{game}/mcts", simulations=1, prior="uniform").statistics(SHOWN[game]).priors
-    np.testing.assert_allclose(uniform, legal / legal.sum())
 
 
 def test_gumbel_noise_draws_actions_by_their_priors():
@@ -161,14 +143,11 @@ def test_copies_decide_the_same(game, again):
     [
         ({"simulations": 0}, "simulations is 0; expected an integer of at least 1"),
         ({"simulations": 2.5}, "simulations is 2.5"),
-        ({"root": "ucb"}, "root is 'ucb'; expected one of 'gumbel', 'puct'"),
         ({"considered": 0}, "considered is 0"),
         ({"exploration": 0}, "exploration is 0; expected a finite number above 0"),
-        ({"prior": "flat"}, "prior is 'flat'; expected one of 'values', 'uniform'"),
         ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
         ({"gumbel_scale": -1}, "gumbel_scale is -1; expected a finite number from 0"),
         ({"value_scale": float("nan")}, "value_scale is nan"),
-        ({"leaves": 0}, "leaves is 0"),
         ({"lost": "no"}, "lost is 'no'"),
         ({"rewards": 1}, "rewards is 1; expected True, False"),
         ({"seed": -1}, "seed is -1"),
@@ -180,15 +159,3 @@ def test_copies_decide_the_same(game, again):
 def test_bad_options_are_named(game, options, message):
     with pytest.raises(ValueError, match=message):
         make(f"{game}/mcts", **options)
-
-
-def test_pending_visits_never_make_an_action_better():
-    one = tree_at.py_func(new_trees(1, 4, 4, 1), 0)
-    one.tree[0]["low"], one.tree[0]["high"] = 0.0, 1.0
-    edge = one.edges[0, 0]
-    for value in (-1.0, 0.5):
-        edge["first"], edge["total"], edge["visits"] = value, value, 1
-        hopes = []
-        for edge["pending"] in (0, 1, 2, 4):
-            hopes.append(hopeful_value(edge, one))
-        assert hopes == sorted(hopes, reverse=True)

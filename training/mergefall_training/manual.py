@@ -10,7 +10,7 @@ import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mergefall.library import origin
@@ -25,13 +25,13 @@ INDENT = "    "
 def players_page(name: str | None) -> str:
     """All players with their options and defaults; with a name the docstring of that player."""
     from mergefall_baselines import players
-    from mergefall_baselines.registry import factory_of
+    from mergefall_baselines.registry import factory_of, signature_of
 
     if name is not None:
         factory: Any = factory_of(name)
         factory = getattr(factory, "func", factory)  # of a path
-        return _page(name, _about(factory), [("Options and defaults", signature(factory))])
-    rows = [(known, about, signature(factory_of(known))) for known, about in players().items()]
+        return _page(name, _about(factory), [("Options and defaults", listed(signature_of(name)))])
+    rows = [(known, about, listed(signature_of(known))) for known, about in players().items()]
     return _listing(rows, "mergefall players NAME")
 
 
@@ -65,7 +65,7 @@ def environments_page(env_id: str | None) -> str:
             assert spec.entry_point is not None
             creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
             docs[spec.id] = inspect.getdoc(creator) or ""
-            rows.append((spec.id, first_sentence(docs[spec.id]), signature(creator, spec.kwargs)))
+            rows.append((spec.id, first_sentence(docs[spec.id]), listed(inspect.signature(creator), spec.kwargs)))
     if env_id is None:
         return _listing(rows, "mergefall envs ID")
     wanted = env_id.removeprefix("mergefall:")
@@ -125,13 +125,13 @@ def _weights(heuristic: Any) -> str:
     return ", ".join(f"{name}={getattr(heuristic, name)!r}" for name in heuristic.option_names) or "none"
 
 
-def signature(factory: Callable[..., Any], fixed: Mapping[str, Any] | None = None) -> str:
-    """The arguments of a factory as ``name=default``; those in `fixed` with that value.
+def listed(signature: inspect.Signature, fixed: Mapping[str, Any] | None = None) -> str:
+    """The arguments of a signature as ``name=default``; those in `fixed` with that value.
 
-    >>> signature(lambda rows, depth=3, table=True: None, {"table": False})
+    >>> listed(inspect.signature(lambda rows, depth=3, table=True: None), {"table": False})
     'rows, depth=3, table=False'
     """
-    parameters = inspect.signature(factory).parameters.values()
+    parameters = signature.parameters.values()
     defaults = {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD} | dict(fixed or {})
     return ", ".join(
         name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in defaults.items()

@@ -46,7 +46,7 @@ CONTEXT = np.dtype(
         ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
         ("entry_count", np.int64),
         ("stop", np.int64),  # set from outside: return at once
-        ("rule", np.int64),  # own moves, or one of `search.DEPTH_RULES`
+        ("depth", np.int64),  # own moves, or one of `search.DEPTH_RULES`
         ("own_table", np.int64),  # whether each root move has the table to itself
         ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
         ("state_leaves", np.int64),  # whether a leaf has one more tile than the last afterstate

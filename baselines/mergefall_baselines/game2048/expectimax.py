@@ -20,15 +20,13 @@ from typing import Any
 import numpy as np
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
-from mergefall.threads import share
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Kernel
 from mergefall.words import popcount
-from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
 from mergefall_baselines.game2048.leaves import mean_of_best
-from mergefall_baselines.game2048.player import Boards, is_count
-from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, Settings, own_moves
+from mergefall_baselines.game2048.player import Boards, pick
+from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, own_moves
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
 U = np.uint64
@@ -46,9 +44,10 @@ def expectimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
     def decide(cells, memory, values, settings):
         ctx, _, order = settings
         c = read(ctx)
-        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, c.rule))
+        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, c.depth))
         for i in range(4):
             values[order[i]] = root_move(cells, order[i], settings)
+        return pick(values, order)
 
     return root_move, decide
 
@@ -221,7 +220,7 @@ def _root_move(shape: SearchShape, boards: Engine, at_once: Kernel, chance: Kern
         after = after_of(found, action)
         if after == board:
             return -np.inf
-        left = own_moves(cells, c.rule) - 1
+        left = own_moves(cells, c.depth) - 1
         if c.own_table:
             forget(borrow(c.entries, entry, c.entry_count), left)
         known, value = at_once(after, left, real(1.0), ctx)
@@ -243,7 +242,7 @@ class Expectimax(Search2048):
     - ``afterstate(d)`` = mean over empty cells of 0.9 ``position(d)`` with a 2 there + 0.1 ``position(d)`` with a 4;
     - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or of the boards with one more tile, averaged.
 
-    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Without a cut-off, `table`, `threads`
+    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Without a cut-off, `table`
     and `order` change no value.
 
     Args:
@@ -260,7 +259,6 @@ class Expectimax(Search2048):
             (see `mergefall.game2048.packed`) have no table.
         order: the order in which root moves are searched; ties go to the first. Below the root, moves are searched up,
             down, left, right. Default: 0, 1, 2, 3.
-        threads: search the root moves of a decision side by side. Episodes in the compiled loop use one thread.
         time_limit: seconds for a decision; the search deepens move by move, and the last complete depth decides.
         leaf: ``"afterstate"``, or ``"state"``: one more tile, averaged over.
         rewards: whether the score of the moves counts. Default: only with heuristic None.
@@ -285,7 +283,6 @@ class Expectimax(Search2048):
         cutoff: float | None = None,
         table: bool | str = True,
         order: Sequence[int] | None = None,
-        threads: int = 1,
         time_limit: float | None = None,
         leaf: str = "afterstate",
         rewards: bool | None = None,
@@ -300,29 +297,8 @@ class Expectimax(Search2048):
             raise ValueError(f"table={table!r}; expected True, False or 'shared'")
         if depth is None and table is False and time_limit is None:
             raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
-        if not is_count(threads) or (threads > 1 and table == "shared"):
-            raise ValueError(f"threads={threads!r}, table={table!r}; expected 1 thread or more, and 1 to share a table")
-        if threads > 1 and time_limit is not None:
-            raise ValueError(f"threads={threads!r} with time_limit={time_limit!r}; expected one of the two")
-        self.table, self.threads = table, threads
+        self.table = table
 
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
         _, decide = expectimax_kernels(self._shape(rules))
         return decide, self._settings(rules)
-
-    def _decides_by_kernel(self) -> bool:
-        return self.threads == 1 and super()._decides_by_kernel()
-
-    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
-        if self.threads == 1:
-            return super()._decide(boards, exact, cells, memory, values)
-        root_move, _ = expectimax_kernels(self._shape(boards))
-        settings = self._once((boards, "root moves"), lambda: self._settings_of_moves(boards))
-
-        def search(action: int) -> None:
-            values[action] = root_move(cells, action, settings[action])
-
-        share(search, range(4), self.threads)
-
-    def _settings_of_moves(self, boards: Boards) -> list[Settings]:
-        return [self._settings(boards) for _ in range(4)]

@@ -12,7 +12,7 @@ from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.engines import after_of, engine, read, score_of
 from mergefall_baselines.game2048.expectimax import Expectimax
-from mergefall_baselines.game2048.player import Boards
+from mergefall_baselines.game2048.player import Boards, pick
 from mergefall_baselines.game2048.search import SearchShape
 
 
@@ -25,7 +25,7 @@ def greedy_kernel(shape: SearchShape) -> Kernel:
 
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
-        ctx, blank, _ = settings
+        ctx, blank, order = settings
         board = from_cells(blank, cells, read(ctx).cols)
         found = moves(board, ctx)
         for action in range(4):
@@ -34,6 +34,7 @@ def greedy_kernel(shape: SearchShape) -> Kernel:
                 value = np.float64(real(evaluate(after, False, ctx)))
                 value = value + score_of(found, action) if scored else value
             values[action] = value
+        return pick(values, order)
 
     return decide
 

@@ -8,12 +8,13 @@ import numpy as np
 from mergefall.checks import integer, number
 from mergefall.game2048.board import legal_mask, move_cells
 from mergefall.kernels import kernel, unowned
+from mergefall.typing import Array
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import BatchPlayer2048
-from mergefall_baselines.mcts import counted_rewards, leaf_player, own_rewards
+from mergefall_baselines.game2048.player import FORM, boards_of
+from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.mcts import counted_rewards, leaf_player, lost_of
 from mergefall_baselines.player import check_values
-from mergefall_baselines.registry import player_of
 
 LOST = -1e9  # default value of a lost board where rewards do not count
 TILES = ((1, 0.9), (2, 0.1))  # ranks of new tiles, with their probabilities
@@ -50,7 +51,7 @@ def expand(boards, rows, cols, gains, children, edges, chances, lost):
     return found
 
 
-class Lookahead(BatchPlayer2048):
+class Lookahead(KernelPlayer):
     """Expectimax over another player's values, such as a trained network's.
 
     A move is worth its score + γ · the mean over all new tiles of the board after it. A board is worth its best move;
@@ -60,7 +61,7 @@ class Lookahead(BatchPlayer2048):
     `2048/expectimax`, n-tuple networks with their own option `depth`.
 
     Args:
-        player: a player's name, a run folder, or a mapping of `name` and options.
+        of: the player: a name, a run folder, or a mapping of `player` and options.
         depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself.
         lost: the value of a board without a legal move. Default: 0 if the search and the player's own values count
             rewards, else -10⁹.
@@ -71,15 +72,19 @@ class Lookahead(BatchPlayer2048):
 
     Example:
         >>> from mergefall_baselines import make
-        >>> player = make("2048/lookahead", player="2048/optimal", depth=2)
+        >>> player = make("2048/lookahead", of="2048/optimal", depth=2)
         >>> board = [[1, 2, 0], [0, 0, 1]]
         >>> bool(np.allclose(player.values(board), make("2048/optimal").values(board)))  # Bellman's equation
         True
     """
 
+    form = FORM
+    batched = True
+    compiled = False
+
     def __init__(
         self,
-        player: Any,
+        of: Any,
         depth: int = 2,
         lost: float | None = None,
         rewards: bool | str | None = None,
@@ -87,15 +92,15 @@ class Lookahead(BatchPlayer2048):
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
-        super().__init__(rows, cols)
-        self.leaf, self.depth = leaf_player({"player": player}, player_of, self.rules_type), integer("depth", depth, 1)
+        super().__init__(rows=rows, cols=cols)
+        self.leaf, self.depth = leaf_player(of, FORM), integer("depth", depth, 1)
         self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
-        self.gamma = number("gamma", getattr(self.leaf, "gamma", 1.0) if gamma is None else gamma, 0, 1)
-        predicted = self.rewards and own_rewards(self.leaf) is not False
-        self.lost = (0.0 if predicted else LOST) if lost is None else number("lost", lost)
+        self.gamma = number("gamma", self.leaf.gamma if gamma is None else gamma, 0, 1)
+        self.lost = lost_of(lost, self.leaf, self.rewards, LOST)
 
-    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
-        return self._searched(boards, self.depth)
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        values[:] = self._searched(boards_of(rules, states), self.depth)
+        return values.argmax(axis=1)
 
     def _searched(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
         """`_values`, at `depth` own moves."""

@@ -7,15 +7,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.board import legal_mask, move_cells, put_tile
+from mergefall.game2048.board import CELLS, legal_mask, move_cells, put_tile
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.greedy import Greedy
-from mergefall_baselines.game2048.player import Boards, Player2048, Position
-from mergefall_baselines.mcts import Game, TreeSearch, leaf_player
-from mergefall_baselines.tree import GameKernels, Plan, Trees, short_name, tree_kernels
+from mergefall_baselines.game2048.player import FORM, Boards
+from mergefall_baselines.mcts import SIDES, Game, Side, TreeSearch
+from mergefall_baselines.tree import GameKernels, tree_kernels
 
 U = np.uint64
 
@@ -57,22 +57,20 @@ def is_legal(state, action, game):
 def game_kernels(decide: Kernel | None) -> GameKernels:
     """The kernels of a search with a decision kernel at the leaves, or with leaves that are valued from outside."""
     if decide is None:
-        return GameKernels("2048", advance, is_legal, None)
-    name = f"2048-{short_name(decide)}"
+        return GameKernels(advance, is_legal, None)
 
-    @kernel(variant=name)
+    @kernel
     def leaf(state, values, game):
         decide(cells_of(state, game), game.memory, values, game.leaf)
 
-    return GameKernels(name, advance, is_legal, leaf)
+    return GameKernels(advance, is_legal, leaf)
 
 
 @cache
-def decision_kernel(game: GameKernels) -> Kernel:
-    """The decision kernel of a compiled search; its settings are those of `TreeSearch._compiled_settings`."""
+def _decision_kernel(game: GameKernels) -> Kernel:
     search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
 
-    @kernel(variant=game.name)
+    @kernel
     def decide(cells, memory, values, settings):
         tree, plan, own = settings
         root = cells_of(tree.states[0], own)
@@ -84,7 +82,48 @@ def decision_kernel(game: GameKernels) -> Kernel:
     return decide
 
 
-class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariableOverride]
+def _write_root(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
+    root[:] = state[CELLS:]
+
+
+def _game(search: TreeSearch, way: Boards) -> Game:
+    rows, cols = way.rows, way.cols
+    leaf: Any = search.leaf.with_rules({"rows": rows, "cols": cols})
+    leaf = copy.copy(leaf) if search.compiled else leaf  # its scratch memory is this search's alone
+    decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
+    settings = Settings(rows, cols, float(bool(search.rewards)), search.rewards == "log2", np.zeros(1, U), own)
+
+    def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)
+
+    return Game(game_kernels(decide), settings, -(-rows * cols // 8), 4, leaf, observations, _write_root)
+
+
+SIDES["2048"] = Side(
+    form=FORM,
+    greedy=Greedy,
+    counted=(True, False, "log2"),
+    game=_game,
+    decider=_decision_kernel,
+    remembers=lambda search: False,
+)
+
+
+def mcts(
+    heuristic: Any = "nneonneo",
+    simulations: int = 100,
+    considered: int = 16,
+    exploration: float = 0.5,
+    temperature: float | None = None,
+    gumbel_scale: float = 0.0,
+    value_scale: float = 1.0,
+    lost: float | None = None,
+    rewards: bool | str | None = None,
+    gamma: float | None = None,
+    seed: int = 0,
+    rows: int | None = None,
+    cols: int | None = None,
+) -> TreeSearch:
     """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
 
     Every simulation adds a position to a tree of moves and new tiles, and values it. Each action has a mean:
@@ -108,21 +147,17 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
 
     Args:
         heuristic: what values the leaves: a name, a mapping with a name and weights, or None, the score of the best
-            move; or ``{"player": …}`` with a player's name or a mapping of `name` and options.
+            move; or ``{"player": …}``, a player's name, with its options beside it.
         simulations: int ≥ 1, for each decision.
-        root: ``"gumbel"``, Gumbel scores and sequential halving; or ``"puct"``, as below the root.
         considered: int ≥ 1, actions that sequential halving begins with.
         exploration: float > 0, the constant of PUCT: an action scores value + exploration · prior · √(visits of its
             position) / (1 + visits). Values are scaled by the lowest and the highest that the search has met, 0 and
             1, rewards included.
-        prior: ``"values"``, softmax(values / temperature) of the leaf's values of the actions; or ``"uniform"``.
-        temperature: float > 0, in units of the leaf's values. With 1, log-probabilities are the policy itself. Default:
-            a quarter of the range of the position's values.
+        temperature: float > 0, in units of the leaf's values: priors are softmax(values / temperature). With 1,
+            log-probabilities are the policy itself. Default: a quarter of the range of the position's values.
         gumbel_scale: float ≥ 0, of the Gumbel noise at the root. 0 is for play, 1 for training.
         value_scale: float > 0, weight of values against priors in Gumbel scores (c_scale): an action scores noise + log
             prior + (50 + most visits) · value_scale · value.
-        leaves: int ≥ 1, of each tree for one evaluation, kept apart by virtual losses. More than 1 makes decisions
-            faster where a network values leaves, and a little worse. It changes nothing in a compiled search.
         lost: the value of a position without a legal move. Default: 0 if the search and the leaf player's own values
             count rewards; else lowest − (highest − lowest) of the values met.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
@@ -142,68 +177,5 @@ class Mcts(TreeSearch, Player2048):  # pyright: ignore[reportIncompatibleVariabl
         >>> player.statistics(board).visits.tolist()
         [0, 21, 8, 21]
     """
-
-    counted = (True, False, "log2")
-
-    def __init__(
-        self,
-        heuristic: Any = "nneonneo",
-        simulations: int = 100,
-        root: str = "gumbel",
-        considered: int = 16,
-        exploration: float = 0.5,
-        prior: str = "values",
-        temperature: float | None = None,
-        gumbel_scale: float = 0.0,
-        value_scale: float = 1.0,
-        leaves: int = 1,
-        lost: float | None = None,
-        rewards: bool | str | None = None,
-        gamma: float | None = None,
-        seed: int = 0,
-        rows: int | None = None,
-        cols: int | None = None,
-    ) -> None:
-        super().__init__(rows, cols)
-        self._set_options(
-            leaf_player(heuristic, Greedy, self.rules_type),
-            simulations,
-            root,
-            considered,
-            exploration,
-            prior,
-            temperature,
-            gumbel_scale,
-            value_scale,
-            leaves,
-            lost,
-            rewards,
-            gamma,
-            seed,
-        )
-
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, tuple[Trees, Plan, Settings]]:
-        return decision_kernel(self._game(rules).kernels), self._compiled_settings(rules)
-
-    def _rules_of_position(self, position: Position) -> Boards:
-        return position.boards if self.compiled else position.boards._replace(kind="wide")  # as leaves come as ranks
-
-    def _make_game(self, rules: Boards) -> Game:
-        rows, cols = rules.rows, rules.cols
-        leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
-        leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
-        decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
-        settings = Settings(rows, cols, float(bool(self.rewards)), self.rewards == "log2", np.zeros(1, U), own)
-
-        def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
-            return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)
-
-        return Game(game_kernels(decide), settings, -(-rows * cols // 8), rules.n_actions, leaf, observations)
-
-    def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
-        decide, settings = self.decider(position.boards, exact=True)
-        return decide(position.cells, memory, values, settings)
-
-    def _write_root(self, position: Position, memory: NDArray[np.uint64], state: NDArray[np.uint64]) -> None:
-        state[:] = 0
-        state.view(np.uint8)[: position.cells.size] = position.cells
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost
+    return TreeSearch("2048", heuristic, *numbers, rewards, gamma, seed, rows=rows, cols=cols)

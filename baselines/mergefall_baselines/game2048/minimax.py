@@ -15,7 +15,7 @@ from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
-from mergefall_baselines.game2048.player import Boards
+from mergefall_baselines.game2048.player import Boards, pick
 from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, own_moves
 
 U = np.uint64
@@ -153,7 +153,7 @@ def _root(boards: Engine, scored: bool, reply: Kernel) -> tuple[Kernel, Kernel]:
         c = read(ctx)
         board = from_cells(blank, cells, c.cols)
         found = moves(board, ctx)
-        below = own_moves(cells, c.rule) - 1
+        below = own_moves(cells, c.depth) - 1
         best = -np.inf
         for i in range(4):
             action = order[i]
@@ -171,10 +171,12 @@ def _root(boards: Engine, scored: bool, reply: Kernel) -> tuple[Kernel, Kernel]:
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
         search_root(cells, values, settings, False)
+        return pick(values, settings[2])
 
     @kernel(variant=boards.name)
     def choose(cells, memory, values, settings):
         search_root(cells, values, settings, True)
+        return pick(values, settings[2])
 
     return decide, choose
 

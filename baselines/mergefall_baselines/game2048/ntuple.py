@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.game2048.engines import engine, read
 from mergefall_baselines.game2048.expectimax import Expectimax
 from mergefall_baselines.game2048.network import TupleNetwork
-from mergefall_baselines.game2048.player import MARGIN, Boards
+from mergefall_baselines.game2048.player import MARGIN, Boards, pick
 from mergefall_baselines.game2048.search import SearchShape, Settings
 from mergefall_baselines.game2048.tdl2048 import SUFFIX, read_tdl2048
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
@@ -129,13 +129,14 @@ def greedy_kernel(heuristic: type[NetworkHeuristic]) -> Kernel:
 
     @kernel(variant=boards.name)
     def decide(cells, memory, values, settings):
-        ctx, blank, _ = settings
+        ctx, blank, order = settings
         board = from_cells(blank, cells, read(ctx).cols)
         up, down, left, right, along, across = moves(board, ctx)
         values[0] = np.float64(np.float32(along) + evaluate(up, False, ctx)) if up != board else -np.inf
         values[1] = np.float64(np.float32(across) + evaluate(right, False, ctx)) if right != board else -np.inf
         values[2] = np.float64(np.float32(along) + evaluate(down, False, ctx)) if down != board else -np.inf
         values[3] = np.float64(np.float32(across) + evaluate(left, False, ctx)) if left != board else -np.inf
+        return pick(values, order)
 
     return decide
 
@@ -175,7 +176,7 @@ class NTuple(Expectimax):
         network: a file (`network.TupleNetwork.save`, `mergefall export`) or the name of a shipped network: ``small``,
             four 5-tuples; ``strong``, eight 6-tuples, which take 512 MiB of memory and play best with
             ``downgrade=16384``. Or a network of TDL2048+, a file that ends in ``.w`` (`tdl2048.read_tdl2048`).
-        depth, cutoff, order, threads, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest
+        depth, cutoff, order, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest
             search.
         downgrade: a tile that the network has not learnt to handle. While such a tile or a larger one is on the board,
             the largest missing tile value below the top tile is skipped: all tiles above it are halved. Legal moves
@@ -202,7 +203,6 @@ class NTuple(Expectimax):
         cutoff: float | None = None,
         table: bool | str | None = None,
         order: Sequence[int] | None = None,
-        threads: int = 1,
         time_limit: float | None = None,
         checksum: str | None = None,
     ) -> None:
@@ -218,9 +218,7 @@ class NTuple(Expectimax):
         shape = self.network.shape
         heuristic = network_heuristic(shape, self.limit)(self.network.weights)
         keeps: bool | str = depth != 1 if table is None else table
-        super().__init__(
-            heuristic, depth, cutoff, keeps, order, threads, time_limit, "afterstate", True, shape.rows, shape.cols
-        )
+        super().__init__(heuristic, depth, cutoff, keeps, order, time_limit, "afterstate", True, shape.rows, shape.cols)
         self.options = {"checksum": found[:16]} if found else {}
 
     def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:

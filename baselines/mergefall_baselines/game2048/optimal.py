@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 from mergefall.game2048.packed import pack
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.typing import Array, Kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import Boards, Player2048
+from mergefall_baselines.game2048.player import FORM, Boards, boards_of
 from mergefall_baselines.game2048.solver import Solution, check_objective, check_size, solve
 from mergefall_baselines.game2048.solver_kernels import decision_values
+from mergefall_baselines.kernel_player import KernelPlayer
 
 LARGE = 9  # cells: boards of this size take long to solve, so progress is shown
 
 
-@kernel(variant="optimal")  # of the episode loop compiled around it
+@kernel
 def decide(cells, memory, values, table):
-    """Fill values[4] by look-up."""
+    """Fill values[4] by look-up; ties go to the lowest action."""
     decision_values(pack(cells, table.rows, table.cols), table, values)
+    return np.argmax(values)
 
 
-class Optimal(Player2048):
+class Optimal(KernelPlayer):
     """Perfect play by dynamic programming: no player has a higher expected score, or chance of making a tile.
 
     Values are exact: the undiscounted expected score from the move to the end of the game, or the probability of
@@ -46,6 +48,7 @@ class Optimal(Player2048):
         array([  -inf, 51.296,  4.809,   -inf])
     """
 
+    form = FORM
     plays = {"rows": 2, "cols": 3}  # noqa: RUF012
 
     def __init__(
@@ -55,7 +58,7 @@ class Optimal(Player2048):
         objective: str | int = "score",
         path: str | None = None,
     ) -> None:
-        super().__init__(rows, cols)
+        super().__init__(rows=rows, cols=cols)
         check_objective(objective)
         if rows and cols:
             check_size(rows, cols)
@@ -69,20 +72,13 @@ class Optimal(Player2048):
         check_size(rows, cols)
         return _solution(rows, cols, self.objective, self.path)
 
-    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
-        """Value of each action, float64[4] (batch: [n, 4]); -inf where illegal. A batch takes one compiled call."""
-        ranks = self._ranks(observation)
-        return self.solution(*ranks.shape[-2:]).action_values(ranks)
+    def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
+        return decide, self.solution(way.rows, way.cols).table
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        return decide, self.solution(rules.rows, rules.cols).table
-
-    def _decides_by_kernel(self) -> bool:
-        return False  # `_decide` also checks the board
-
-    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
-        ranks = cells.reshape(boards.rows, boards.cols)
-        values[:] = self.solution(boards.rows, boards.cols).action_values(ranks)  # checks the board
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        boards = boards_of(rules, states)
+        values[:] = self.solution(rules.rows, rules.cols).action_values(boards)  # checks the boards
+        return values.argmax(axis=1)
 
 
 @lru_cache(maxsize=8)

@@ -11,14 +11,14 @@ from mergefall.game2048.heuristics import Heuristic
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.packed import area, line_table
 from mergefall.kernels import kernel
-from mergefall.typing import Array
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.deepening import deepen, seconds_option
+from mergefall_baselines.deepening import seconds_option
 from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
-from mergefall_baselines.game2048.player import MARGIN, Boards, Player2048, is_count
+from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
@@ -71,7 +71,7 @@ def depth_rule(depth: Any) -> int:
     """
     if (depth is None or isinstance(depth, str)) and depth in DEPTH_RULES:
         return DEPTH_RULES[depth]
-    if isinstance(depth, int) and is_count(depth) and depth <= MARGIN:
+    if isinstance(depth, int) and not isinstance(depth, bool) and 1 <= depth <= MARGIN:
         return depth
     raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
 
@@ -93,6 +93,14 @@ def own_moves(cells, rule):
     return max(3, popcount(np.uint64(seen)) - 2) + 1
 
 
+def order_option(order: Sequence[int] | None) -> NDArray[np.int64]:
+    """The option `order`, checked, int64[4]: the four actions, the preferred ones in ties first."""
+    actions = np.asarray(range(4) if order is None else order)
+    if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
+        raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
+    return actions.astype(np.int64)
+
+
 def table_bits(cutoff: float) -> int:
     """The size of a search's table: 2**bits entries.
 
@@ -102,7 +110,7 @@ def table_bits(cutoff: float) -> int:
     return min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(cutoff, 1e-300)))))
 
 
-class Search2048(Player2048):
+class Search2048(KernelPlayer):
     """A search to a depth, with a heuristic at its leaves.
 
     Args:
@@ -118,6 +126,7 @@ class Search2048(Player2048):
         rows, cols: the board's size. Default: the observation's.
     """
 
+    form = FORM
     table: bool | str = False  # options that not every search has
     cutoff: float = 0.0
     exact_cells: int = 4  # `depth=None` searches boards of up to so many cells
@@ -133,7 +142,8 @@ class Search2048(Player2048):
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
-        super().__init__(rows, cols, order)
+        super().__init__(rows=rows, cols=cols)
+        self._order = order_option(order)
         if leaf not in ("afterstate", "state"):
             raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
         self.heuristic = None if heuristic is None else make_heuristic(heuristic)
@@ -147,23 +157,8 @@ class Search2048(Player2048):
     def _shape(self, boards: Boards) -> SearchShape:
         return SearchShape(boards.kind, type(self.heuristic) if self.heuristic else None, self.rewards)
 
-    def _decides_by_kernel(self) -> bool:
-        return self.time_limit is None and super()._decides_by_kernel()
-
-    def _decide(self, boards: Boards, exact: bool, cells: Array, memory: Array, values: NDArray[np.float64]) -> None:
-        if self.time_limit is None:
-            return super()._decide(boards, exact, cells, memory, values)
-        decide, settings = self.decider(boards, exact)
-        record = self._records[int(settings[0])]
-
-        def search(depth: int, found: NDArray[np.float64]) -> None:
-            record["rule"] = depth
-            decide(cells, memory, found, settings)
-
-        deepen(search, self.rule if self.rule > 0 else MARGIN, self.time_limit, record, values)
-
     def _settings(self, boards: Boards) -> Settings:
-        """Settings with a context and a table of their own: each thread needs one."""
+        """Settings with a context and a table of their own."""
         kind, rows, cols = boards
         if self.rule == UNLIMITED and self.time_limit is None and rows * cols > self.exact_cells:
             raise ValueError(
@@ -172,26 +167,25 @@ class Search2048(Player2048):
             )
         shape, heuristic = self._shape(boards), self.heuristic
         record = np.zeros(1, dtype=CONTEXT)
-        record["rows"], record["cols"], record["rule"], record["own_table"] = rows, cols, self.rule, self.table is True
+        record["rows"], record["cols"], record["depth"], record["own_table"] = rows, cols, self.rule, self.table is True
         record["cutoff"], record["state_leaves"] = shape.real(self.cutoff), self.state_leaves
         if heuristic:
             heuristic.check_size(rows, cols)
         weights = heuristic.weight_vector() if heuristic else np.zeros(1)
-        record["weights"], record["weight_count"] = self._address(weights), weights.size
-        record["cells"] = self._address(np.zeros(rows * cols, dtype=np.uint8))
-        record["row_lines"] = self._address(line_table(min(cols, LINE)))
-        record["column_lines"] = self._address(line_table(min(rows, LINE)))
+        record["weights"], record["weight_count"] = self._hold(weights), weights.size
+        record["cells"] = self._hold(np.zeros(rows * cols, dtype=np.uint8))
+        record["row_lines"] = self._hold(line_table(min(cols, LINE)))
+        record["column_lines"] = self._hold(line_table(min(rows, LINE)))
         bits = table_bits(self.cutoff) if self.table and kind != "wide" else 0
         entries = new_table(bits, shape.real)
-        record["entries"], record["entry_count"] = self._address(entries), entries.size
+        record["entries"], record["entry_count"] = self._hold(entries), entries.size
         if kind != "wide":
             record["area"] = area(rows, cols)
         if kind == "packed" and heuristic:
             for i, table in enumerate(tables_of(heuristic)):
-                record[f"table{i}"] = self._address(table)
+                record[f"table{i}"] = self._hold(table)
             if heuristic.line_additive:
-                record["slid_lines"] = self._address(slid_lines(heuristic))
-                record["sums"] = self._address(np.zeros(SUMS, REAL))
-        self._records[record.ctypes.data] = record
+                record["slid_lines"] = self._hold(slid_lines(heuristic))
+                record["sums"] = self._hold(np.zeros(SUMS, REAL))
         blank = (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)
-        return np.uint64(record.ctypes.data), blank, self._order
+        return self._hold(record), blank, self._order

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from mergefall.checks import integer
 from mergefall.game2048 import board
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from mergefall.words import below, popcount
 
-from mergefall_baselines.game2048.player import Boards, Player2048, is_count
+from mergefall_baselines.game2048.player import FORM, Boards, pick
+from mergefall_baselines.kernel_player import KernelPlayer
 
 U = np.uint64
 
@@ -29,28 +31,19 @@ def draw_action(stream, mask):
 
 
 @kernel
-def value_equally(cells, memory, values, settings):
-    """Every legal move is worth 0."""
+def choose_any(cells, memory, values, settings):
+    """Draw a legal move; each is worth 0."""
     rows, cols = settings
     mask = board.legal_mask(cells, rows, cols)
     for action in range(4):
         values[action] = 0.0 if mask >> action & 1 else -np.inf
-
-
-@kernel
-def choose_any(cells, memory, values, settings):
-    """One legal move, drawn, is worth 1; the others are worth 0."""
-    value_equally(cells, memory, values, settings)
-    rows, cols = settings
-    mask = board.legal_mask(cells, rows, cols)
-    if mask:
-        values[draw_action(memory, mask)] = 1.0
+    return draw_action(memory, mask) if mask else 0
 
 
 @kernel
 def value_by_games(cells, memory, values, settings):
     """Each legal move is worth the mean score of random games that begin with it."""
-    rows, cols, games = settings
+    rows, cols, games, order = settings
     mask = board.legal_mask(cells, rows, cols)
     state = np.zeros(board.CELLS + (cells.size + 7) // 8, dtype=np.uint64)
     for action in range(4):
@@ -65,18 +58,22 @@ def value_by_games(cells, memory, values, settings):
             state[board.SCORE] = U(0)
             state[board.SHAPE] = U(rows | cols << board.COLS_SHIFT)
             board.flat_cells(state, rows, cols)[:] = cells
-            _, mask, over, _ = board.step(state, action)
+            _, legal, over, _ = board.step(state, action)
             while not over:
-                _, mask, over, _ = board.step(state, draw_action(state, mask))
+                _, legal, over, _ = board.step(state, draw_action(state, legal))
             total += state[board.SCORE]
         values[action] = total / games
+    return pick(values, order)
 
 
-class Random(Player2048):
+class Random(KernelPlayer):
     """Random: every legal move is equally likely.
 
     The random stream is the player's state: ``start(seed)`` begins a stream that differs from the environment's of the
-    same seed. Options: rows, cols (default: the observation's).
+    same seed.
+
+    Args:
+        rules: rows and cols, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make
@@ -86,22 +83,19 @@ class Random(Player2048):
         True
     """
 
+    form = FORM
     remembers = True
-    two_kernels = True
 
-    def __init__(self, rows: int | None = None, cols: int | None = None) -> None:
-        super().__init__(rows, cols)
-
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        return value_equally if exact else choose_any, (rules.rows, rules.cols)
+    def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
+        return choose_any, (way.rows, way.cols)
 
 
-class Rollout(Player2048):
+class Rollout(KernelPlayer):
     """Rollout: the move after which random games score best on average.
 
     Args:
         games: random games for each legal move.
-        rows, cols: the board's size. Default: the observation's.
+        rules: rows and cols, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make
@@ -110,13 +104,12 @@ class Rollout(Player2048):
         3
     """
 
+    form = FORM
     remembers = True
 
-    def __init__(self, games: int = 50, rows: int | None = None, cols: int | None = None) -> None:
-        super().__init__(rows, cols)
-        if not is_count(games):
-            raise ValueError(f"games={games!r}; expected an integer from 1 up")
-        self.games = games
+    def __init__(self, games: int = 50, **rules: Any) -> None:
+        super().__init__(**rules)
+        self.games = integer("games", games, 1)
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        return value_by_games, (rules.rows, rules.cols, self.games)
+    def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
+        return value_by_games, (way.rows, way.cols, self.games, np.arange(4))

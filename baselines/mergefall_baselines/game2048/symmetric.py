@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048.rules import images
-from mergefall.typing import Observation
+from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import BatchPlayer2048
-from mergefall_baselines.mcts import leaf_player, own_rewards
+from mergefall_baselines.game2048.player import FORM, boards_of
+from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.mcts import leaf_player
 from mergefall_baselines.player import Player, check_values
-from mergefall_baselines.registry import player_of, without_memory
+from mergefall_baselines.registry import without_memory
 
 
-class Symmetric(BatchPlayer2048):
+class Symmetric(KernelPlayer):
     """Makes a player treat a board and its turned and mirrored images alike.
 
     It asks the player about the image that the player values most, and turns the moves back; of moves on equally
@@ -24,33 +25,37 @@ class Symmetric(BatchPlayer2048):
     teacher only then.
 
     Args:
-        player: a player's name, a run folder, or a mapping of `name` and options. Its own `order` does not count, and a
-            time limit is one for each image.
-        by: the player that chooses the image, by its value of the board. Default: `player` itself. A faster one, such
-            as `2048/greedy` with the same heuristic, saves time: it values eight images, `player` then only one.
+        of: the player: a name, a run folder, or a mapping of `player` and options. Its own `order` does not count, and
+            a time limit is one for each image.
+        by: the player that chooses the image, by its value of the board. Default: `of` itself. A faster one, such as
+            `2048/greedy` with the same heuristic, saves time: it values eight images, `of` then only one.
         rows, cols: the board's size. Default: the observation's.
 
     Raises ValueError for a player that does not value actions, that remembers, or that plays another game.
 
     Example:
         >>> from mergefall_baselines import make
-        >>> search = {"name": "2048/expectimax", "heuristic": "tile-order", "depth": 2}
+        >>> from mergefall_baselines.registry import player_of
+        >>> search = {"player": "2048/expectimax", "heuristic": "tile-order", "depth": 2}
         >>> board = np.array([[6, 5, 4, 3], [2, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
-        >>> make("2048/symmetric", player=search).act(np.stack([board, board[:, ::-1]])).tolist()  # right, and left
+        >>> make("2048/symmetric", of=search).act(np.stack([board, board[:, ::-1]])).tolist()  # right, and left
         [1, 3]
-        >>> make(**search).act(np.stack([board, board[:, ::-1]])).tolist()  # right, and down
+        >>> player_of(search).act(np.stack([board, board[:, ::-1]])).tolist()  # right, and down
         [1, 2]
     """
 
-    def __init__(self, player: Any, by: Any = None, rows: int | None = None, cols: int | None = None) -> None:
-        super().__init__(rows, cols)
-        self.player = self._valuing("player", player)
+    form = FORM
+    compiled = False
+
+    def __init__(self, of: Any, by: Any = None, rows: int | None = None, cols: int | None = None) -> None:
+        super().__init__(rows=rows, cols=cols)
+        self.player = self._valuing("of", of)
         self.by = self.player if by is None else self._valuing("by", by)
         self.batched = self.player.batched and self.by.batched
-        self.rewards, self.gamma = own_rewards(self.player), getattr(self.player, "gamma", 1.0)  # for searches over it
+        self.rewards, self.gamma = self.player.rewards, self.player.gamma
 
     def _valuing(self, what: str, spec: Any) -> Player:
-        return without_memory(leaf_player({"player": spec}, player_of, self.rules_type, what), what)
+        return without_memory(leaf_player(spec, FORM, what), what)
 
     def _judge(self, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(values of all moves float64[n, 4], values of the boards float64[n]) of boards uint8[n, rows, cols]."""
@@ -67,12 +72,13 @@ class Symmetric(BatchPlayer2048):
         np.maximum.at(of_boards, board, worth)
         return of_moves, of_boards
 
-    def _values(self, boards: NDArray[np.uint8]) -> NDArray[np.float64]:
-        return self._judge(boards)[0]
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        values[:] = self._judge(boards_of(rules, states))[0]
+        return values.argmax(axis=1)
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
-        ranks = self._ranks(observation)
+        ranks, _, _ = FORM.read(self.name, observation)
         return self._judge(ranks.astype(np.uint8).reshape(-1, *ranks.shape[-2:]))[1].reshape(ranks.shape[:-2])
 
 

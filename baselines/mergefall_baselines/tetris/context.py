@@ -24,6 +24,7 @@ LEFT_SHIFT = 8  # an entry's first word is bag | left << LEFT_SHIFT
 
 CONTEXT = np.dtype(
     [
+        ("depth", np.int64),  # own moves of the search
         ("cols", np.int64),
         ("rows", np.int64),
         ("first", np.int64),  # table row of piece id 0

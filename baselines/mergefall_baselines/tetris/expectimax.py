@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mergefall_baselines.tetris.player import counts_pieces
 from mergefall_baselines.tetris.search import TetrisSearch
 
 
@@ -39,13 +40,11 @@ class Expectimax(TetrisSearch):
             near the top all actions may tie and the player takes the first legal one.
         rewards: bool, whether each line on the way is worth 1. Default: None, only without a heuristic.
         order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
-        threads: int ≥ 1. Threads share the placements of the current piece; values and moves stay the same. Episodes
-            in the compiled loop use one thread. Default: 1.
         time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
             last search that finished. Default: None, no limit.
         leaf: ``afterstate``, or ``state``: one more piece follows the last own move, the next known one or each that
             may come. The leaf counts `lost` for the share of pieces that cannot be placed. Default: ``afterstate``.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Example:
         >>> from mergefall_baselines import make
@@ -58,7 +57,7 @@ class Expectimax(TetrisSearch):
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the chances of the unknown pieces depend on the pieces seen."""
-        return self._counts_pieces(self.distribution)
+        return counts_pieces(self, self.distribution)
 
     def __init__(
         self,
@@ -71,7 +70,6 @@ class Expectimax(TetrisSearch):
         lost: float | None = None,
         rewards: bool | None = None,
         order: Sequence[int] | None = None,
-        threads: int = 1,
         time_limit: float | None = None,
         leaf: str = "afterstate",
         **rules: Any,
@@ -87,7 +85,6 @@ class Expectimax(TetrisSearch):
             rewards,
             order,
             time_limit=time_limit,
-            threads=threads,
             leaf=leaf,
             **rules,
         )

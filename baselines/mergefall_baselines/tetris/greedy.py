@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,7 +26,8 @@ from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.tetris.player import TetrisPlayer, ranks_of
+from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.tetris.player import FORM, ranks_of
 
 
 class GreedySettings(NamedTuple):
@@ -61,7 +61,7 @@ def greedy_settings(heuristic: Heuristic, rules: Rules, order: Sequence[int] | N
     return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, ranks)
 
 
-def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool, name: str) -> Kernel:
+def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool) -> Kernel:
     """A kernel that finds the placement of highest value on a board.
 
     Args:
@@ -70,10 +70,9 @@ def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool, name: str) 
         ties: which of equal values wins: the ``lowest`` action; under ``order`` the one of lowest rank; under
             ``priority`` the one of highest Dellacherie priority.
         writes: whether it writes the value of each legal action into `values`.
-        name: of `leaf`, for the kernel's variant.
     """
 
-    @kernel(variant=f"{name}-{slides}-{ties}-{writes}", forceinline=True)  # a third faster
+    @kernel(forceinline=True)  # a third faster
     def best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values):
         """(the placement, or the lowest action if all are fatal; its value); unused `ranks`, `values` may be empty."""
         cols, found, highest = columns.size, -1, -np.inf
@@ -112,15 +111,15 @@ def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool, name: str) 
 def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Kernel, Kernel]:
     """(choose, decide) for a heuristic class: the best placement of a piece, and of the first piece in a queue."""
     _, _, _, prepare, leaf = cls.kernels()
-    best, name = best_kernel(leaf, slides, ties, True, cls.name), f"{cls.name}-{slides}-{ties}"
+    best = best_kernel(leaf, slides, ties, True)
 
-    @kernel(variant=name, forceinline=True)
+    @kernel(forceinline=True)
     def choose(columns, piece, values, settings):
         _, rows, clear_first, weights, memo, scratch, ranks = settings
         prepare(columns, rows, weights, memo)
         return best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values)[0]
 
-    @kernel(variant=name, forceinline=True)
+    @kernel(forceinline=True)
     def decide(columns, queue, memory, values, settings):
         for action in range(values.size):
             values[action] = -np.inf
@@ -129,7 +128,7 @@ def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> 
     return choose, decide
 
 
-class Greedy(TetrisPlayer):
+class Greedy(KernelPlayer):
     """Greedy: the placement of the current piece with the highest value by a heuristic.
 
     A fatal placement is worth −inf. If all placements are fatal, the player takes the first legal one.
@@ -137,7 +136,7 @@ class Greedy(TetrisPlayer):
     Args:
         heuristic: a name, or a mapping of a name and weights; see `mergefall.tetris.HEURISTICS`. Default: ``bcts``.
         order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Example:
         >>> from mergefall_baselines import make
@@ -147,20 +146,21 @@ class Greedy(TetrisPlayer):
         9
     """
 
+    form = FORM
+    rewards = False
     sees_next = False
-    ties = "lowest"  # without an order; see `best_kernel`
 
     def __init__(self, heuristic: Any = "bcts", order: Sequence[int] | None = None, **rules: Any) -> None:
         super().__init__(**rules)
         self.heuristic, self.order = make_heuristic(heuristic), order
+        self.ties = "lowest" if order is None else "order"  # see `best_kernel`
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, GreedySettings]:
-        ties = self.ties if self.order is None else "order"
-        _, decide = greedy_kernels(type(self.heuristic), rules.placements == "slide", ties)
-        return decide, greedy_settings(self.heuristic, rules, self.order)
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, GreedySettings]:
+        _, decide = greedy_kernels(type(self.heuristic), way.placements == "slide", self.ties)
+        return decide, greedy_settings(self.heuristic, way, self.order)
 
 
-class Dellacherie(Greedy):
+def dellacherie(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
     """Dellacherie's controller: greedy by the heuristic `dellacherie`; ties go to the highest priority.
 
     priority = 100·|column − spawn column| + (10 if left of it) − rotation
@@ -170,28 +170,25 @@ class Dellacherie(Greedy):
 
     Args:
         order: all actions, the preferred ones first; ties go to the first. Default: None, by priority.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
-
-    ties = "priority"
-
-    def __init__(self, order: Sequence[int] | None = None, **rules: Any) -> None:
-        super().__init__("dellacherie", order, **rules)
+    player = Greedy("dellacherie", order, **rules)
+    player.ties = "priority" if order is None else "order"
+    return player
 
 
 def preset(name: str, about: str) -> Callable[..., Greedy]:
-    """The factory of greedy players with the heuristic `name`; its options are `Dellacherie`'s."""
+    """The factory of greedy players with the heuristic `name`; its options are those of `dellacherie`."""
 
     def make_greedy(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
         return Greedy(name, order, **rules)
 
-    make_greedy.__signature__ = inspect.signature(Dellacherie)  # pyright: ignore[reportFunctionMemberAccess]
     make_greedy.__doc__ = f"""{about}: greedy by the heuristic `{name}`.
 
     Args:
         order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
     """
     return make_greedy

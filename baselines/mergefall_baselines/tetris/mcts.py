@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel
+from mergefall.tetris import game as states
 from mergefall.tetris.field import boards_of, copy, place
 from mergefall.tetris.heuristics import Heuristic
-from mergefall.tetris.placements import action_of, column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel, Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.mcts import Game, TreeSearch, leaf_player
+from mergefall_baselines.mcts import SIDES, Game, Side, TreeSearch
 from mergefall_baselines.player import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
     IDS,
+    MEMORY,
     bag_after,
     bits_of,
     chances_of,
@@ -28,9 +30,9 @@ from mergefall_baselines.tetris.memory import (
     observe,
     piece_from,
 )
-from mergefall_baselines.tetris.player import Position, TetrisPlayer
+from mergefall_baselines.tetris.player import FORM, counts_pieces
 from mergefall_baselines.tetris.two_tetrad import TwoTetrad
-from mergefall_baselines.tree import GameKernels, Plan, Trees, short_name, tree_kernels
+from mergefall_baselines.tree import GameKernels, tree_kernels
 
 U = np.uint64
 # The words of a state: the ids of the known pieces, the current one lowest, and their number; the chances of the next
@@ -121,10 +123,9 @@ def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, exclu
     - `excludes`: whether fatal placements are excluded after `decide`, which values them.
     """
     move: Kernel = heuristic.kernels().move if heuristic else None
-    name = "-".join(["tetris", *[short_name(one) for one in (decide, move) if one], *["excludes"] * excludes])
     scored = move is not None
 
-    @kernel(variant=name)
+    @kernel
     def advance(state, action, bits, after, game):
         copy(state, after)
         columns, piece = after[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15)
@@ -147,9 +148,9 @@ def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, exclu
         return id, reward, False
 
     if decide is None:
-        return GameKernels(name, advance, is_legal, None)
+        return GameKernels(advance, is_legal, None)
 
-    @kernel(variant=name)
+    @kernel
     def leaf(state, values, game):
         for i in range(game.memory.size):
             game.memory[i] = U(0)
@@ -158,15 +159,14 @@ def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, exclu
         if excludes:
             exclude_fatal(state, values, game)
 
-    return GameKernels(name, advance, is_legal, leaf)
+    return GameKernels(advance, is_legal, leaf)
 
 
 @cache
-def decision_kernel(game: GameKernels) -> Kernel:
-    """The decision kernel of a compiled search; its settings are those of `TreeSearch._compiled_settings`."""
+def _decision_kernel(game: GameKernels) -> Kernel:
     search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
 
-    @kernel(variant=game.name)
+    @kernel
     def decide(columns, queue, memory, values, settings):
         tree, plan, own = settings
         write_root(columns, queue, memory, tree.states[0], own)
@@ -176,12 +176,74 @@ def decision_kernel(game: GameKernels) -> Kernel:
     return decide
 
 
-def of_heuristic(heuristic: Any) -> Player:
-    """The player that values placements by a heuristic, or by lines alone."""
+def _game(search: TreeSearch, way: Rules) -> Game:
+    leaf: Any = search.leaf.with_rules(asdict(way))
+    decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
+    heuristic: Heuristic | None = search.heuristic
+    known = 1 + way.preview
+    settings = Settings(
+        first=way.piece_set.first,
+        rows=way.rows,
+        slides=way.placements == "slide",
+        clear_first=way.overflow == "clear_first",
+        drawn=bits_of(way.piece_set.drawn),
+        known=known,
+        kept=known if leaf.sees_next else 1,
+        distribution=distribution_index(search.distribution, way),
+        rewards=float(search.rewards),
+        weights=heuristic.weight_vector() if heuristic else np.zeros(0),
+        memory=np.zeros(MEMORY, U),
+        leaf=own,
+    )
+
+    def observations(nodes: NDArray[np.uint64]) -> Observation:
+        places = np.arange(known, dtype=U)
+        ids = (nodes[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
+        ids = np.where(places < nodes[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
+        shown = {"board": boards_of(nodes[:, COLUMNS:], way.rows), "piece": ids[:, 0]}
+        return shown | {"queue": ids[:, 1:]} if way.preview else shown
+
+    def write(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
+        queue = state[states.QUEUE]
+        observe(memory, queue, known)
+        write_root(states.columns_in.py_func(state), queue, memory, root, settings)
+
+    def exclude(nodes: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
+        exclude_all_fatal(nodes, values, settings)
+
+    kernels = game_kernels(decide, type(heuristic) if heuristic else None, isinstance(leaf, TreeSearch))
+    return Game(kernels, settings, COLUMNS + way.cols, way.n_actions, leaf, observations, write, exclude)
+
+
+def _greedy(heuristic: Any) -> Player:
     return TwoTetrad(None, depth=1) if heuristic is None else Greedy(heuristic)
 
 
-class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVariableOverride]
+SIDES["tetris"] = Side(
+    form=FORM,
+    greedy=_greedy,
+    counted=(True, False),
+    game=_game,
+    decider=_decision_kernel,
+    remembers=lambda search: counts_pieces(search, search.distribution),
+)
+
+
+def mcts(
+    heuristic: Any = "bcts",
+    simulations: int = 100,
+    considered: int = 16,
+    exploration: float = 0.5,
+    temperature: float | None = None,
+    gumbel_scale: float = 0.0,
+    value_scale: float = 1.0,
+    lost: float | None = None,
+    rewards: bool | None = None,
+    distribution: str | None = None,
+    gamma: float | None = None,
+    seed: int = 0,
+    **rules: Any,
+) -> TreeSearch:
     """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
 
     The search and its values are those of `2048/mcts`. Chance draws the pieces. If the leaf's player looks at the
@@ -194,15 +256,14 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
 
     Args:
         heuristic: what values the leaves: a name, a mapping of a name and weights, or None, the lines of the best
-            placement; or ``{"player": …}`` with a player's name or a mapping of `name` and options. Default: ``bcts``.
-        simulations, root, considered, exploration, prior, temperature, gumbel_scale, value_scale, leaves, gamma, seed:
-            as for `2048/mcts`.
+            placement; or ``{"player": …}``, a player's name, with its options beside it. Default: ``bcts``.
+        simulations, considered, exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
         lost: the value of a lost game. Default: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
         distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
             None, as the environment's randomizer.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Sources: see `mergefall_baselines.tree`.
 
@@ -214,95 +275,6 @@ class Mcts(TreeSearch, TetrisPlayer):  # pyright: ignore[reportIncompatibleVaria
         >>> int(player.act(shown))  # I, upright in the gap
         7
     """
-
-    def __init__(
-        self,
-        heuristic: Any = "bcts",
-        simulations: int = 100,
-        root: str = "gumbel",
-        considered: int = 16,
-        exploration: float = 0.5,
-        prior: str = "values",
-        temperature: float | None = None,
-        gumbel_scale: float = 0.0,
-        value_scale: float = 1.0,
-        leaves: int = 1,
-        lost: float | None = None,
-        rewards: bool | None = None,
-        distribution: str | None = None,
-        gamma: float | None = None,
-        seed: int = 0,
-        **rules: Any,
-    ) -> None:
-        super().__init__(**rules)
-        self.distribution = distribution_option(distribution)
-        self._set_options(
-            leaf_player(heuristic, of_heuristic, self.rules_type),
-            simulations,
-            root,
-            considered,
-            exploration,
-            prior,
-            temperature,
-            gumbel_scale,
-            value_scale,
-            leaves,
-            lost,
-            rewards,
-            gamma,
-            seed,
-        )
-
-    @property
-    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the chances of the next piece depend on the pieces seen."""
-        return self._counts_pieces(self.distribution)
-
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, tuple[Trees, Plan, Settings]]:
-        return decision_kernel(self._game(rules).kernels), self._compiled_settings(rules)
-
-    def _rules_of_position(self, position: Position) -> Rules:
-        return position.rules
-
-    def _make_game(self, rules: Rules) -> Game:
-        leaf: Any = self.leaf.with_rules(asdict(rules))
-        decide, own = leaf.decider(rules, exact=True) if self.compiled else (None, None)
-        heuristic: Heuristic | None = self.heuristic
-        known = 1 + rules.preview
-        settings = Settings(
-            first=rules.piece_set.first,
-            rows=rules.rows,
-            slides=rules.placements == "slide",
-            clear_first=rules.overflow == "clear_first",
-            drawn=bits_of(rules.piece_set.drawn),
-            known=known,
-            kept=known if getattr(leaf, "sees_next", True) else 1,
-            distribution=distribution_index(self.distribution, rules),
-            rewards=float(self.rewards),
-            weights=heuristic.weight_vector() if heuristic else np.zeros(0),
-            memory=np.zeros(self.memory_words, U),
-            leaf=own,
-        )
-
-        def observations(states: NDArray[np.uint64]) -> Observation:
-            places = np.arange(known, dtype=U)
-            ids = (states[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
-            ids = np.where(places < states[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
-            found = {"board": boards_of(states[:, COLUMNS:], rules.rows), "piece": ids[:, 0]}
-            return found | {"queue": ids[:, 1:]} if rules.preview else found
-
-        def exclude(states: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
-            exclude_all_fatal(states, values, settings)
-
-        kernels = game_kernels(decide, type(heuristic) if heuristic else None, isinstance(leaf, TreeSearch))
-        return Game(kernels, settings, COLUMNS + rules.cols, rules.n_actions, leaf, observations, exclude)
-
-    def _decide_compiled(self, position: Position, memory: NDArray[np.uint64], values: NDArray[np.float64]) -> int:
-        decide, settings = self.decider(position.rules, exact=True)
-        observe(memory, position.queue, settings[2].known)
-        return action_of.py_func(decide(position.columns, position.queue, memory, values, settings))
-
-    def _write_root(self, position: Position, memory: NDArray[np.uint64], state: NDArray[np.uint64]) -> None:
-        settings = self._game(position.rules).settings
-        observe(memory, position.queue, settings.known)
-        write_root(position.columns, position.queue, memory, state, settings)
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost
+    distribution = distribution_option(distribution)
+    return TreeSearch("tetris", heuristic, *numbers, rewards, gamma, seed, distribution, **rules)

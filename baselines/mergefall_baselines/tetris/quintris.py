@@ -102,9 +102,9 @@ class Quintris(TetrisSearch):
             the current piece, the next, and one unknown piece.
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
-        beam, cutoff, table, lost, order, threads, time_limit: as in tetris/expectimax. It has no `leaf` and no
+        beam, cutoff, table, lost, order, time_limit: as in tetris/expectimax. It has no `leaf` and no
             `rewards`, because the document's search ends with an own move and counts no lines on the way.
-        rules: see `TetrisPlayer`. Default: the five-cell pieces from a hidden distribution.
+        rules: see `KernelPlayer`. Default: the five-cell pieces from a hidden distribution.
 
     Source: the document "Formulation, Heuristic, Search" of an expectimax player (no author given), for a game of
     five-cell pieces on 15 columns and 25 rows.
@@ -132,7 +132,6 @@ class Quintris(TetrisSearch):
         table: bool = True,
         lost: float | None = None,
         order: Sequence[int] | None = None,
-        threads: int = 1,
         time_limit: float | None = None,
         **rules: Any,
     ) -> None:
@@ -147,7 +146,6 @@ class Quintris(TetrisSearch):
             lost,
             order=order,
             time_limit=time_limit,
-            threads=threads,
             **rules,
         )
         weights = self.heuristic

@@ -124,24 +124,19 @@ class SearchSettings(NamedTuple):
 
     Attributes:
         ctx: uint64, address of the search's context.
-        depth: own moves.
         known: pieces known at the root.
         distribution: of the unknown pieces, an index into `DISTRIBUTIONS`.
         near_top: depth is 1 while a column is higher than this many rows below the ceiling.
         exact: whether all values must be exact. If False, only the best must be; others may be too low.
         ranks: int64[n_actions], the actions' ranks; among equal values the lowest rank wins.
-        part: with `parts`, searches root placements `part`, `part + parts`, …, so that threads can split one decision.
     """
 
     ctx: np.uint64
-    depth: int
     known: int
     distribution: int
     near_top: int
     exact: bool
     ranks: NDArray[np.int64]
-    part: int = 0
-    parts: int = 1
 
 
 @kernel
@@ -245,8 +240,8 @@ class _Leaves(NamedTuple):
 
 def _leaf_kernels(shape: SearchShape, heuristic: Kernels) -> _Leaves:
     """Leaves on a level's board; the heuristic's `prepare` must have filled the level's memo."""
-    leaf, name = heuristic.leaf, f"{shape.heuristic.name}-{shape.clears}-{shape.rewards}"
-    best_placement = best_kernel(leaf, shape.slides, "lowest", False, name)
+    leaf = heuristic.leaf
+    best_placement = best_kernel(leaf, shape.slides, "lowest", False)
 
     @kernel(variant=shape.name)
     def leaf_value(level, piece, placement, c):
@@ -399,7 +394,7 @@ def _root_kernels(
         for i in range(c.cols):
             root[i] = columns[i]
             highest = max(highest, height_of(columns[i]))
-        left = 1 if highest + settings.near_top > c.rows else settings.depth
+        left = 1 if highest + settings.near_top > c.rows else c.depth
         prepare(root, c.rows, weights_of(c), memo_at(level, c))
         bag = chances_of(memory, settings.distribution, c.drawn, borrow(c.chances, np.float64, IDS))
         return Node(level, queue, settings.known, left, bag, np.float64(1.0))
@@ -448,7 +443,7 @@ def search_kernel(shape: SearchShape) -> Kernel:
         count = list_placements(columns, piece, slides, placements)
         best, chosen = -np.inf, placements[0]
         prunes = bounded and root.left > 1 and not settings.exact
-        for i in range(settings.part, select(root.level, piece, count, root.left, c), settings.parts):
+        for i in range(select(root.level, piece, count, root.left, c)):
             placement = placements[i]
             if prunes and keys[i] + SLACK < best:
                 break

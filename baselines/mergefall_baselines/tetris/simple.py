@@ -18,6 +18,7 @@ from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
 from numpy.typing import NDArray
 
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.greedy import GreedySettings, greedy_kernels, greedy_settings
 from mergefall_baselines.tetris.memory import (
     IDS,
@@ -29,17 +30,9 @@ from mergefall_baselines.tetris.memory import (
     distribution_option,
     draw_from,
 )
-from mergefall_baselines.tetris.player import TetrisPlayer
+from mergefall_baselines.tetris.player import FORM
 
 U = np.uint64
-
-
-class RandomSettings(NamedTuple):
-    """What `choose_any` takes: table row of piece id 0, whether placements slide, int64[n_actions] to overwrite."""
-
-    first: int
-    slides: bool
-    placements: NDArray[np.int64]
 
 
 @kernel
@@ -61,13 +54,13 @@ def choose_any(columns, queue, memory, values, settings):
     return any_of(placements, count, memory)
 
 
-class Random(TetrisPlayer):
+class Random(KernelPlayer):
     """Random: a legal placement, each with the same probability, fatal ones included.
 
     The random stream travels in `state`. ``start(seed)`` begins a stream other than the environment's of that seed.
 
     Args:
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Example:
         >>> import numpy as np
@@ -79,11 +72,12 @@ class Random(TetrisPlayer):
         True
     """
 
+    form = FORM
     remembers = True
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, RandomSettings]:
-        placements = np.empty(rules.n_actions, dtype=np.int64)
-        return choose_any, RandomSettings(rules.piece_set.first, rules.placements == "slide", placements)
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        scratch = np.empty(way.n_actions, dtype=np.int64)
+        return choose_any, (way.piece_set.first, way.placements == "slide", scratch)
 
 
 class RolloutSettings(NamedTuple):
@@ -124,9 +118,9 @@ class RolloutSettings(NamedTuple):
 @cache
 def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
     """The kernel ``decide`` of a rollout: games are greedy by a heuristic class, or random if it is None."""
-    best, name = greedy_kernels(cls, slides)[0] if cls else None, f"{cls.name if cls else 'random'}-{slides}"
+    best = greedy_kernels(cls, slides)[0] if cls else None
 
-    @kernel(variant=name)
+    @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
         """Points of one game that begins with a placement: one for each piece placed alive and for each line."""
         s = settings
@@ -151,7 +145,7 @@ def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
                 placement = best(board, piece, s.ignored, s.greedy)
         return points
 
-    @kernel(variant=name)
+    @kernel
     def decide(columns, queue, memory, values, settings):
         """Value each legal placement by the mean of its games, and choose the best."""
         placements = settings.placements
@@ -175,7 +169,7 @@ def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
     return decide
 
 
-class Rollout(TetrisPlayer):
+class Rollout(KernelPlayer):
     """Rollout: the placement with the best mean of games played from it.
 
     Each game begins with that placement and places `length` pieces: the known ones first, then drawn ones. It scores a
@@ -188,7 +182,7 @@ class Rollout(TetrisPlayer):
             random.
         distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
             as the environment's randomizer.
-        rules: see `TetrisPlayer`.
+        rules: see `KernelPlayer`.
 
     Example:
         >>> from mergefall_baselines import make
@@ -198,6 +192,7 @@ class Rollout(TetrisPlayer):
         7
     """
 
+    form = FORM
     remembers = True
     rewards = None  # no search counts both pieces and lines
 
@@ -214,25 +209,21 @@ class Rollout(TetrisPlayer):
         self.playing = None if heuristic is None else make_heuristic(heuristic)
         self.distribution = distribution_option(distribution)
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, RolloutSettings]:
-        placements, options = (np.empty(rules.n_actions, dtype=np.int64) for _ in range(2))
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, RolloutSettings]:
         settings = RolloutSettings(
-            first=rules.piece_set.first,
-            rows=rules.rows,
-            clear_first=rules.overflow == "clear_first",
-            drawn=bits_of(rules.piece_set.drawn),
-            known=1 + rules.preview,
-            distribution=distribution_index(self.distribution, rules),
+            first=way.piece_set.first,
+            rows=way.rows,
+            clear_first=way.overflow == "clear_first",
+            drawn=bits_of(way.piece_set.drawn),
+            known=1 + way.preview,
+            distribution=distribution_index(self.distribution, way),
             games=self.games,
             length=self.length,
-            greedy=greedy_settings(self.playing, rules) if self.playing else None,
-            placements=placements,
-            options=options,
-            board=np.empty(rules.cols, dtype=np.uint64),
+            greedy=greedy_settings(self.playing, way) if self.playing else None,
+            placements=np.empty(way.n_actions, dtype=np.int64),
+            options=np.empty(way.n_actions, dtype=np.int64),
+            board=np.empty(way.cols, dtype=np.uint64),
             weights=np.empty(IDS),
-            ignored=np.empty(rules.n_actions),
+            ignored=np.empty(way.n_actions),
         )
-        return rollout_kernel(type(self.playing) if self.playing else None, rules.placements == "slide"), settings
-
-    def _check_heuristic(self) -> None:
-        self._check_function(self.playing)
+        return rollout_kernel(type(self.playing) if self.playing else None, way.placements == "slide"), settings

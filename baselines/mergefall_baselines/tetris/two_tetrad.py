@@ -28,11 +28,9 @@ class TwoTetrad(TetrisSearch):
         near_top: int ≥ 0, rows. While a column is higher than `near_top` rows below the ceiling, the search is
             shallow, as the document's program was. Default: None, never.
         order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
-        threads: int ≥ 1. Threads share the placements of the current piece; values and moves stay the same. Episodes
-            in the compiled loop use one thread. Default: 1.
         time_limit: seconds for one decision. If the deep search does not finish, the shallow one decides. Default:
             None, no limit.
-        rules: see `TetrisPlayer`. The document's search slides: ``placements="slide"``.
+        rules: see `KernelPlayer`. The document's search slides: ``placements="slide"``.
 
     Source: "The Evaluation Function", the document of a two-tetrad player (Cornell University, BOOM 1999).
 
@@ -53,7 +51,6 @@ class TwoTetrad(TetrisSearch):
         depth: int = 2,
         near_top: int | None = None,
         order: Sequence[int] | None = None,
-        threads: int = 1,
         time_limit: float | None = None,
         **rules: Any,
     ) -> None:
@@ -66,6 +63,5 @@ class TwoTetrad(TetrisSearch):
             order=order,
             near_top=near_top,
             time_limit=time_limit,
-            threads=threads,
             **rules,
         )

@@ -19,7 +19,7 @@ BOARDS = np.array(
 def test_over_perfect_play_it_is_perfect_play(depth):
     """Bellman's equation: optimal values, backed up through any number of moves and tiles, stay what they are."""
     boards = np.array([[[1, 1, 0], [0, 0, 2]], [[2, 3, 4], [1, 0, 0]], [[1, 2, 3], [2, 3, 1]], [[6, 5, 4], [1, 2, 2]]])
-    found = make("2048/lookahead", player="2048/optimal", depth=depth).values(boards)
+    found = make("2048/lookahead", of="2048/optimal", depth=depth).values(boards)
     np.testing.assert_allclose(found, make("2048/optimal").values(boards), rtol=1e-12)
 
 
@@ -34,7 +34,7 @@ def test_over_perfect_play_it_is_perfect_play(depth):
     ],
 )
 def test_it_is_the_compiled_expectimax(leaf, search, heuristic, lost, depth):
-    found = make("2048/lookahead", player={"name": leaf, **heuristic}, depth=depth, lost=lost).values(BOARDS)
+    found = make("2048/lookahead", of={"name": leaf, **heuristic}, depth=depth, lost=lost).values(BOARDS)
     np.testing.assert_allclose(found, make(search, depth=depth, **heuristic).values(BOARDS), rtol=1e-5)
 
 
@@ -52,36 +52,36 @@ class Judge(Player):
 
 def test_boards_are_worth_what_the_player_says():
     board = [[3, 0], [3, 0]]  # up and down merge to rank 4; right alone scores nothing
-    found = make("2048/lookahead", player=Judge()).values(board)
+    found = make("2048/lookahead", of=Judge()).values(board)
     np.testing.assert_allclose(found, [np.log2(17) + 2, 1.5, np.log2(17) + 2, -np.inf])
-    plain = make("2048/lookahead", player=Judge(), rewards=True, gamma=1.0).values(board)
+    plain = make("2048/lookahead", of=Judge(), rewards=True, gamma=1.0).values(board)
     np.testing.assert_allclose(plain, [20, 3, 20, -np.inf])
 
 
 def test_the_chance_of_a_tile_counts_no_points():
-    player = {"name": "2048/optimal", "objective": 32}
+    player = {"player": "2048/optimal", "objective": 32}
     with pytest.raises(ValueError, match="no search counts the rewards that the values of"):
-        make("2048/lookahead", player=player)
+        make("2048/lookahead", of=player)
     board = [[2, 2, 0], [0, 0, 1]]
-    ahead = make("2048/lookahead", player=player, rewards=False, lost=0.0)
+    ahead = make("2048/lookahead", of=player, rewards=False, lost=0.0)
     np.testing.assert_allclose(ahead.values(board), make("2048/optimal", objective=32).values(board), rtol=1e-6)
 
 
 def test_a_batch_of_no_boards_has_no_values():
-    player = make("2048/lookahead", player="2048/greedy")
+    player = make("2048/lookahead", of="2048/greedy")
     assert player.values(np.zeros((0, 4, 4), np.uint8)).shape == (0, 4)
 
 
 def test_lost_boards_are_worth_what_is_said():
     board = [[1, 3], [0, 2]]  # left: 4 fills the gap with 0.1 and can merge for 8; 2 with 0.9, and the game is lost
-    found = make("2048/lookahead", player="2048/greedy", lost=-7.0)
+    found = make("2048/lookahead", of="2048/greedy", lost=-7.0)
     assert found.values(board)[3] == pytest.approx(0.9 * -7 + 0.1 * 8)
-    unpaid = make("2048/lookahead", player={"name": "2048/greedy", "heuristic": "nneonneo"})
+    unpaid = make("2048/lookahead", of={"player": "2048/greedy", "heuristic": "nneonneo"})
     assert unpaid.values(board)[3] == pytest.approx(0.9 * -1e9, rel=1e-3)
 
 
 def test_whole_games():
-    player = make("2048/lookahead", player="2048/ntuple")
+    player = make("2048/lookahead", of="2048/ntuple")
     small = {"rows": 4, "cols": 4, "goal": 64}
     game = player.play("mergefall/Game2048-v0", 5, small)
     assert game.actions.tolist() == play_in_env(player, "mergefall/Game2048-v0", 5, small).actions.tolist()
@@ -103,4 +103,4 @@ def test_bad_options_and_bad_values_are_named():
             return np.full(len(observation), np.nan)
 
     with pytest.raises(NotFiniteError, match="values action"):
-        make("2048/lookahead", player=Broken()).values(BOARDS[:2])
+        make("2048/lookahead", of=Broken()).values(BOARDS[:2])

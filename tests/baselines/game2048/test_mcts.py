@@ -17,7 +17,7 @@ SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]],
 
 def tree_of(player):
     """The arrays of a compiled search's last tree."""
-    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
     return tree
 
 
@@ -36,10 +36,9 @@ def outside(**options):
     return player
 
 
-@pytest.mark.parametrize("root", ["gumbel", "puct"])
-def test_with_exact_leaves_the_values_are_exact_but_for_chance(root):
+def test_with_exact_leaves_the_values_are_exact_but_for_chance():
     """The mean over draws is all that differs; the R2 sequence makes it small."""
-    player = outside(heuristic={"player": "2048/optimal"}, simulations=4000, root=root)
+    player = outside(heuristic={"player": "2048/optimal"}, simulations=4000)
     optimal = make("2048/optimal")
     for board in SMALL:
         exact, found = optimal.values(board), player.statistics(board)
@@ -118,7 +117,7 @@ def test_boards_of_any_size(shape):
 
 def test_boards_that_outgrow_a_word():
     big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
-    leaf = {"player": {"name": "2048/ntuple", "downgrade": 16384}}
+    leaf = {"player": {"player": "2048/ntuple", "downgrade": 16384}}
     assert np.isfinite(outside(heuristic=leaf, simulations=50).values(big)).all()
 
 
@@ -143,7 +142,7 @@ def test_a_lost_game_counts_what_the_option_says():
 
 def test_rewards_are_scores():
     board = np.array([[3, 3], [0, 0]])
-    leaf = {"player": {"name": "2048/greedy"}}  # values the score of the move
+    leaf = {"player": {"player": "2048/greedy"}}  # values the score of the move
     counted = make("2048/mcts", heuristic=leaf, simulations=1, considered=1).values(board).max()
     plain = make("2048/mcts", heuristic=leaf, simulations=1, considered=1, rewards=False).values(board).max()
     assert counted - plain == pytest.approx(8.0)  # half of the move's 16: the value before the visit counts, too
@@ -168,8 +167,7 @@ def test_a_policy_makes_priors_and_its_critic_values_leaves():
     np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
 
 
-@pytest.mark.parametrize("root", ["gumbel", "puct"])
-def test_where_all_positions_are_worth_the_same_the_rewards_decide(root):
+def test_where_all_positions_are_worth_the_same_the_rewards_decide():
     class Equal(Player):
         """No preferences, and the same value for every board."""
 
@@ -181,7 +179,7 @@ def test_where_all_positions_are_worth_the_same_the_rewards_decide(root):
 
     board = np.array([[3, 1, 0], [3, 2, 4], [0, 4, 2]])  # all moves are legal; up and down merge
     options = {"heuristic": {"player": Equal()}, "gamma": 0.0, "temperature": 1.0, "simulations": 40}
-    found = make("2048/mcts", root=root, **options).statistics(board)
+    found = make("2048/mcts", **options).statistics(board)
     assert found.actions in (0, 2)
     assert found.policy[[0, 2]].sum() > 0.8
 
@@ -206,7 +204,7 @@ def factories():
 
 def test_episodes_with_leaves_from_outside_are_the_gym_loop():
     kwargs = {"rows": 2, "cols": 2}
-    player = make("2048/mcts", heuristic={"player": {"name": "2048/rollout", "games": 2}}, simulations=5)
+    player = make("2048/mcts", heuristic={"player": {"player": "2048/rollout", "games": 2}}, simulations=5)
     ours = player.play("mergefall/Game2048-v0", 1, kwargs)
     slow = play_in_env(player, "mergefall/Game2048-v0", 1, kwargs)
     assert ours.actions.tolist() == slow.actions.tolist()
@@ -230,15 +228,15 @@ def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(reward
 
 
 def test_a_search_without_a_decision_kernel_values_leaves():
-    inner = {"name": "2048/lookahead", "player": {"name": "2048/greedy", "heuristic": "nneonneo"}, "depth": 2}
-    same = {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
+    inner = {"player": "2048/lookahead", "of": {"player": "2048/greedy", "heuristic": "nneonneo"}, "depth": 2}
+    same = {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
     player = make("2048/mcts", heuristic={"player": inner}, simulations=20)
     assert player.batched
     np.testing.assert_allclose(player.values(BOARD), outside(heuristic={"player": same}, simulations=20).values(BOARD))
 
 
 def test_a_copy_has_a_leaf_of_its_own():
-    leaf = {"player": {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}}
+    leaf = {"player": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}}
     player = make("2048/mcts", heuristic=leaf, simulations=60)
     boards = np.stack([np.rot90(BOARD, k) for k in range(4)] * 5)
     alone = player.values(boards)
@@ -252,10 +250,8 @@ def test_what_a_lost_game_is_worth_depends_on_what_the_leaves_predict():
     assert make("2048/mcts", heuristic={"player": "2048/ntuple"}).plan.lost == 0
     assert make("2048/mcts", heuristic=None).plan.lost == 0
     assert np.isnan(make("2048/mcts", heuristic="prairie-fire", rewards=True).plan.lost)
-    assert (
-        make("2048/lookahead", player={"name": "2048/greedy", "heuristic": "prairie-fire"}, rewards=True).lost == -1e9
-    )
-    assert make("2048/lookahead", player="2048/ntuple").lost == 0
+    assert make("2048/lookahead", of={"player": "2048/greedy", "heuristic": "prairie-fire"}, rewards=True).lost == -1e9
+    assert make("2048/lookahead", of="2048/ntuple").lost == 0
 
 
 def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error():

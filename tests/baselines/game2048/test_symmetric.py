@@ -7,8 +7,9 @@ import pytest
 from mergefall.game2048 import HEURISTICS, from_text, images, move
 from mergefall_baselines import Player, make, play_in_env
 from mergefall_baselines.player import NotFiniteError
+from mergefall_baselines.registry import player_of
 
-SEARCH = {"name": "2048/expectimax", "heuristic": "tile-order", "depth": 2}
+SEARCH = {"player": "2048/expectimax", "heuristic": "tile-order", "depth": 2}
 RNG = np.random.default_rng(0)
 BOARDS = RNG.permuted(np.tile(np.r_[np.zeros(5), 1, 1, 2, np.arange(2, 10)], (50, 1)), axis=1).reshape(-1, 4, 4)
 STARTS = np.array([np.isin(range(16), cells) for cells in combinations(range(16), 2)])
@@ -21,28 +22,28 @@ def played_alike(player):
     return all(np.array_equal(player.values(found[:, i]), values[:, turned]) for i, turned in enumerate(actions))
 
 
-@pytest.mark.parametrize("by", [None, {"name": "2048/greedy", "heuristic": "tile-order"}])
+@pytest.mark.parametrize("by", [None, {"player": "2048/greedy", "heuristic": "tile-order"}])
 def test_images_of_a_board_are_played_alike(by):
-    assert not played_alike(make(**SEARCH))
-    assert played_alike(make("2048/symmetric", player=SEARCH, by=by))
+    assert not played_alike(player_of(SEARCH))
+    assert played_alike(make("2048/symmetric", of=SEARCH, by=by))
 
 
 def test_it_plays_the_image_that_it_values_most():
-    search, found = make(**SEARCH), images(BOARDS)[0]
+    search, found = player_of(SEARCH), images(BOARDS)[0]
     best = np.stack([search.values(found[:, i]).max(axis=1) for i in range(8)]).max(axis=0)
-    np.testing.assert_array_equal(make("2048/symmetric", player=SEARCH).values(BOARDS).max(axis=1), best)
+    np.testing.assert_array_equal(make("2048/symmetric", of=SEARCH).values(BOARDS).max(axis=1), best)
 
 
 @pytest.mark.parametrize("heuristic", ["nneonneo", "monotone-smooth", "prairie-fire"])
 def test_a_symmetric_player_stays_what_it_is(heuristic):
     assert heuristic in HEURISTICS
-    player = {"name": "2048/greedy", "heuristic": heuristic}
-    found = make("2048/symmetric", player=player).values(BOARDS)
-    np.testing.assert_allclose(found, make(**player).values(BOARDS), rtol=1e-6)
+    player = {"player": "2048/greedy", "heuristic": heuristic}
+    found = make("2048/symmetric", of=player).values(BOARDS)
+    np.testing.assert_allclose(found, player_of(player).values(BOARDS), rtol=1e-6)
 
 
 def test_boards_that_are_not_square():
-    player, plain = make("2048/symmetric", player="2048/optimal"), make("2048/optimal")
+    player, plain = make("2048/symmetric", of="2048/optimal"), make("2048/optimal")
     boards = np.array([[[1, 1, 0], [0, 0, 2]], [[2, 3, 4], [1, 0, 0]]])
     np.testing.assert_allclose(player.values(boards), plain.values(boards), rtol=1e-12)
 
@@ -60,7 +61,7 @@ class Judge(Player):
 
 
 def test_boards_are_worth_what_the_player_says():
-    player = make("2048/symmetric", player=Judge())
+    player = make("2048/symmetric", of=Judge())
     board = np.array([[3, 1], [2, 4]])
     assert player.board_values(board) == -1
     values, of_boards = player.search_values(board[None])
@@ -69,30 +70,30 @@ def test_boards_are_worth_what_the_player_says():
 
 
 def test_a_batch_of_no_boards_has_no_values():
-    player = make("2048/symmetric", player=SEARCH)
+    player = make("2048/symmetric", of=SEARCH)
     assert player.values(np.zeros((0, 4, 4), np.uint8)).shape == (0, 4)
 
 
 def test_games_are_played_side_by_side_if_the_player_plays_them_so():
-    assert not make("2048/symmetric", player=SEARCH).batched
-    assert make("2048/symmetric", player={"name": "2048/lookahead", "player": SEARCH}).batched
+    assert not make("2048/symmetric", of=SEARCH).batched
+    assert make("2048/symmetric", of={"player": "2048/lookahead", "of": SEARCH}).batched
 
 
 def test_whole_games_and_searches_over_it():
-    player = make("2048/symmetric", player={"name": "2048/greedy", "heuristic": "tile-order"})
+    player = make("2048/symmetric", of={"player": "2048/greedy", "heuristic": "tile-order"})
     game = player.play("mergefall/Game2048-v0", 5, {"goal": 64})
     assert game.actions.tolist() == play_in_env(player, "mergefall/Game2048-v0", 5, {"goal": 64}).actions.tolist()
-    assert make("2048/lookahead", player=player).rewards is False
-    assert make("2048/lookahead", player={"name": "2048/symmetric", "player": "2048/ntuple"}).rewards is True
+    assert make("2048/lookahead", of=player).rewards is False
+    assert make("2048/lookahead", of={"player": "2048/symmetric", "of": "2048/ntuple"}).rewards is True
 
 
 def test_bad_options_are_named():
     with pytest.raises(ValueError, match="no player '2048/none'"):
-        make("2048/symmetric", player="2048/none")
+        make("2048/symmetric", of="2048/none")
     with pytest.raises(ValueError, match="by is 'tetris/greedy', which plays another game"):
-        make("2048/symmetric", player="2048/greedy", by="tetris/greedy")
-    with pytest.raises(ValueError, match="player is '2048/rollout', which remembers"):
-        make("2048/symmetric", player="2048/rollout")
+        make("2048/symmetric", of="2048/greedy", by="tetris/greedy")
+    with pytest.raises(ValueError, match="of is '2048/rollout', which remembers"):
+        make("2048/symmetric", of="2048/rollout")
 
 
 def test_values_that_are_no_numbers_are_named():

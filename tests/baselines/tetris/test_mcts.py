@@ -22,14 +22,14 @@ RULES = [
 def searched_tree(player, observation):
     """(nodes, edges, states) of the compiled search from one observation, the unused part left out."""
     player.values(observation)
-    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
     count = tree.tree["count"][0]
     return tree.nodes[:count], tree.edges[:count], tree.states[:count]
 
 
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize(
-    "leaf", [{"player": {"name": "tetris/two-tetrad", "heuristic": "bcts"}}, {"player": "tetris/random"}]
+    "leaf", [{"player": {"player": "tetris/two-tetrad", "heuristic": "bcts"}}, {"player": "tetris/random"}]
 )
 def test_rules_of_all_kinds(rules, leaf):
     env = gym.make(ENV, **({"cols": 6, "rows": 8} | rules))
@@ -86,7 +86,7 @@ def test_what_is_left_of_a_bag_is_drawn():
     for piece in (0, 3, 4, 5, 1):  # 2 and 6 are left
         board = {"board": FIELD["board"], "piece": piece}
         _, memory = player.predict(board, memory)
-    ((tree, _, _),) = [made for key, made in player._made.items() if key[0] == "tree"]
+    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
     count = tree.tree["count"][0]
     drawn, depth = (tree.states[:count, mcts.QUEUE] & np.uint64(15)).astype(int), tree.nodes["depth"][:count]
     assert set(drawn[depth == 1]) == {2, 6}
@@ -147,7 +147,7 @@ def test_a_policy_at_the_leaves_gets_no_simulation_of_a_fatal_placement():
 
 def test_the_rules_of_the_leaf_are_checked():
     with pytest.raises(ValueError, match="cols"):
-        make("tetris/mcts", heuristic={"player": {"name": "tetris/bcts", "cols": 8}}).values(FIELD)
+        make("tetris/mcts", heuristic={"player": {"player": "tetris/bcts", "cols": 8}}).values(FIELD)
 
 
 def test_rules_are_options():
@@ -160,7 +160,7 @@ def test_rules_are_options():
 def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
-    inner = {"name": "tetris/mcts", "simulations": 8, "gamma": 0.5}
+    inner = {"player": "tetris/mcts", "simulations": 8, "gamma": 0.5}
     player = make("tetris/mcts", heuristic={"player": inner}, considered=20, simulations=100)
     found = player.statistics(shown)
     assert found.visits[~safe].sum() == found.priors[~safe].sum() == 0
@@ -170,7 +170,7 @@ def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept()
 
 
 def test_values_of_rollouts_have_no_terms_of_their_heuristic():
-    leaf = {"player": {"name": "tetris/rollout", "games": 3, "length": 5, "heuristic": "bcts"}}
+    leaf = {"player": {"player": "tetris/rollout", "games": 3, "length": 5, "heuristic": "bcts"}}
     with pytest.raises(ValueError, match="no search counts the rewards that the values of tetris/rollout stand for"):
         make("tetris/mcts", heuristic=leaf)
     values = make("tetris/mcts", heuristic=leaf, rewards=True, simulations=20).values(FIELD)

@@ -161,25 +161,6 @@ def test_options_of_quintris(options):
         assert_same(player, search, board, queue, seen(queue, FIVE), FIVE)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("tetris/two-tetrad", {"heuristic": "bcts"}),
-        ("tetris/expectimax", {"depth": 3, "lost": -1e3, "cutoff": 0.05, "leaf": "state"}),
-        ("tetris/expectimax", {"depth": 3, "beam": 5, "order": list(range(23, -1, -1))}),
-        ("quintris/expectimax", {"depth": 2}),
-    ],
-)
-def test_threads_change_no_value_and_no_move(name, options):
-    names = FIVE if name.startswith("quintris") else TETROMINOES
-    one, three = (make(name, threads=threads, **options) for threads in (1, 3))
-    low, high = (positions(rows, 6, 8, seed=rows, names=names) for rows in (12, 5))
-    for board, queue in low + high:
-        shown = observation(board, queue, names)
-        assert three.values(shown).tolist() == one.values(shown).tolist()
-        assert int(three.act(shown)) == int(one.act(shown))
-
-
 @pytest.mark.parametrize("options", [{}, {"lost": -50.0}, {"lost": 100.0}, {"cutoff": 0.3}])
 def test_what_quintris_leaves_out_changes_nothing(options):
     """Against the same search without its bound."""

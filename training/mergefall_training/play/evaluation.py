@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
@@ -21,8 +21,9 @@ from mergefall.checks import integer, number
 from mergefall.games import Game
 from mergefall.imports import strings_in
 from mergefall.typing import Options
-from mergefall_baselines import Player, make
+from mergefall_baselines import Player
 from mergefall_baselines.player import Predictor, name_of_player
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.play.batched import play_all
@@ -298,7 +299,7 @@ def frame_of(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
 
 
 def evaluate(
-    player: str | Predictor,
+    player: Any,
     env_id: str,
     episodes: int,
     seed: int = 0,
@@ -315,7 +316,8 @@ def evaluate(
     """Play games from the seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
 
     Args:
-        player: a registered name, a `Player`, or anything with Stable-Baselines3's ``predict``.
+        player: a registered name, a mapping of `player` and options, a `Player`, anything with Stable-Baselines3's
+            ``predict``, or a function of an observation that returns an action.
         env_id, env_kwargs: the environment, as for ``gymnasium.make``.
         episodes: number of games.
         seed: seed of the first game.
@@ -338,9 +340,7 @@ def evaluate(
         >>> evaluate("2048/random", "mergefall/Game2048-v0", 3, workers=1, progress=False).episodes[2].seed
         2
     """
-    player = make(player) if isinstance(player, str) else player
-    if not callable(getattr(player, "predict", None)):
-        raise ValueError(f"player is {player!r}; expected a name, a Player, or an object with SB3's `predict`")
+    player = player_of(player)
     episodes = integer("episodes", episodes, 1, SEEDS)
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = workers_of(workers)

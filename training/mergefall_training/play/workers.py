@@ -170,7 +170,7 @@ def task(
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
     if against is None and isinstance(player, KernelPlayer):
-        rules = player.rules_of(known, kwargs)  # raises for an environment of another game
+        rules = player.form.rules_of(known, kwargs)  # raises for an environment of another game
         heuristic = getattr(player, "heuristic", None)
         if heuristic is not None:
             heuristic.check_size(rules.rows, rules.cols)

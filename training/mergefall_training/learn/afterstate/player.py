@@ -15,7 +15,8 @@ from mergefall.kernels import kernel
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays, Kernel, Options
 from mergefall_baselines import Player
-from mergefall_baselines.tetris.player import TetrisPlayer
+from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.tetris.player import FORM
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.inputs import (
@@ -133,12 +134,13 @@ def decide_tetris(columns, queue, memory, values, settings):
     return chosen
 
 
-class AgentTetris(FromFile, TetrisPlayer):
+class AgentTetris(FromFile, KernelPlayer):
     """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −inf.
 
     It plays on as many columns as it was trained on, by any other rules. `rewards` and `gamma` are for searches.
     """
 
+    form = FORM
     sees_next = False
 
     def __init__(self, spec: Options, arrays: Arrays) -> None:

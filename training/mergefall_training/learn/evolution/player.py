@@ -16,9 +16,9 @@ from mergefall.tetris.heuristics.linear import Linear, linear
 from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.expectimax import Expectimax
 from mergefall_baselines.tetris.greedy import Greedy
-from mergefall_baselines.tetris.player import TetrisPlayer
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.player import player as player_of_network
@@ -56,7 +56,7 @@ def weighted(known: Heuristic, weights: NDArray[np.float64]) -> Heuristic:
     return replace(known, **dict(zip(names_of(known), weights.tolist(), strict=True)))
 
 
-def playing(known: Heuristic, depth: int) -> TetrisPlayer:
+def playing(known: Heuristic, depth: int) -> KernelPlayer:
     """The player that weights are learnt for: `tetris/greedy`, or `tetris/expectimax` if `depth` is above 1."""
     return Greedy(known) if depth == 1 else Expectimax(known, depth, lost=LOST)
 

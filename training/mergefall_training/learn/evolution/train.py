@@ -167,7 +167,7 @@ class Learner:
     def __init__(self, config: Config, base: Options | None = None) -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
-        Greedy.rules_of(config.env_id, kwargs)  # raises ValueError for another game
+        Greedy.form.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
         self.config, self.step = config, 0

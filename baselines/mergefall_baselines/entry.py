@@ -1,0 +1,111 @@
+"""Calls of decision kernels through pointers, so that one compiled loop serves all players.
+
+Decision kernels take settings of many types. An *entry* is a kernel around one that has the same signature for all:
+
+    entry(state, memory, values, settings) -> action
+
+- `state`: uint64[words], a game as its environment keeps it.
+- `memory`: uint64[words], what the player remembers.
+- `values`: float64[n_actions], filled by the entry.
+- `settings`: uint64, the address of words that `words_of` made; `settings_at` reads them.
+- `action`: int64, or below 0 why there is none.
+
+Loops take an entry's address (`address_of`) and call it by `call`, which takes 6 ns more than a direct call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from mergefall.typing import Kernel
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+_WORDS = types.Array(types.uint64, 1, "C")
+ENTRY = types.int64(_WORDS, _WORDS, types.Array(types.float64, 1, "C"), types.uint64)
+
+
+def address_of(entry: Kernel) -> np.uint64:
+    """The address of an entry's machine code, for `call` in this process."""
+    entry.compile(ENTRY.args)
+    compiled = entry.get_compile_result(ENTRY)
+    return np.uint64(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+def words_of(settings: Any) -> list[int]:
+    """Settings as words: a number as its value or bits, an array as its address and shape, a tuple as its parts.
+
+    The caller keeps the arrays alive. Raises ValueError for an array that is not contiguous.
+    """
+    if settings is None:
+        return []
+    if isinstance(settings, tuple):
+        return [word for part in settings for word in words_of(part)]
+    if isinstance(settings, np.ndarray):
+        if not settings.flags.c_contiguous:
+            raise ValueError(f"an array of settings has strides {settings.strides}; expected a contiguous one")
+        return [settings.ctypes.data, *settings.shape]
+    if isinstance(settings, float | np.floating):
+        return [int(np.float64(settings).view(np.uint64))]
+    return [int(settings) & (1 << 64) - 1]
+
+
+def _call(typing_context: Any, address: Any, state: Any, memory: Any, values: Any, settings: Any) -> Any:
+    """The action of the entry at an address."""
+
+    def codegen(context, builder, signature, args):
+        convention, result = context.call_conv, ENTRY.return_type
+        callee = builder.inttoptr(args[0], convention.get_function_type(result, ENTRY.args).as_pointer())
+        status, choice = convention.call_function(builder, callee, result, ENTRY.args, args[1:])
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return choice
+
+    return ENTRY.return_type(types.uint64, *ENTRY.args), codegen
+
+
+call: Any = intrinsic(_call)
+
+
+def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
+    """The value of a type from the next words."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_value(context, builder, part, words) for part in kind.types]  # pyright: ignore
+        return context.make_tuple(builder, kind, parts)
+    if isinstance(kind, types.NoneType):
+        return context.get_dummy_value()
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder)
+        data, shape = builder.inttoptr(next(words), array.data.type), [next(words) for _ in range(kind.ndim)]
+        size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        strides = [context.get_constant(types.intp, size)]
+        for extent in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], extent))
+        populate_array(array, data, shape, strides, size, None)
+        return array._getvalue()
+    if isinstance(kind, types.Float):
+        real = builder.bitcast(next(words), context.get_value_type(types.float64))
+        return context.cast(builder, real, types.float64, kind)
+    return context.cast(builder, next(words), types.int64, kind)
+
+
+def _settings_at(typing_context: Any, address: Any, kind: Any) -> Any:
+    """The settings of type `kind`, a compile-time constant, whose words begin at an address."""
+
+    def codegen(context, builder, signature, args):
+        def words():
+            pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(types.uint64)))
+            while True:
+                yield builder.load(pointer)
+                pointer = builder.gep(pointer, [context.get_constant(types.intp, 1)])
+
+        return _value(context, builder, signature.return_type, words())
+
+    return kind.instance_type(types.uint64, kind), codegen
+
+
+settings_at: Any = intrinsic(_settings_at)
