@@ -72,20 +72,16 @@ def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, width):
     (result,), _ = run(path, None)
     screen = Console(file=io.StringIO(), width=width)
     print_result(result, screen)
-    lines = screen.file.getvalue().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("player"))
-    end = next(i for i, line in enumerate(lines) if line.startswith("Below"))
-    assert max(map(len, lines[start:end])) <= width
-    assert sum("greedy by the score alon" in line for line in lines[start:end]) == 1
-    best = result.telling_tiles[-1]
-    for name in ("N", "mean score", f"{best}+", "ms/move"):
-        assert re.search(rf" {re.escape(name)}( |$)", lines[start])
-    shown = [name for name in ("median", "IQM", "moves") if name in lines[start]]
-    told = next((line for line in lines if line.startswith("Left out, as there is no room")), "")
-    assert all((name in told) != (name in shown) for name in ("median", "IQM", "moves"))
-    assert "…" not in screen.file.getvalue()
-    if width == 140:
-        assert told == ""
+    printed = screen.file.getvalue()
+    lines = printed[printed.index("player") : printed.index("Below")].splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("greedy by the score alon" in line for line in lines) == 1
+    for name in ("N", "mean score", f"{result.telling_tiles[-1]}+", "ms/move"):
+        assert re.search(rf" {re.escape(name)}( |$)", lines[0])
+    left_out = printed.partition("Left out, as there is no room")[2]
+    assert all((name in left_out) != (name in lines[0]) for name in ("median", "IQM", "moves"))
+    assert bool(left_out) == (width < 140)
+    assert "…" not in printed
 
 
 def test_the_files_hold_the_same_figures(tmp_path):
@@ -129,20 +125,13 @@ def test_a_second_run_reads_what_the_first_has_played(tmp_path):
     assert not list(out.rglob("*.part"))
 
 
-def test_labels_are_printed_as_they_are(tmp_path):
-    (small, _), printed = run(write_suite(tmp_path, "greedy (reward)", "a [/b] c [red]:smile:"), None)
+def test_labels_are_printed_as_they_are_and_nothing_is_written_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_suite(tmp_path, "greedy (reward)", "a [/b] c [red]:smile:")
+    (small, _), printed = run(path, None)
     assert "a [/b] c [red]:smile:" in {row.label for row in small.rows}
     assert "a [/b] c [red]:smile:" in printed
-
-
-def test_plots_are_pictures(tmp_path):
-    image = pytest.importorskip("matplotlib.image")
-    run(write_suite(tmp_path), tmp_path / "out")
-    for game in ("small", "capped"):
-        for name in ("scores", "tiles", "speed"):
-            pixels = image.imread(tmp_path / "out" / game / f"{name}.png")
-            assert min(pixels.shape[:2]) > 200
-            assert pixels.std() > 0.02  # something is drawn
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, monkeypatch):
@@ -153,13 +142,6 @@ def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, monk
     assert "mergefall[render]" in printed
     assert (tmp_path / "out" / "results.csv").exists()
     assert not list((tmp_path / "out").rglob("*.png"))
-
-
-def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = write_suite(tmp_path)
-    run(path, None)
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # -- agents that are trained for a comparison --------------------------------------------------------------------------
@@ -302,9 +284,17 @@ def test_games_that_are_played_apart_end_in_one_file(tmp_path):
 
 @pytest.mark.parametrize("label", [r"costs $5 and $6", r"$\foo$", "a" * 180])
 def test_plots_show_labels_as_they_are(tmp_path, label):
-    pytest.importorskip("matplotlib")
+    image = pytest.importorskip("matplotlib.image")
     run(write_suite(tmp_path, '"greedy (reward)"', json.dumps(label)), tmp_path / "out")
-    assert list((tmp_path / "out" / "small").glob("*.png"))
+    for game in ("small", "capped"):
+        assert {file.stem for file in (tmp_path / "out" / game).glob("*.png")} == {
+            "scores",
+            "tiles",
+            "speed",
+            "profile",
+        }
+        for file in (tmp_path / "out" / game).glob("*.png"):
+            assert image.imread(file).std() > 0.02  # something is drawn
 
 
 def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
@@ -329,6 +319,8 @@ def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path,
     with pytest.raises(ValueError, match="small: near: ntuple has no 'batch'"):
         run(path, tmp_path / "out")
     assert not list(tmp_path.rglob("config.json"))
+    with pytest.raises(ValueError, match="'far' is trained for the comparison; name a folder"):
+        run(path, None)
 
 
 def test_a_run_that_had_none_before_it_is_refused_before_any_is_trained(tmp_path):
@@ -363,12 +355,6 @@ def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
         run(path, tmp_path / "moved")
 
 
-def test_agents_are_trained_in_a_folder_only(tmp_path):
-    (path := tmp_path / "trained.yaml").write_text(TRAINED)
-    with pytest.raises(ValueError, match="name a folder"):
-        run(path, None)
-
-
 def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path):
     """Their mean is infinite; the plots show what is known of their games."""
     pytest.importorskip("matplotlib")
@@ -382,7 +368,7 @@ def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path):
 
 
 def test_defaults_of_a_suite(tmp_path):
-    suite = load_suite(write_suite(tmp_path))
+    suite = load_suite(write_suite(tmp_path, "capped\n", 'capped # "quoted"\n'))
     assert suite.name == "pair"
     small, capped = suite.contests
     assert [(e.label, e.file_name, e.episodes) for e in small.players] == [
@@ -390,11 +376,10 @@ def test_defaults_of_a_suite(tmp_path):
         ("greedy (reward)", "greedy_reward", 8),
     ]
     assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
-
-
-def test_a_share_may_be_whole(tmp_path):
     suite = load_suite(write_suite(tmp_path, "player: 2048/random", "train: {algorithm: distill, share: 1}"))
-    assert suite.contests[0].players[0].training.share == 1
+    assert suite.contests[0].players[0].training.share == 1  # a float may be a whole number
+    with pytest.raises(ValueError, match=r"no suite 'quickest'; expected one of .*'quick'"):
+        load_suite("quickest")
 
 
 @pytest.mark.parametrize("cutoff", ["1e-4", "1.0e-4", "1E-4", ".0001", "+.1e-3"])
@@ -451,11 +436,6 @@ def test_a_faulty_suite_says_where_and_what(tmp_path, old, new, complaint):
     with pytest.raises(ValueError, match=r"suite .*pair\.yaml") as error:
         load_suite(path)
     assert complaint in str(error.value)
-
-
-def test_an_unknown_suite_is_told_the_known_ones():
-    with pytest.raises(ValueError, match="quick"):
-        load_suite("quickest")
 
 
 @pytest.mark.parametrize("name", suite_names())

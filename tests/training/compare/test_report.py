@@ -24,6 +24,22 @@ STAGED = {"name": "prairie-fire", "stages": [[3, {"reward": 20.0}], [5, {"reward
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
 
+DEEP = f'"options": {{"a": {"[" * 600}{"]" * 600}}}'
+RESULTS = {"format": "mergefall comparison", "games": [{"name": "games", "players": 3}]}
+RED = {"label": "\x1b[31mred", "player": "2048/greedy", "options": {}}
+# By what is wrong: the header's and the games' other values, files beside the games, and what the page says.
+WRONG = {
+    "long name": ({"player": "x" * 300}, {}, {}, "name too long"),
+    "long path": ({"player": "x" * 300, "options": {"checksum": "0" * 16}}, {}, {}, "name too long"),
+    "surrogate": ({"player": "\ud800"}, {}, {}, "\ufffd: its values are missing"),
+    "length 0": ({}, {"length": 0, "actions": ""}, {}, "records that do not hold"),
+    "deep header": ({}, {}, {}, "nested too deeply"),
+    "curve": ({}, {}, {"games/runs/a/curve.jsonl": "nonsense\n"}, "curve.jsonl, line 1"),
+    "deep results": ({}, {}, {"results.json": "[" * 20_000}, "nested too deeply"),
+    "other results": ({}, {}, {"results.json": json.dumps(RESULTS)}, "holds no results of a comparison"),
+}
+
+
 def record(path, player="2048/greedy", env_id=ENV, count=4, cap=None, **env_kwargs):
     return evaluate(player, env_id, count, 0, env_kwargs, 1, path, max_episode_steps=cap, progress=False)
 
@@ -36,6 +52,18 @@ def page_of(paths, out, **options):
 def held(section):
     """By label, (records that hold, all records)."""
     return {label: (sum(not v.problem for v in found), len(found)) for label, found in section.verdicts.items()}
+
+
+def rewritten(path, into, header=None, game=None):
+    """A copy of a file of records whose header and games hold other values; the checksums fit."""
+    about, *games = [json.loads(line) for line in path.read_text().splitlines()]
+    about |= header or {}
+    for one in games:
+        del one["checksum"]
+        one |= game or {}
+        one["checksum"] = checksum(header_from(dict(about)), one)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    into.write_text("".join(f"{json.dumps(line)}\n" for line in (about, *games)))
 
 
 def test_the_page_needs_no_network(tmp_path):
@@ -122,21 +150,6 @@ def test_the_command_plays_the_same_games(tmp_path):
     assert [json.loads(line)["actions"] for line in first[1:]] == [json.loads(line)["actions"] for line in again[1:]]
 
 
-def test_labels_and_curves_of_a_suite_are_kept(tmp_path):
-    (tmp_path / "mine.yaml").write_text(
-        "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
-        "    baseline: chance\n    players:\n      - {player: 2048/random, label: chance}\n"
-        "      - train: {algorithm: ntuple, timesteps: 4000, interval: 2000, seeds: 2, episodes: 5,"
-        " hyperparameters: {patterns: 0123 01, threads: 1}}\n        label: pairs\n"
-    )
-    main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
-    (section,), _ = page_of([tmp_path / "out"], tmp_path / "page.html")
-    assert {row.label for row in section.result.rows} == {"chance", "pairs, seed 0", "pairs, seed 1"}
-    assert [group.label for group in section.result.trained] == ["pairs"]
-    assert all(len(row.curve) == 3 for row in section.result.trained[0].rows)
-    assert section.problems == []
-
-
 def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path):
     board = {"rows": 2, "cols": 2}
     config = configure(
@@ -161,26 +174,11 @@ def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path):
 
 def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
-    header, *games = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
-    header["player"] = "runs/gone"
-    for game in games:
-        del game["checksum"]
-        game["checksum"] = checksum(header_from(dict(header)), game)
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in (header, *games)))
-    (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html")
+    rewritten(tmp_path / "a.jsonl", tmp_path / "gone" / "a.jsonl", {"player": "runs/gone"})
+    (section,), (data,) = page_of([tmp_path / "gone"], tmp_path / "page.html")
     assert held(section) == {"runs/gone": (4, 4)}
     assert any("values are missing" in problem for problem in section.problems)
     assert data["players"][0]["replays"]
-
-
-def test_games_that_do_not_hold_are_not_shown(tmp_path):
-    record(tmp_path / "a.jsonl", rows=2, cols=2)
-    lines = (tmp_path / "a.jsonl").read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | {"actions": "nonsense"})
-    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    (section,), (data,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", replays=4)
-    assert held(section) == {"2048/greedy": (3, 4)}
-    assert sorted(game["seed"] for game in data["players"][0]["replays"]) == [1, 2, 3]
 
 
 def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path):
@@ -201,70 +199,20 @@ def test_files_in_the_current_folder_are_reported(tmp_path, monkeypatch, path):
     assert held(section) == {"2048/greedy": (4, 4)}
 
 
-def rewritten(path, into, header=None, game=None):
-    """A copy of a file of records whose header and games hold other values; the checksums fit."""
-    about, *games = [json.loads(line) for line in path.read_text().splitlines()]
-    about |= header or {}
-    for one in games:
-        del one["checksum"]
-        one |= game or {}
-        one["checksum"] = checksum(header_from(dict(about)), one)
-    into.parent.mkdir(parents=True, exist_ok=True)
-    into.write_text("".join(f"{json.dumps(line)}\n" for line in (about, *games)))
-
-
-def wrong_folder(kind, good, folder):
-    """A folder with something that cannot be shown; returns a part of what the page says about it."""
-    file = folder / "games" / "a.jsonl"
-    if kind == "long name":
-        rewritten(good, file, {"player": "x" * 300})
-        return "name too long"
-    if kind == "long path":
-        rewritten(good, file, {"player": "x" * 300, "options": {"checksum": "0" * 16}})
-        return "name too long"
-    if kind == "surrogate":
-        rewritten(good, file, {"player": "\ud800"})
-        return "\ufffd: its values are missing"
-    if kind == "length 0":
-        rewritten(good, file, game={"length": 0, "actions": ""})
-        return "records that do not hold"
-    if kind == "deep header":
-        rewritten(good, file)
-        file.write_text(file.read_text().replace('"options": {}', f'"options": {{"a": {"[" * 600}{"]" * 600}}}'))
-        return "nested too deeply"
-    rewritten(good, file)
-    if kind == "curve":
-        (folder / "games" / "runs" / "a").mkdir(parents=True)
-        (folder / "games" / "runs" / "a" / "curve.jsonl").write_text("nonsense\n")
-        return "curve.jsonl, line 1"
-    if kind == "deep results":
-        (folder / "results.json").write_text("[" * 20_000)
-        return "nested too deeply"
-    (folder / "results.json").write_text(
-        '{"format": "mergefall comparison", "games": [{"name": "games", "players": 3}]}'
-    )
-    return "holds no results of a comparison"
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["long name", "long path", "surrogate", "length 0", "deep header", "curve", "deep results", "other results"],
-)
+@pytest.mark.parametrize("kind", WRONG)
 def test_one_bad_thing_is_named_and_the_rest_is_shown(tmp_path, kind):
-    record(tmp_path / "good" / "a.jsonl", rows=2, cols=2)
-    problem = wrong_folder(kind, tmp_path / "good" / "a.jsonl", tmp_path / "wrong")
+    header, game, files, problem = WRONG[kind]
+    good, wrong = tmp_path / "good" / "a.jsonl", tmp_path / "wrong" / "games" / "a.jsonl"
+    record(good, rows=2, cols=2)
+    rewritten(good, wrong, header, game)
+    if kind == "deep header":
+        wrong.write_text(wrong.read_text().replace('"options": {}', DEEP))
+    for name, text in files.items():
+        (tmp_path / "wrong" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "wrong" / name).write_text(text)
     sections, _ = page_of([tmp_path / "good", tmp_path / "wrong"], tmp_path / "page.html", values=4)
-    assert held(sections[0]) == {"2048/greedy": (4, 4)}
+    assert held(sections[0])["2048/greedy"] == (4, 4)
     assert problem in "\n".join(one for section in sections for one in section.problems)
-
-
-def test_labels_of_files_hold_no_escape_sequences(tmp_path):
-    record(tmp_path / "games" / "a.jsonl", rows=2, cols=2)
-    player = {"label": "\x1b[31mred", "player": "2048/greedy", "options": {}}
-    results = {"format": "mergefall comparison", "games": [{"name": "games", "players": [player]}]}
-    (tmp_path / "results.json").write_text(json.dumps(results))
-    (section,), _ = page_of([tmp_path / "games"], tmp_path / "page.html", values=0)
-    assert held(section) == {"\ufffd[31mred": (4, 4)}
 
 
 def test_no_values_and_no_games_are_numbers_too(tmp_path):
@@ -276,12 +224,19 @@ def test_no_values_and_no_games_are_numbers_too(tmp_path):
             report([tmp_path / "a.jsonl"], tmp_path / "page.html", **{name: -1})
 
 
-@pytest.mark.parametrize("other", ["[1, 2]", '{"games": [{"score": 3}]}'])
-def test_results_of_another_program_are_not_read(tmp_path, other):
-    (tmp_path / "results.json").write_text(other)
+@pytest.mark.parametrize(
+    ("results", "label"),
+    [
+        ([1, 2], "2048/greedy"),  # of another program
+        ({"games": [{"score": 3}]}, "2048/greedy"),
+        (RESULTS | {"games": [{"name": "games", "players": [RED]}]}, "\ufffd[31mred"),  # no escape sequences
+    ],
+)
+def test_labels_are_those_of_a_comparisons_results(tmp_path, results, label):
+    (tmp_path / "results.json").write_text(json.dumps(results))
     record(tmp_path / "games" / "a.jsonl", rows=2, cols=2)
     (section,), _ = page_of([tmp_path / "games"], tmp_path / "page.html")
-    assert held(section) == {"2048/greedy": (4, 4)}
+    assert held(section) == {label: (4, 4)}
 
 
 def test_paths_without_games_are_errors(tmp_path):
@@ -296,13 +251,15 @@ def test_paths_without_games_are_errors(tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_record_that_was_found_false_does_not_count(tmp_path):
+def test_a_record_that_does_not_hold_does_not_count_and_is_not_shown(tmp_path):
     played = record(tmp_path / "runs" / "a.jsonl", rows=2, cols=2)
     lines = (tmp_path / "runs" / "a.jsonl").read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | {"score": 10**9})
     (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines) + "\n")
-    (section,), _ = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
+    (section,), (data,) = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0, replays=4)
+    assert held(section) == {"2048/greedy": (3, 4)}
     assert section.result.rows[0].summary.mean.value == played.scores[1:].mean()
+    assert sorted(game["seed"] for game in data["players"][0]["replays"]) == [1, 2, 3]
     (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines[:2]) + "\n")
     with pytest.raises(ValueError, match=r"records that do not hold: .*checksum"):
         report([tmp_path / "runs"], tmp_path / "page.html", progress=False)
@@ -318,17 +275,24 @@ def test_all_pairs_of_players_hold_together(tmp_path):
     ).read_text(encoding="utf-8")
 
 
-def test_the_curve_of_a_single_agent_and_that_of_a_series_are_shown(tmp_path):
-    agent = "algorithm: ntuple, timesteps: 4000, interval: 2000, hyperparameters: {patterns: 0123 01, threads: 1}"
-    text = (
+@pytest.mark.parametrize(
+    ("adversary", "seeds", "labels"),
+    [
+        ("", 2, {"chance", "pairs, seed 0", "pairs, seed 1"}),
+        ("", 1, {"chance", "pairs"}),
+        ("    adversary: {player: 2048/greedy, rate: [0, 1]}\n", 1, {"chance", "pairs"}),
+    ],
+)
+def test_labels_and_curves_of_a_suite_are_kept(tmp_path, adversary, seeds, labels):
+    (tmp_path / "mine.yaml").write_text(
         "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
-        f"    players:\n      - {{player: 2048/random}}\n      - {{train: {{{agent}}}, label: pairs}}\n"
+        f"{adversary}    players:\n      - {{player: 2048/random, label: chance}}\n"
+        f"      - train: {{algorithm: ntuple, timesteps: 4000, interval: 2000, seeds: {seeds}, episodes: 5,"
+        " hyperparameters: {patterns: 0123 01, threads: 1}}\n        label: pairs\n"
     )
-    against = "    adversary: {player: 2048/greedy, rate: [0, 1]}\n    players:"
-    for name, suite in {"one": text, "series": text.replace("    players:", against)}.items():
-        (tmp_path / f"{name}.yaml").write_text(suite)
-        main(["compare", str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name), "--workers", "1"])
-        sections, _ = page_of([tmp_path / name], tmp_path / f"{name}.html", values=0)
-        for section in sections:
-            (row,) = [row for row in section.result.rows if row.label == "pairs"]
-            assert len(row.curve) == 3
+    main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
+    for section in page_of([tmp_path / "out"], tmp_path / "page.html", values=0)[0]:
+        assert {row.label for row in section.result.rows} == labels
+        (line,) = section.result.trained
+        assert (line.label, len(line.rows)) == ("pairs", seeds)
+        assert all(len(row.curve) == 3 for row in line.rows)

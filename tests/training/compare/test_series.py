@@ -113,15 +113,6 @@ TRAINED = """
 """
 
 
-def test_an_agent_is_trained_once_for_all_rates(tmp_path):
-    path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", TRAINED.removeprefix("\n"))
-    results, _ = run(path, tmp_path / "out")
-    assert [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("config.json")] == [
-        "small/runs/agent/config.json"
-    ]
-    assert all({row.label for row in result.rows} == {"chance [b]", "agent"} for result in results[:3])
-
-
 def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     two = TRAINED.replace("timesteps", "seeds: 2, timesteps").removeprefix("\n")
     path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", two)
@@ -132,6 +123,8 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
         scores = [row.evaluation.results.mean() for row in result.rows if row.group]
         assert mean.value == pytest.approx(np.mean(scores))
         assert mean.low < min(scores) < max(scores) < mean.high
+    configs = [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("config.json")]
+    assert sorted(configs) == [f"small/runs/agent_seed_{seed}/config.json" for seed in (0, 1)]  # once for all rates
     assert "2×10" in printed
     assert "Student's over training seeds" in printed
 
@@ -148,14 +141,6 @@ def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
         figure = plots._rates(SimpleNamespace(together=together, rates=[0, 1], means=shown))
         assert [line.get_xdata().tolist() for line in figure.axes[0].lines] == drawn
         plots._png(figure)
-
-
-def test_the_command_plays_the_games_that_are_named(tmp_path, capsys):
-    path, out = write_suite(tmp_path), tmp_path / "out"
-    main(["compare", str(path), "--game", "tetris", "--game", "small", "--workers", "1", "--out", str(out)])
-    assert {path.parent.name for path in out.rglob("*.jsonl")} == {"tetris", *(f"small-rate-{r}" for r in (0, 0.5, 1))}
-    main(["compare", str(path), "--game", "tetris", "--workers", "1", "--out", str(tmp_path / "part")])
-    assert {path.parent.name for path in (tmp_path / "part").rglob("*.jsonl")} == {"tetris"}
 
 
 @pytest.mark.parametrize(
