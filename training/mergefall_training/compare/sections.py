@@ -8,20 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mergefall.games import game_of
 from mergefall_baselines import make
 
 from mergefall_training.compare.comparison import read_results
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.learn.run import EVALUATION_SEED, Config, Point, read_config, read_curve
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.records import Header, same_player
-from mergefall_training.play.verify import Verdict, verify
+from mergefall_training.play.records import Header, place_of, same_player
+from mergefall_training.play.verify import Verdict, verify_file
 from mergefall_training.progress import printable
 
 SEED_LABEL = re.compile(r"(.*), seed (\d+)")
@@ -134,29 +133,26 @@ class _Collected:
             with self.problem_of(file.parent.with_name("results.json")):
                 self._suites[file.parent] = _suite_entry(file.parent)
         suite = self._suites[file.parent]
-        evaluation = Evaluation.read(file)
-        header = evaluation.header
-        game_of(header.env_id)
+        header, verdicts = verify_file(file, self._progress)
+        header = replace(header, player=place_of(header, file))
         section = self._section(file.parent.name, contest.as_posix(), header, suite.get("baseline"))
         label = _free_label(_label_of(header, suite, file), file.name, section.verdicts)
-        verdicts = verify(file, self._progress)
         section.verdicts[label] = verdicts
-        wrong = [verdict for verdict in verdicts if verdict.problem]
-        if kinds := Counter(verdict.problem for verdict in wrong).most_common(3):
+        if kinds := Counter(verdict.problem for verdict in verdicts if verdict.problem).most_common(3):
             reasons = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in kinds)
             section.problems.append(f"{label}: records that do not hold: {reasons}")
-        wrong_seeds = {verdict.seed for verdict in wrong}
-        held = [episode for episode in evaluation.episodes if episode.seed not in wrong_seeds]
-        if held:
-            curve: list[Point] = []
-            run = _run_of(file)
-            if (run / "curve.jsonl").is_file():
-                with self.problem_of(run):
-                    curve = read_curve(run)
-            alike = SEED_LABEL.fullmatch(label)
-            group, seed = ("", 0) if not curve else (alike[1], int(alike[2])) if alike else (label, 0)
-            batched = any(player["label"] == label and player.get("batched") for player in suite["players"])
-            section.rows.append(Row(label, Evaluation(header, held), bool(batched), group, seed, curve))
+        held = [verdict.episode for verdict in verdicts if verdict.episode and not verdict.problem]
+        if not held:
+            return
+        curve: list[Point] = []
+        if (run := _run_of(file)).is_dir():
+            with self.problem_of(run):
+                curve = read_curve(run)
+        alike = SEED_LABEL.fullmatch(label)
+        group, seed = ("", 0) if not curve else (alike[1], int(alike[2])) if alike else (label, 0)
+        batched = any(player["label"] == label and player.get("batched") for player in suite["players"])
+        evaluation = Evaluation(header, sorted(held, key=lambda episode: episode.seed))
+        section.rows.append(Row(label, evaluation, bool(batched), group, seed, curve))
 
     def _section(self, name: str, contest: str, header: Header, baseline: str | None = None) -> Section:
         """The section of a contest in the environment of a header."""

@@ -253,10 +253,10 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     """
     header, records = read_header(path)
     episodes = _episodes(Path(path), records)
-    return replace(header, player=_place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
+    return replace(header, player=place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
 
-def _place_of(header: Header, path: Path) -> str:
+def place_of(header: Header, path: Path) -> str:
     """The place of an agent's run folder, if it has gone from the recorded one: that below a folder of the file."""
     there = Path(header.player)
     if "checksum" in header.options and not there.exists():
