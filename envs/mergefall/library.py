@@ -1,29 +1,15 @@
-"""The heuristics of a game by name: those of `mergefall`, of other distributions, and a user's own."""
+"""The heuristics of a game by name: those of `mergefall`, and a user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from mergefall.imports import imported, is_import, name_of, strings_in
 from mergefall.weighted import WeightedSum, options_of
 
-ENTRY_POINTS = "mergefall.heuristics"
-
 W = TypeVar("W", bound=WeightedSum)
-
-
-@cache
-def _brought() -> dict[str, Any]:
-    """Heuristics by `game/name`, from the modules in the entry-point group `mergefall.heuristics`.
-
-    Such a module has ``HEURISTICS``, a mapping of names such as `2048/corner` to what `register_heuristic` takes.
-    """
-    modules = [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
-    return {name: heuristic for module in modules for name, heuristic in module.HEURISTICS.items()}
 
 
 class Library(Generic[W]):
@@ -68,13 +54,6 @@ class Library(Generic[W]):
             raise ValueError(f"there is a heuristic {name!r} already")
         self.known[name] = made
 
-    def load(self) -> None:
-        """Make the heuristics of installed distributions known."""
-        for path, heuristic in _brought().items():
-            game, _, name = path.partition("/")
-            if game == self.game and name not in self.known:
-                self.register(name, heuristic)
-
     def added(self) -> dict[str, W]:
         """The heuristics that were added to those of `mergefall`."""
         return {name: heuristic for name, heuristic in self.known.items() if name not in self._own}
@@ -87,8 +66,6 @@ class Library(Generic[W]):
     def _named(self, name: Any) -> W:
         if is_import(name):
             return self._made(imported(name), name)
-        if isinstance(name, str) and name not in self.known:
-            self.load()
         if not isinstance(name, str) or name not in self.known:
             there = f"there are {', '.join(self.known)}, and functions as 'module:name'"
             raise ValueError(f"no {self.base.kind} {name!r}; {there}")

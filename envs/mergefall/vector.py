@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
-from gymnasium.wrappers import Autoreset
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
@@ -21,18 +20,8 @@ from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
-LISTED = "_list"  # ends the render modes that collect frames
 MOST_GAMES = 1 << 24  # of a batch
-RENDER_MODES = ("ansi", "rgb_array", f"ansi{LISTED}", f"rgb_array{LISTED}")
-
-
-def resets_itself(env: Any) -> bool:
-    """Whether Gymnasium's `Autoreset` is among a single environment's wrappers."""
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, Autoreset):
-            return True
-        env = env.env
-    return False
+RENDER_MODES = ("ansi", "rgb_array")
 
 
 class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
@@ -44,7 +33,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
     - `max_episode_steps`: actions after which an episode is truncated; default: None, no cap.
     - `threads`: threads that share a step; default: one for each core that has at least `fewest` games to play.
-    - `render_mode`: `"ansi"`, `"rgb_array"`, or either with `_list`; see `render`.
+    - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
     arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
@@ -110,7 +99,6 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             threads = max(1, min(cores(), self.num_envs // self.fewest))
         self.threads = min(integer("threads", threads, 1), self.num_envs)
         self.render_mode = render_mode
-        self._kept: list[list[Any]] = [[] for _ in range(self.num_envs)]  # frames that `render` has not returned yet
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.single_type.metadata | {
             "render_modes": list(RENDER_MODES),
@@ -157,7 +145,6 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             infos[key][~mask] = 0
         self._ended[mask] = False
         self._started = True
-        self._keep_frames(mask, mask)
         return self._observations(seen), infos
 
     @property
@@ -191,32 +178,14 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
         infos.update(_infos(self._columns(seen), paid, np.ones(self.num_envs, dtype=np.bool_)))
-        begun = self._ended if self.autoreset_mode is AutoresetMode.SAME_STEP else fresh
-        self._keep_frames(begun, np.ones(self.num_envs, dtype=np.bool_))
         return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
 
     def render(self) -> tuple[Any, ...] | None:
-        """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`.
-
-        In the modes `"ansi_list"` and `"rgb_array_list"`, a list of frames for each game: those since the last call, or
-        since the episode began.
-        """
+        """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
             return None
-        if not self.render_mode.endswith(LISTED):
-            return tuple(self._frames(self.render_mode))
-        found, self._kept = tuple(self._kept), [[] for _ in range(self.num_envs)]
-        return found
-
-    def _keep_frames(self, begun: NDArray[np.bool_], changed: NDArray[np.bool_]) -> None:
-        """In a list mode, keep a frame of each game that has changed; those that have begun anew lose their others."""
-        if self.render_mode is not None and self.render_mode.endswith(LISTED):
-            for i, frame in enumerate(self._frames(self.render_mode.removesuffix(LISTED))):
-                if begun[i]:
-                    self._kept[i].clear()
-                if changed[i]:
-                    self._kept[i].append(frame)
+        return tuple(self._frames(self.render_mode))
 
     def _unpaid(self) -> NDArray[np.float64] | None:
         """Zeros for what shaping pays each game; None without shaping."""

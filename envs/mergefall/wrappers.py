@@ -1,7 +1,7 @@
 """Wrappers for learners, for both games, single and batched.
 
-Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments. The observation
-of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
+Each function wraps a single environment or a native batch, whose observation has a row for each game. To wrap the games
+of a `SyncVectorEnv`, wrap each of its environments. A wrapped single environment has a `spec` that makes it again.
 
     planes(env)                float32[channels, rows, cols], for convolutional networks
     flat(env)                  float32[n], for multilayer perceptrons
@@ -22,16 +22,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM, coins
-from mergefall.checks import mapping
+from mergefall.env import GameEnv
 from mergefall.games import batch_of_one
 from mergefall.library import recorded
 from mergefall.typing import Environment, Info, Observation
-from mergefall.vector import GameVectorEnv, resets_itself
+from mergefall.vector import GameVectorEnv
 
 
 def planes(env: Environment) -> Any:
@@ -100,7 +99,6 @@ def replace_illegal(env: Environment) -> Any:
     >>> board[3].tolist(), info["replaced"]
     ([1, 2, 3, 4], True)
     """
-    _game(env, "view_type")  # raises ValueError
     return (VectorReplaceIllegal if _batched(env) else ReplaceIllegal)(env)
 
 
@@ -118,12 +116,11 @@ def observe_mask(env: Environment, observation: str = "observation", mask: str =
     >>> seen["observation"].shape, seen["action_mask"]
     ((288,), array([1, 1, 1, 1], dtype=int8))
     """
-    _game(env, "view_type")  # raises ValueError
-    return (VectorObserveMask if _batched(env) else ObserveMask)(env, observation, mask)
+    return _viewed(env, "mask", keys=[observation, mask])
 
 
 class VectorWrapper(gym.vector.VectorWrapper):
-    """A wrapped batched environment with the methods that learners call on the native one."""
+    """A wrapped batch with the methods that learners call on the native one."""
 
     env: Environment
 
@@ -140,52 +137,61 @@ class VectorWrapper(gym.vector.VectorWrapper):
         self.env.restore_state(state)
 
 
-class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
-    """One environment whose observations are shown as `kind`: "planes", "flat" or "features"."""
+class ViewObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """One environment whose observations are shown as `kind`: "planes", "flat", "features" or "mask".
 
-    def __init__(self, env: Environment, kind: str, heuristic: Any = None) -> None:
-        RecordConstructorArgs.__init__(self, kind=kind, heuristic=recorded(heuristic))
-        gym.ObservationWrapper.__init__(self, env)
-        self._view = _view(env, kind, heuristic)
-        self.observation_space = self._view.space
+    `heuristic` is for "features"; `keys`, for "mask", names the observation and the mask.
+    """
 
-    def observation(self, observation: Observation) -> NDArray[np.float32]:
-        return self._view(batch_of_one(observation))[0]
+    def __init__(self, env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> None:
+        RecordConstructorArgs.__init__(self, kind=kind, heuristic=recorded(heuristic), keys=keys)
+        gym.Wrapper.__init__(self, env)
+        self._view, self.observation_space = _view(env, kind, heuristic, keys)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        return _shown(self._view, observation, info["action_mask"]), info
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return _shown(self._view, observation, info["action_mask"]), reward, terminated, truncated, info
 
 
 class VectorViewObservation(VectorWrapper):
-    """`ViewObservation` for batched environments, final observations included."""
+    """`ViewObservation` for batches, final observations included."""
 
-    def __init__(self, env: Environment, kind: str, heuristic: Any = None) -> None:
+    def __init__(self, env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> None:
         super().__init__(env)
-        self._view = _view(env, kind, heuristic)
-        self.single_observation_space = self._view.space
+        self._view, self.single_observation_space = _view(env, kind, heuristic, keys)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         observations, infos = self.env.reset(seed=seed, options=options)
-        return self._view(observations), infos
+        return self._shown(observations), infos
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        if "final_obs" in infos:
-            final = infos["final_obs"]
-            for i in np.flatnonzero(infos["_final_obs"]):
-                final[i] = self._view(batch_of_one(final[i]))[0]
-        return self._view(observations), rewards, terminated, truncated, infos
+        for i in np.flatnonzero(infos.get("_final_obs", ())):
+            mask = infos["final_info"]["action_mask"][i]
+            infos["final_obs"][i] = _shown(self._view, infos["final_obs"][i], mask)
+        return self._shown(observations), rewards, terminated, truncated, infos
+
+    def _shown(self, observations: Observation) -> Observation:
+        if isinstance(self._view, tuple):  # not from the infos: a reset of some games has the infos of these only
+            return dict(zip(self._view, (observations, self.action_masks().astype(np.int8)), strict=True))
+        return self._view(observations)
 
 
 class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """`replace_illegal` for one environment."""
 
     def __init__(self, env: Environment) -> None:
+        _check(env)
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._begins = False  # whether the next step is Gymnasium's `Autoreset` beginning an episode
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._begins = False
         return observation, info | {"replaced": False}
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
@@ -193,113 +199,40 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         replaced = False
         with suppress(TypeError):  # tensors are numbers, too
             action = operator.index(action)
-        if not self._begins and self.action_space.contains(action):  # else the environment raises, with the reason
+        if self.action_space.contains(action):  # else the environment raises, with the reason
             masks = game.action_masks()[None]
             if replaced := not masks[0, action]:
                 action = _drawn(masks, game.clone_state()[None])[0]
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._begins = (terminated or truncated) and resets_itself(self.env)
         return observation, reward, terminated, truncated, info | {"replaced": replaced}
 
 
 class VectorReplaceIllegal(VectorWrapper):
-    """`replace_illegal` for batched environments."""
+    """`replace_illegal` for batches."""
 
     def __init__(self, env: Environment) -> None:
+        _check(env)
         super().__init__(env)
-        self._mode = env.metadata["autoreset_mode"]
-        self._ended: Any = np.zeros(self.num_envs, np.bool_)  # for Sync batches; native ones know it
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        mask = mapping("reset options", options or {}).get(
-            "reset_mask"
-        )  # read first: SyncVectorEnv removes it from options
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._ended[slice(None) if mask is None else mask] = False
         return observations, _told(infos, np.zeros(self.num_envs, np.bool_))
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
+        games: Any = self.unwrapped
         replaced, given = np.zeros(self.num_envs, np.bool_), np.asarray(actions)
         if given.dtype.kind == "u":  # the space contains signed integers only
             given = given.astype(np.int64)
         if self.action_space.contains(given):  # else the environment raises, with the reason
-            actions, replaced = self._replaced(given)
+            masks = games.action_masks()
+            replaced = ~masks[np.arange(self.num_envs), given] & ~games.beginning()
+            actions = np.where(replaced, _drawn(masks, games.clone_state()), given)
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        self._ended = terminated | truncated
-        if self._mode is AutoresetMode.SAME_STEP and self._ended.any():
-            infos = infos | {"final_info": _told(infos["final_info"], replaced & self._ended)}
-            replaced = replaced & ~self._ended
+        if "final_info" in infos:
+            ended = terminated | truncated
+            infos = infos | {"final_info": _told(infos["final_info"], replaced & ended)}
+            replaced = replaced & ~ended
         return observations, rewards, terminated, truncated, _told(infos, replaced)
-
-    def _replaced(self, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The actions to play, and which of them are not the given ones."""
-        native = isinstance(self.unwrapped, GameVectorEnv)
-        games: Any = self.unwrapped
-        masks = games.action_masks() if native else np.stack(games.call("action_masks"))
-        states = games.clone_state() if native else np.stack(games.call("clone_state"))
-        replaced = ~masks[np.arange(self.num_envs), actions]
-        if self._mode is AutoresetMode.NEXT_STEP:
-            replaced &= ~(games.beginning() if native else self._ended)
-        return np.where(replaced, _drawn(masks, states), actions), replaced
-
-
-class ObserveMask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """`observe_mask` for one environment."""
-
-    def __init__(self, env: Environment, observation: str = "observation", mask: str = "action_mask") -> None:
-        RecordConstructorArgs.__init__(self, observation=observation, mask=mask)
-        gym.Wrapper.__init__(self, env)
-        self._keys = (observation, mask)
-        self.observation_space = _with_mask(self._keys, env.observation_space, env.action_space)
-
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._seen(observation, info), info
-
-    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._seen(observation, info), reward, terminated, truncated, info
-
-    def _seen(self, observation: Observation, info: Info) -> Observation:
-        return dict(zip(self._keys, (observation, info["action_mask"].copy()), strict=True))
-
-
-class VectorObserveMask(VectorWrapper):
-    """`observe_mask` for batched environments, final observations included."""
-
-    def __init__(self, env: Environment, observation: str = "observation", mask: str = "action_mask") -> None:
-        super().__init__(env)
-        self._keys = (observation, mask)
-        self.single_observation_space = _with_mask(self._keys, env.single_observation_space, env.single_action_space)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._masks = np.zeros((self.num_envs, env.single_action_space.n), np.int8)
-
-    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        observations, infos = self.env.reset(seed=seed, options=options)
-        return self._seen(observations, infos), infos
-
-    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        if "final_obs" in infos:
-            final, masks = infos["final_obs"], infos["final_info"]["action_mask"]
-            for i in np.flatnonzero(infos["_final_obs"]):
-                final[i] = dict(zip(self._keys, (final[i], masks[i].copy()), strict=True))
-        return self._seen(observations, infos), rewards, terminated, truncated, infos
-
-    def restore_state(self, state: Any) -> None:
-        super().restore_state(state)
-        self._masks = self.action_masks().astype(np.int8)
-
-    def _seen(self, observations: Observation, infos: Info) -> Observation:
-        fresh = infos["_action_mask"]  # a reset of some games tells the masks of these only
-        self._masks[fresh] = infos["action_mask"][fresh]
-        return dict(zip(self._keys, (observations, self._masks.copy()), strict=True))
-
-
-def _with_mask(keys: tuple[str, str], observations: Any, actions: Any) -> gym.spaces.Dict:
-    if keys[0] == keys[1]:
-        raise ValueError(f"observation and mask are both {keys[0]!r}; expected two names")
-    return gym.spaces.Dict({keys[0]: observations, keys[1]: gym.spaces.Box(0, 1, (actions.n,), np.int8)})
 
 
 def _told(infos: Info, replaced: NDArray[np.bool_]) -> Info:
@@ -317,24 +250,35 @@ def _batched(env: Environment) -> bool:
     return isinstance(env.unwrapped, gym.vector.VectorEnv)
 
 
-def _game(env: Environment, needed: str) -> Any:
-    """The unwrapped environment, of a Sync batch the first one; raises ValueError if it has no attribute `needed`."""
-    game: Any = env.unwrapped
-    game = game.envs[0].unwrapped if hasattr(game, "envs") else game
-    if not hasattr(game, needed):
-        raise ValueError(f"env is {env}; expected one of mergefall's, or a native or Sync batch of them")
-    return game
+def _check(env: Environment) -> None:
+    if not isinstance(env.unwrapped, GameEnv | GameVectorEnv):
+        raise ValueError(f"env is {env}; expected one of mergefall's, or a native batch of them")
 
 
-def _view(env: Environment, kind: str, heuristic: Any) -> Any:
-    game = _game(env, "view_type")
+def _view(env: Environment, kind: str, heuristic: Any, keys: Any) -> tuple[Any, gym.Space[Any]]:
+    """(the view of a game's observations, or the keys of a mask, and the space of one game)."""
+    _check(env)
+    game = env.unwrapped
+    own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (game, env))
+    if kind == "mask":
+        if keys[0] == keys[1]:
+            raise ValueError(f"observation and mask are both {keys[0]!r}; expected two names")
+        masks = gym.spaces.Box(0, 1, (game.rules.n_actions,), np.int8)
+        return tuple(keys), gym.spaces.Dict({keys[0]: seen, keys[1]: masks})
     if kind == "features" and not hasattr(game, "afterstate_terms"):
         raise ValueError(f"env is {env}; expected a Tetris environment, whose heuristics have board terms")
-    own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (env.unwrapped, env))
     if seen != own:
         raise ValueError(f"env observes {seen}; {kind!r} needs the environment's own observations, {own}")
-    return game.view_type.read(game.rules, kind, heuristic)
+    view = game.view_type.read(game.rules, kind, heuristic)
+    return view, view.space
 
 
-def _viewed(env: Environment, kind: str, heuristic: Any = None) -> Any:
-    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, heuristic)
+def _shown(view: Any, observation: Observation, mask: NDArray[np.int8]) -> Observation:
+    """One game's observation by a view, or beside its mask."""
+    if isinstance(view, tuple):
+        return dict(zip(view, (observation, mask.copy()), strict=True))
+    return view(batch_of_one(observation))[0]
+
+
+def _viewed(env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> Any:
+    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, heuristic, keys)

@@ -50,11 +50,6 @@ def test_ids_are_registered_once_on_import():
 
 
 @each_id
-def test_made_through_the_module_prefix(name):
-    assert gym.make(f"mergefall:{name}").spec.id == name
-
-
-@each_id
 @pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
 def test_gymnasiums_checker(name, render_mode):
     """Warnings are errors throughout the tests."""
@@ -267,24 +262,6 @@ def test_batched_is_single(name, mode, kwargs):
 
 
 @each_id
-def test_a_mask_of_games_to_reset_may_be_a_part_of_another_array(name):
-    masks = np.zeros((5, 2), np.bool_)
-    masks[[0, 2, 3], 0] = True
-    found = []
-    for mask in (masks[:, 0], masks[:, 0].copy()):
-        envs = gym.make_vec(name, num_envs=5)
-        _, infos = envs.reset(seed=0)
-        for _ in range(4):
-            *_, infos = envs.step(infos["action_mask"].argmax(axis=1))
-        found.append([envs.reset(seed=0, options={"reset_mask": mask}), envs.clone_state()])
-    assert equal(*found)
-    masks[:] = True
-    masks[:, 1] = False
-    whole = envs.reset(seed=0, options={"reset_mask": masks[:, 0]})
-    assert equal(whole, gym.make_vec(name, num_envs=5).reset(seed=0))
-
-
-@each_id
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
 def test_rendering(name, mode):
     env = gym.make(name, render_mode=mode)
@@ -301,37 +278,6 @@ def test_rendering(name, mode):
     env.close()
     env.close()
     envs.close()
-
-
-@pytest.mark.parametrize("autoreset", list(AutoresetMode))
-@pytest.mark.parametrize("name", IDS[:2])
-def test_collected_frames_are_those_of_single_environments(name, autoreset):
-    """Gymnasium's RenderCollection collects them there."""
-    kwargs = {"render_mode": "ansi_list", "max_episode_steps": 4}
-    ours = gym.make_vec(name, num_envs=2, autoreset_mode=autoreset, **kwargs)
-    theirs = gym.make_vec(
-        name, num_envs=2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": autoreset}, **kwargs
-    )
-    for envs in (ours, theirs):
-        envs.reset(seed=0)
-    for step in range(12):
-        if step % 3 == 0:
-            assert ours.render() == theirs.render()
-        if step in (4, 8) and autoreset is AutoresetMode.DISABLED:
-            for masks in ([True, True], [True, False], [True, False]):
-                for envs in (ours, theirs):
-                    envs.reset(options={"reset_mask": np.array(masks)})
-        actions = ours.unwrapped.action_masks().argmax(axis=1)
-        assert equal(ours.step(actions)[2:4], theirs.step(actions)[2:4])
-    assert [len(frames) for frames in ours.render()] == [len(frames) for frames in theirs.render()]
-
-
-@each_id
-def test_rendering_without_a_mode_warns(name):
-    for env in (gym.make(name).unwrapped, gym.make_vec(name, num_envs=2)):
-        env.reset(seed=0)
-        with pytest.warns(UserWarning, match="without a render_mode"):
-            assert env.render() is None
 
 
 @each_id

@@ -69,19 +69,3 @@ def test_tiles_are_those_of_the_rules():
         theirs, known = outcomes(boards[action])
         np.testing.assert_array_equal(mine, theirs)
         np.testing.assert_allclose(chances, known, atol=1e-8)
-
-
-@each_variant
-def test_an_illegal_action_is_refused(name, kwargs):
-    env = gym.make(f"mergefall/{name}", **kwargs).unwrapped
-    _, info = env.reset(seed=0)
-    rng, illegal = np.random.default_rng(0), np.flatnonzero(info["action_mask"] == 0)
-    while not illegal.size:
-        _, _, over, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
-        if over:
-            _, info = env.reset()
-        illegal = np.flatnonzero(info["action_mask"] == 0)
-    with pytest.raises(ValueError, match=f"action {illegal[0]} is illegal here; legal are"):
-        env.chance_outcomes(illegal[0])
-    with pytest.raises(ValueError, match="action"):
-        env.chance_outcomes(999)

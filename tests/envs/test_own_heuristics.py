@@ -9,7 +9,7 @@ import gymnasium as gym
 import numba
 import numpy as np
 import pytest
-from mergefall import functions, game2048, library, tetris
+from mergefall import functions, game2048, tetris
 from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
 from mergefall.games import GAMES
@@ -191,24 +191,6 @@ def test_registered_names(registered):
     assert tetris.heuristic("with-lines").to_json() == {"name": "with-lines", "lines": 3}
     tetris.HEURISTICS["direct"] = compiled_differences
     assert tetris.heuristic("direct").to_json() == {"name": "direct", "lines": 0.0}
-
-
-def test_installed_distributions_bring_heuristics(registered, monkeypatch):
-    class Module:
-        HEURISTICS: ClassVar = {"2048/theirs": differences, "tetris/flat": differences}
-
-    class Entry:
-        def load(self):
-            return Module
-
-    monkeypatch.setattr(library, "entry_points", lambda group: [Entry()] if group == "mergefall.heuristics" else [])
-    library._brought.cache_clear()
-    try:
-        assert game2048.heuristic("theirs").to_json() == {"name": "theirs"}
-        assert "flat" not in game2048.HEURISTICS
-        tetris.heuristic({"name": "flat", "lines": 1})
-    finally:
-        library._brought.cache_clear()
 
 
 @kernel

@@ -58,12 +58,6 @@ def test_answers_without_a_legal_move_leave_the_game_and_end_it_in_the_end():
     assert read_answer(second, env.unwrapped.rules, info["action_mask"]).kind == "unreadable"  # a prompt given back
 
 
-@pytest.mark.parametrize(("wrong", "message"), [({"penalty": -1}, "penalty is -1"), ({"patience": 0}, "patience is 0")])
-def test_wrong_arguments_are_said(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        TextGame(gym.make("mergefall/Game2048-v0"), **wrong)
-
-
 def test_a_fault_is_paid_no_shaping():
     env = TextGame(gym.make("mergefall/Game2048-v0", shaping={"potential": "nneonneo"}))
     env.reset(options={"board": "2 . . ./2 . . ./. . . ./. . . ."})
@@ -89,13 +83,3 @@ def test_the_longest_prompt_lies_in_its_space():
     prompts = [env.reset(seed=0, options={"board": board, "piece": piece})[0] for piece in "LJT"]
     assert max(map(len, prompts)) > 20_000
     assert all(map(env.observation_space.contains, prompts))
-
-
-def test_a_step_before_the_first_reset_is_an_error():
-    with pytest.raises(gym.error.ResetNeeded):
-        TextGame(gym.make("mergefall/Game2048-v0")).step("up")
-
-
-def test_other_environments_are_refused():
-    with pytest.raises(ValueError, match="expected an environment of mergefall"):
-        TextGame(gym.make("CartPole-v1"))

@@ -41,7 +41,6 @@ def heuristics_page(name: str | None) -> str:
 
     rows, pages, names = [], [], []
     for game in GAMES.values():
-        game.library.load()
         for one, heuristic in game.heuristics.items():
             title, about, weights = f"{game.name}: {one}", _about(origin(heuristic)), _weights(heuristic)
             rows.append((title, about.split("\n")[0], weights))

@@ -64,15 +64,6 @@ class Seen(NamedTuple):
         )
 
 
-class EpisodeRules(NamedTuple):
-    """What an environment adds to the game: the reward, and when an episode ends early."""
-
-    lines: NDArray[np.uint64]  # packed.lines_for the boards' size
-    reward: int  # SCORE, LOG2 or GOAL
-    illegal_limit: int
-    max_steps: int  # 0 for no cap
-
-
 # -- a block of 4×4 games ----------------------------------------------------------------------------------------------
 
 
@@ -160,16 +151,18 @@ def step(first, end, states, actions, fresh, pool, rules, out):
 
     - `states: uint64[games, words]`, `actions: int64[games]`, `fresh: bool[games]`.
     - `pool: uint8[n, rows·cols]`: starts, for `board.begin`.
-    - `rules`: an `EpisodeRules`.
+    - `rules`: (`packed.lines_for` the boards' size, the reward SCORE, LOG2 or GOAL, illegal actions and steps that
+      truncate; 0 for no cap).
     - `out`: a `Seen`, which the results are written to.
     """
     states, actions, fresh, pool, rules, out = unowned((states, actions, fresh, pool, rules, out))
-    four_by_four = rules.lines.size > 0
+    lines, paid, illegal_limit, max_steps = rules
+    four_by_four = lines.size > 0
     scratch = np.empty(SCRATCH, np.uint64)
     for start in range(U(first), U(end), BLOCK):  # unsigned, so that no index is looked at for being negative
         count = min(BLOCK, U(end) - start)
         if four_by_four:
-            _step_block(states, actions, start, count, rules.lines, scratch)
+            _step_block(states, actions, start, count, lines, scratch)
         for j in range(U(0), count):
             i = start + j
             if fresh[i]:
@@ -181,12 +174,12 @@ def step(first, end, states, actions, fresh, pool, rules, out):
             else:
                 gain, mask, over, top = core.step(states[i], actions[i])
             reward = np.float64(max(gain, 0))
-            if rules.reward == LOG2:
+            if paid == LOG2:
                 reward = np.log2(1.0 + reward)
-            elif rules.reward == GOAL:
+            elif paid == GOAL:
                 reward = np.float64(gain >= 0 and top >= core.goal_of(states[i, core.SHAPE]))
-            stuck = np.int64(states[i, core.ILLEGAL]) >= rules.illegal_limit
-            capped = rules.max_steps > 0 and np.int64(states[i, core.STEPS]) >= rules.max_steps
+            stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
+            capped = max_steps > 0 and np.int64(states[i, core.STEPS]) >= max_steps
             out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck or capped
             _show(i, states, mask, top, gain >= 0, out)
 
@@ -197,7 +190,7 @@ def stepper() -> Any:
 
     Numba takes as long to recognise two records as 64 games take to play.
     """
-    states, rules = core.new_states(1, 4, 4), EpisodeRules(packed.lines_for(4, 4), LOG2, 1, 0)
+    states, rules = core.new_states(1, 4, 4), (packed.lines_for(4, 4), LOG2, 1, 0)
     actions, fresh, pool = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros((0, 16), np.uint8)
     return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(states))
 
@@ -227,15 +220,6 @@ def observe(states, masks, over):
         mask, over[i], _ = core.observe(states[i])
         for action in range(4):
             masks[i, action] = mask >> action & 1
-
-
-@kernel
-def action_masks(boards, rows, cols, masks):
-    """Write the action masks of n boards uint8[n, rows·cols] to `masks` bool[n, 4]."""
-    for i in range(len(boards)):
-        legal = core.legal_mask(boards[i], rows, cols)
-        for action in range(4):
-            masks[i, action] = legal >> action & 1
 
 
 @kernel

@@ -109,12 +109,6 @@ class Rules(GameRules):
         batch.observe(states, masks, over)
         return masks, over
 
-    def action_masks(self, observations: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """The legal actions bool[n, 4] of observations uint8[n, rows, cols], which are not checked."""
-        masks = np.empty((len(observations), 4), np.bool_)
-        batch.action_masks(observations.reshape(len(observations), self.rows * self.cols), self.rows, self.cols, masks)
-        return masks
-
     def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""
         boards = np.empty((len(states), 4, self.rows * self.cols), np.uint8)

@@ -41,7 +41,7 @@ class Game2048VectorEnv(GameVectorEnv):
         super().__init__(num_envs, *values, **arguments)
         rules = self.rules
         lines, reward = packed.lines_for(rules.rows, rules.cols), batch.REWARDS.index(rules.reward)
-        self._episode_rules = batch.EpisodeRules(lines, reward, rules.illegal_limit, self.max_episode_steps or 0)
+        self._limits = lines, reward, rules.illegal_limit, self.max_episode_steps or 0
 
     def _empty(self) -> batch.Seen:
         return batch.Seen.empty(self._states)
@@ -55,7 +55,7 @@ class Game2048VectorEnv(GameVectorEnv):
     def _step_part(
         self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
     ) -> None:
-        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
+        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
     def _observations(self, seen: batch.Seen) -> NDArray[np.uint8]:
         ranks = seen.cells.view(np.uint8)[:, : self.rules.rows * self.rules.cols]

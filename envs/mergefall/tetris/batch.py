@@ -56,14 +56,6 @@ class Seen(NamedTuple):
         )
 
 
-class EpisodeRules(NamedTuple):
-    """What an environment adds to the game: rewards, and when an episode is truncated."""
-
-    payments: NDArray[np.float64]  # the reward for clearing 0, 1, … lines
-    illegal_limit: int
-    max_steps: int  # 0 for no cap
-
-
 @kernel
 def write_mask(columns, piece, mask):
     """Write 1 for each legal action of a piece into int8[4 · cols], or with slides int8[12 · cols].
@@ -126,7 +118,10 @@ def _figures(i, state, seen_pieces, lines, scores, placed, multisets):
 
 @kernel
 def step(first, end, states, actions, fresh, pool, rules, seen):
-    """Step games `first` to `end` - 1; games marked in `fresh` bool[n] begin anew instead."""
+    """Step games `first` to `end` - 1; games marked in `fresh` bool[n] begin anew instead.
+
+    `rules`: (rewards float64[6] for clearing 0, 1, … lines, illegal actions and steps that truncate; 0 for no cap).
+    """
     states, actions, fresh, pool, rules, seen = unowned((states, actions, fresh, pool, rules, seen))
     # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
     boards, pieces, nexts, rewards, terminated, truncated, masks, lines, scores, placed, legal, multisets = seen
@@ -148,7 +143,7 @@ def step(first, end, states, actions, fresh, pool, rules, seen):
 @cache
 def stepper() -> Any:
     """`step` compiled for what `TetrisVectorEnv` passes, to be called without Numba's look at each argument's type."""
-    seen, rules = Seen.empty(1, 1, 1, 1, 1), EpisodeRules(np.zeros(6), 1, 0)
+    seen, rules = Seen.empty(1, 1, 1, 1, 1), (np.zeros(6), 1, 0)
     states, pool = np.zeros((1, game.COLUMNS + 4), U), np.zeros((0, 5), U)
     return direct(step, 0, 1, states, np.zeros(1, np.int64), np.zeros(1, np.bool_), pool, rules, seen)
 
@@ -183,14 +178,6 @@ def observe(states, masks, over):
 
 
 @kernel
-def action_masks(columns, pieces, masks):
-    """Write the legal actions of boards uint64[n, cols] with pieces int64[n] (table rows) to `masks` bool[n, …]."""
-    columns, masks = unowned((columns, masks))
-    for i in range(len(columns)):
-        write_mask(columns[i], pieces[i], masks[i])
-
-
-@kernel
 def afterstates(states, boards, lines, fatal):
     """Write what every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
 
@@ -202,11 +189,7 @@ def afterstates(states, boards, lines, fatal):
     for i in range(len(states)):
         state = states[i]
         columns, (_, rows), over = columns_in(state), game.size_of(state), game.is_over(state)
-        piece, slides, clear_first = (
-            table_row(state, queued(state, 0)),
-            game.has_slides(state),
-            game.clears_first(state),
-        )
+        piece, (_, _, _, slides, clear_first) = table_row(state, queued(state, 0)), game.settings_of(state)
         for action in range(lines.shape[1]):
             rotation, column, y = rest(columns, piece, action, slides)
             copy(columns, after)

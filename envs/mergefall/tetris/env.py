@@ -207,7 +207,7 @@ class TetrisEnv(GameEnv):
         >>> env.action_masks().nonzero()[0].tolist(), env.fatal_actions().nonzero()[0].tolist()
         ([0, 1, 2], [0, 1])
         """
-        return self.rules.afterstates(self._states).fatal[0]
+        return self.rules.afterstates(self._states)[3][0]
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """A heuristic's terms for each action: (terms, legal, over).

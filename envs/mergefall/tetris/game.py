@@ -90,21 +90,17 @@ def size_of(state):
 
 @kernel(inline="always")
 def settings_of(state):
-    """(row of the piece set in `FIRST` and the other tables, randomizer, number of previewed pieces)."""
+    """(row of the piece set in `FIRST` and the other tables, randomizer, preview, slides, clear_first).
+
+    The last two are flags: whether actions may slide, and whether full rows are cleared before the game may end.
+    """
     rules = np.int64(state[RULES])
-    return rules >> SET_SHIFT & NIBBLE, rules >> RANDOMIZER_SHIFT & NIBBLE, rules >> PREVIEW_SHIFT & NIBBLE
-
-
-@kernel(inline="always")
-def has_slides(state):
-    """Whether actions may slide."""
-    return np.int64(state[RULES]) >> SLIDES_BIT & 1 == 1
-
-
-@kernel(inline="always")
-def clears_first(state):
-    """Whether full rows are cleared before the game may end (overflow "clear_first")."""
-    return np.int64(state[RULES]) >> CLEAR_FIRST_BIT & 1 == 1
+    pieces, randomizer, preview = (
+        rules >> SET_SHIFT & NIBBLE,
+        rules >> RANDOMIZER_SHIFT & NIBBLE,
+        rules >> PREVIEW_SHIFT,
+    )
+    return pieces, randomizer, preview & NIBBLE, rules >> SLIDES_BIT & 1 == 1, rules >> CLEAR_FIRST_BIT & 1 == 1
 
 
 @kernel(inline="always")
@@ -160,7 +156,7 @@ def nth_bit(bits, n):
 @kernel
 def draw_piece(state):
     """Draw a piece id. Every randomizer takes one random number per piece."""
-    pieces, randomizer, _ = settings_of(state)
+    pieces, randomizer, _, _, _ = settings_of(state)
     bits, bag = draw(state), state[BAG]
     if randomizer == HIDDEN:
         total = 0
@@ -180,30 +176,21 @@ def draw_piece(state):
 
 
 @kernel
-def draw_multiset(state, pieces):
-    """Draw the hidden copies, 0 to 10 of each piece of a set, again if all are 0."""
-    counts = U(0)
-    while counts == 0:
-        for piece in range(7):
-            if DRAWN[pieces] >> piece & 1:
-                counts |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
-    state[BAG] = counts
-
-
-@kernel
 def start(state, given=0):
-    """Begin a game on an empty board; draws the hidden multiset if there is one, then the pieces of the queue.
+    """Begin a game on an empty board: draw the hidden multiset if there is one, again if it is empty, then the queue.
 
     `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it. A given piece leaves the
     bag as if it had been drawn.
     """
-    pieces, randomizer, preview = settings_of(state)
+    pieces, randomizer, preview, _, _ = settings_of(state)
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
         state[word] = U(0)
     for i in range(COLUMNS, state.size):
         state[i] = U(0)
-    if randomizer == HIDDEN:
-        draw_multiset(state, pieces)
+    while randomizer == HIDDEN and state[BAG] == 0:
+        for piece in range(7):
+            if DRAWN[pieces] >> piece & 1:
+                state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
     for i in range(1 + preview):
         piece = nibble(U(given), i) - 1
         if piece < 0:
@@ -232,7 +219,7 @@ def begin(state, starts, drawn):
 @kernel
 def advance(state):
     """Move the queue on: drop the current piece and draw one at the end."""
-    _, _, preview = settings_of(state)
+    _, _, preview, _, _ = settings_of(state)
     state[QUEUE] = state[QUEUE] >> U(NIBBLE_BITS) | U(draw_piece(state)) << U(NIBBLE_BITS * preview)
 
 
@@ -243,7 +230,8 @@ def play(state, rotation, column, y):
     The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
     (_, rows), piece = size_of(state), table_row(state, queued(state, 0))
-    lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clears_first(state))
+    _, _, _, _, clear_first = settings_of(state)
+    lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
     state[PIECES] += U(1)
     state[LINES] += U(lines)
     state[SCORE] += U(LINE_SCORES[lines])
@@ -261,8 +249,8 @@ def step(state, action):
     if is_over(state):
         state[ILLEGAL] += U(1)
         return False, True, 0
-    piece = table_row(state, queued(state, 0))
-    rotation, column, y = rest(columns_in(state), piece, action, has_slides(state))
+    _, _, _, slides, _ = settings_of(state)
+    rotation, column, y = rest(columns_in(state), table_row(state, queued(state, 0)), action, slides)
     if y < 0:
         state[ILLEGAL] += U(1)
         return False, False, 0

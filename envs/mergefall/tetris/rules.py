@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -19,26 +19,12 @@ from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
 from mergefall.tetris.placements import ROTATIONS, SLIDES, rest
-from mergefall.typing import Arrays
+from mergefall.typing import Array
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
 OVERFLOWS = ("strict", "clear_first")
 U = np.uint64
-
-
-class Afterstates(NamedTuple):
-    """What the actions of n games lead to.
-
-    - `boards`: uint8[n, actions, rows, cols]
-    - `rewards`: float64[n, actions]
-    - `legal`, `fatal`: bool[n, actions], whether an action is legal, and whether it ends the game
-    """
-
-    boards: NDArray[np.uint8]
-    rewards: NDArray[np.float64]
-    legal: NDArray[np.bool_]
-    fatal: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -127,13 +113,6 @@ class Rules(GameRules):
         batch.observe(states, masks, over)
         return masks, over
 
-    def action_masks(self, observations: Arrays) -> NDArray[np.bool_]:
-        """The legal actions bool[n, actions] of a batch of observations, which are not checked."""
-        boards, pieces = observations["board"], np.asarray(observations["piece"], np.int64)
-        masks = np.empty((len(boards), self.n_actions), np.bool_)
-        batch.action_masks(columns_of(boards), pieces + self.piece_set.first, masks)
-        return masks
-
     def seen(self, count: int) -> batch.Seen:
         """Uninitialised arrays for what a step of `count` games writes."""
         multiset = self.n_pieces if self.randomizer == "hidden" else 0
@@ -144,14 +123,18 @@ class Rules(GameRules):
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
         return scores.astype(np.float64)
 
-    def afterstates(self, states: NDArray[np.uint64]) -> Afterstates:
-        """What the actions lead to in games uint64[n, words]."""
+    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, Array, Array, Array]:
+        """What all actions of n games lead to: (boards, rewards, legal, fatal).
+
+        Boards uint8[n, actions, rows, cols], rewards float64[n, actions]; legal and fatal bool[n, actions] say whether
+        an action is legal, and whether it ends the game.
+        """
         size = len(states), self.n_actions
         boards, lines = np.empty((*size, self.rows * self.cols), np.uint8), np.empty(size, np.int64)
         fatal = np.zeros(size, np.bool_)
         batch.afterstates(states, boards, lines, fatal)
         rewards = self.payments()[np.maximum(lines, 0)]
-        return Afterstates(boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal)
+        return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
         """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""

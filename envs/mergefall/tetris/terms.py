@@ -30,7 +30,7 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
             state = states[i]
             columns = game.columns_in(state)
             _, rows = game.size_of(state)
-            field, slides, clear_first = field_mask(rows), game.has_slides(state), game.clears_first(state)
+            field, (_, _, _, slides, clear_first) = field_mask(rows), game.settings_of(state)
             piece = game.table_row(state, game.queued(state, 0))
             for action in range(0 if game.is_over(state) else terms.shape[1]):
                 rotation, column, y = rest(columns, piece, action, slides)

@@ -40,7 +40,7 @@ class TetrisVectorEnv(GameVectorEnv):
     def __init__(self, num_envs: int = 1, *values: Any, **arguments: Any) -> None:
         super().__init__(num_envs, *values, **arguments)
         rules = self.rules
-        self._episode_rules = batch.EpisodeRules(rules.payments(), rules.illegal_limit, self.max_episode_steps or 0)
+        self._limits = rules.payments(), rules.illegal_limit, self.max_episode_steps or 0
         self._canvases = [Canvas(rules) for _ in range(self.num_envs)] if self.render_mode else []
 
     def _forget(self, which: NDArray[np.int64]) -> None:
@@ -66,7 +66,7 @@ class TetrisVectorEnv(GameVectorEnv):
                 self._canvases[i] = Canvas(self.rules)
             else:
                 self._canvases[i].paint(self._states[i], int(actions[i]))
-        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._episode_rules, seen)
+        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
     def _observations(self, seen: batch.Seen) -> dict[str, Array]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
@@ -89,7 +89,7 @@ class TetrisVectorEnv(GameVectorEnv):
 
     def fatal_actions(self) -> NDArray[np.bool_]:
         """Whether each action is legal and ends its game: bool[n, actions]."""
-        return self.rules.afterstates(self._states).fatal
+        return self.rules.afterstates(self._states)[3]
 
     def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Like `TetrisEnv.afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""

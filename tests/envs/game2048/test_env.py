@@ -2,14 +2,13 @@
 
 import multiprocessing
 import os
-import pickle
 import time
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from mergefall.game2048 import ACTIONS, Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
+from mergefall.game2048 import Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
 from mergefall.game2048 import board as core
 from mergefall.threads import share
 
@@ -17,21 +16,6 @@ from ..test_api import equal
 
 NAME = "mergefall/Game2048-v0"
 START = "2 2 4 ./. . . ./. . . ./. . . ."
-
-
-def test_the_spaces():
-    env = Game2048Env(rows=3, cols=5)
-    assert env.observation_space == gym.spaces.Box(0, 16, (3, 5), np.uint8)
-    assert env.action_space == gym.spaces.Discrete(4)
-    assert ACTIONS == ("up", "right", "down", "left")
-    assert env.reset(seed=0)[0] in env.observation_space
-
-
-def test_a_game_starts_with_two_tiles():
-    env = Game2048Env()
-    tiles = [env.reset(seed=seed)[0] for seed in range(200)]
-    assert {int((board > 0).sum()) for board in tiles} == {2}
-    assert {int(board.max()) for board in tiles} == {1, 2}
 
 
 def test_a_scored_move():
@@ -91,12 +75,6 @@ def test_only_the_move_that_makes_the_goal_pays(kwargs):
     assert 0 < paid < 12 or kwargs["goal"] == 32
 
 
-def test_a_reward_for_a_goal_needs_a_goal():
-    for make in (gym.make, gym.make_vec):
-        with pytest.raises(ValueError, match="reward is 'goal', but goal is None; expected a tile to reach"):
-            make(NAME, reward="goal")
-
-
 def test_the_goal_ends_the_game():
     env = Game2048Env(goal=8)
     env.reset(options={"board": "4 4 . ./. . . ./. . . ./. . . ."})
@@ -122,97 +100,6 @@ def test_no_move_ends_the_game():
     assert len(lost) > 1
     with pytest.raises(ValueError, match=r"terminal \(no move\)"):
         env.reset(options={"board": "2 4/4 2"})
-
-
-@pytest.mark.parametrize(
-    ("board", "message"),
-    [
-        ([[1, 1], [0, 0]], r"shape \(2, 2\); expected \(4, 4\)"),
-        (np.full((4, 4), 1.0), "dtype float64"),
-        (np.full((4, 4), 18), "rank 18; expected .* 0 to 17"),
-        (-np.ones((4, 4), int), "rank -1"),
-        (np.zeros((4, 4), int), "terminal"),
-        ("2 2 . 3/. . . ./. . . ./. . . .", "'3'"),
-    ],
-)
-def test_bad_starts_are_named_and_change_nothing(board, message):
-    for env in (Game2048Env(), Game2048VectorEnv(2)):
-        env.reset(seed=0)
-        state = env.clone_state()
-        for action in (lambda e: e.reset(seed=3, options={"board": board}), lambda e: e.set_starts([{"board": board}])):
-            with pytest.raises(ValueError, match=message):
-                action(env)
-        np.testing.assert_array_equal(env.clone_state(), state)
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"rows": 1}, "rows is 1; expected an integer from 2 to 6"),
-        ({"cols": 7}, "cols is 7"),
-        ({"rows": 4.0}, r"rows is 4\.0"),
-        ({"rows": True}, "rows is True"),
-        ({"goal": 4}, "goal is 4"),
-        ({"goal": 100}, "goal is 100; expected a tile"),
-        ({"goal": 2**18}, "goal is 262144; expected an integer from 8 to 131072"),
-        ({"reward": "sum"}, "reward is 'sum'"),
-        ({"illegal_limit": 0}, "illegal_limit is 0"),
-        ({"render_mode": "tv"}, "render_mode is 'tv'"),
-    ],
-)
-@pytest.mark.parametrize("cls", [Game2048Env, Game2048VectorEnv])
-def test_bad_arguments_are_named(cls, kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        cls(**kwargs)
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"threads": 0}, "threads is 0"),
-        ({"num_envs": 0}, "num_envs is 0"),
-        ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
-        ({"max_episode_steps": 0}, "max_episode_steps is 0"),
-        ({"render_mode": "human"}, "render_mode is 'human'"),
-    ],
-)
-def test_bad_batch_arguments_are_named(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        Game2048VectorEnv(**kwargs)
-
-
-def test_bad_batch_calls_are_named():
-    envs = Game2048VectorEnv(3)
-    with pytest.raises(gym.error.ResetNeeded):
-        envs.step([0, 0, 0])
-    some = np.array([True, False, False])
-    with pytest.raises(gym.error.ResetNeeded):
-        envs.reset(options={"reset_mask": some})
-    envs.reset(seed=0)
-    state = envs.clone_state()
-    for actions, message in [
-        ([0, 4, 0], "action of game 1 is 4"),
-        ([0, 0, -1], "action of game 2 is -1"),
-        ([0, 0], r"int64\[2\]; expected integers of shape \(3,\)"),
-        ([0.0, 0.0, 0.0], "float64"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            envs.step(actions)
-    for mask in ([True, False, False], some[:2], some.astype(int), np.zeros(3, bool)):
-        with pytest.raises(ValueError, match="reset_mask"):
-            envs.reset(options={"reset_mask": mask})
-    for seed, message in [([1, 2], "list of 2"), (-1, "seed is -1"), ([0, 1, "a"], "seed is 'a'")]:
-        with pytest.raises(ValueError, match=message):
-            envs.reset(seed=seed)
-    with pytest.raises(ValueError, match="state is"):
-        envs.restore_state(state[:2])
-    np.testing.assert_array_equal(envs.clone_state(), state)
-
-
-def test_a_state_of_another_game_is_refused():
-    for other in (Game2048Env(3, 3), Game2048Env(goal=64), Game2048Env(2, 4)):
-        with pytest.raises(ValueError, match=r"state (has the rules word|is uint64)"):
-            Game2048Env().restore_state(other.clone_state())
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
@@ -291,17 +178,6 @@ def _stepped(state):
     return envs.step(np.ones(2100, int))
 
 
-def test_an_error_in_any_thread_is_raised():
-    def work(piece):
-        time.sleep(0.001)
-        if piece == 3:
-            raise KeyError(piece)
-
-    for _ in range(5):
-        with pytest.raises(KeyError):
-            share(work, range(20), threads=3)
-
-
 def test_an_error_is_raised_when_every_thread_has_ended():
     ends, errors = [], []
 
@@ -320,48 +196,6 @@ def test_an_error_is_raised_when_every_thread_has_ended():
         assert len(ends) == count
 
 
-def test_clones_of_a_batch_play_on_alike():
-    kwargs = {"max_episode_steps": 9, "illegal_limit": 2}
-    for mode in ("NextStep", "SameStep"):
-        envs = Game2048VectorEnv(6, autoreset_mode=mode, **kwargs)
-        envs.reset(seed=1)
-        rng = np.random.default_rng(0)
-        for _ in range(9):
-            envs.step(rng.integers(0, 4, 6))
-        other = Game2048VectorEnv(6, autoreset_mode=mode, **kwargs)
-        other.restore_state(envs.clone_state())
-        for _ in range(30):
-            actions = rng.integers(0, 4, 6)
-            assert equal(envs.step(actions), other.step(actions))
-
-
-@pytest.mark.parametrize("dtype", ["i1", "u4", ">i8", "i8"])
-def test_a_batch_takes_integer_actions_of_any_type_and_layout(dtype):
-    actions = np.array([[0, 1], [1, 3], [2, 2], [3, 0], [1, 1]], dtype=dtype)[::-1]  # columns are not contiguous
-    actions.flags.writeable = False
-    batches = [Game2048VectorEnv(5), Game2048VectorEnv(5)]
-    for batch in batches:
-        batch.reset(seed=3)
-    for column in range(2):
-        plain, other = (
-            batch.step(acts)
-            for batch, acts in zip(batches, (np.array(actions[:, column].tolist()), actions[:, column]), strict=True)
-        )
-        assert equal(plain, other)
-    assert equal(*(pickle.loads(pickle.dumps(batch)).clone_state() for batch in batches))
-
-
-def test_a_row_of_a_batch_is_a_single_game():
-    envs, env = Game2048VectorEnv(3), Game2048Env()
-    envs.reset(seed=5)
-    env.reset(seed=0)
-    env.restore_state(envs.clone_state()[1])
-    obs, *_ = envs.step([2, 2, 2])
-    np.testing.assert_array_equal(obs[1], env.step(2)[0])
-    env.reset(seed=6)
-    np.testing.assert_array_equal(env.step(2)[0], obs[1])
-
-
 def test_large_tiles_go_on():
     env = Game2048Env()
     board, info = env.reset(options={"board": [[16, 16, 15, 15], [0] * 4, [0] * 4, [0] * 4]})
@@ -372,19 +206,6 @@ def test_large_tiles_go_on():
     env.reset(options={"board": [[36, 36, 0, 0, 0, 0]] + [[0] * 6] * 5})
     board, reward, *_, info = env.step(3)
     assert (reward, info["max_tile"], int(board.max())) == (2.0**37, 2**37, 37)
-
-
-def test_tiles_beyond_the_space_are_drawn_and_written():
-    pytest.importorskip("pygame")
-    env = Game2048Env(render_mode="rgb_array")
-    env.reset(seed=0, options={"board": "131072 131072 . ./. . . ./. . . ./. . . ."})
-    board, *_ = env.step(3)
-    assert board.max() == 18
-    assert env.render().std() > 10
-    assert to_text(board).startswith("262144 ")
-    assert move(board, 1)[0].max() == 18
-    with pytest.raises(ValueError, match=r"rank 22; expected .* 0 to 21"):  # sixteen tiles of rank 17 merge to rank 21
-        move(np.full((4, 4), 22), 1)
 
 
 def test_the_text_of_a_board_in_a_terminal():

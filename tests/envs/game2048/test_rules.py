@@ -82,7 +82,7 @@ def test_the_fast_step_is_the_plain_one(top):
         plain = [core.step(states[i], action) for i, action in enumerate(actions.tolist())]
         assert [packed.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == plain
         seen = batches.Seen.empty(many)
-        batches.step(0, 2000, many, actions, nowhere, no_pool, batches.EpisodeRules(lines, False, 100, 0), seen)
+        batches.step(0, 2000, many, actions, nowhere, no_pool, (lines, 0, 100, 0), seen)
         gains, masks, over, tops = map(np.array, zip(*plain, strict=True))
         np.testing.assert_array_equal(seen.rewards, np.maximum(gains, 0))
         np.testing.assert_array_equal(seen.terminated, over)
@@ -253,44 +253,3 @@ def test_spawn_draws_from_the_outcomes():
     assert set(seen) == {to_text(result) for result in results}
     for result, probability in zip(results, probabilities, strict=True):
         assert seen.count(to_text(result)) / 20_000 == pytest.approx(probability, abs=0.015)
-
-
-@pytest.mark.parametrize(
-    ("board", "message"),
-    [
-        ([[1, 2], [3]], "different lengths"),
-        ([[1, 2, 3]], r"shape \(1, 3\)"),
-        (np.zeros((2, 7), int), r"shape \(2, 7\)"),
-        ([[0.0, 1.0], [1.0, 0.0]], "dtype float64"),
-        ([[True, False], [True, False]], "dtype bool"),
-        ([[-1, 0], [0, 0]], "rank -1"),
-        ([[8, 0], [0, 0]], "rank 8; expected .* 0 to 7"),  # four of the highest rank of a start, 5, merge to 7
-        ("2 3/. .", "'3'"),
-        ("2 2/.", "different lengths"),
-        ("", "different lengths"),
-        (5, "shape"),
-        (None, "shape"),
-    ],
-)
-def test_bad_boards_are_named(board, message):
-    for function in (
-        legal_actions,
-        outcomes,
-        to_text,
-        lambda b: move(b, 0),
-        lambda b: spawn(b, np.random.default_rng()),
-    ):
-        with pytest.raises(ValueError, match=message):
-            function(board)
-
-
-@pytest.mark.parametrize("action", [-1, 4, 1.5, "up", None, np.array([1])])
-def test_bad_actions_are_named(action):
-    with pytest.raises(ValueError, match="action is"):
-        move([[1, 1], [0, 0]], action)
-
-
-def test_a_full_board_takes_no_tile():
-    with pytest.raises(ValueError, match="is full"):
-        spawn("2 4/4 2", np.random.default_rng(0))
-    assert outcomes("2 4/4 2")[0].shape == (0, 2, 2)

@@ -207,34 +207,6 @@ def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     assert listed == [(s * 4 + r) * cols + c for s, r, c in legal]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([[0, 1], [0, 0]], "T", 0, 0), r"board has shape \(2, 2\)"),
-        (([[0] * 4] * 3 + [[0, 2, 0, 0]], "T", 0, 0), "board holds"),
-        (("..../..../..../#x..", "T", 0, 0), "'x'"),
-        (("..../..../..../...", "T", 0, 0), "different lengths"),
-        (("/".join(["...."] * 4), "K", 0, 0), "piece is 'K'"),
-        (("/".join(["...."] * 4), 7, 0, 0), "piece is 7"),
-        (("/".join(["...."] * 4), "T", 4, 0), "rotation is 4"),
-        (("/".join(["...."] * 4), "T", 0, 2), "beyond the wall"),
-        (("/".join(["...."] * 4), "O", 1, 0), "repeats another"),
-        (("/".join(["...."] * 4), "O", 0, 0, 1), "slide that is blocked"),
-        (("/".join(["...."] * 4), "O", 0, 0, 3), "slide is 3"),
-        (("/".join(["...."] * 4), "O", 0, 0, 0, "loose"), "overflow is 'loose'"),
-    ],
-)
-def test_placements_that_do_not_exist_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        place(*arguments)
-
-
-def test_cells_that_are_no_piece_raise():
-    for wrong in ([(0, 0)], [(0, 0), (0, 1), (0, 2), (1, 5)], "T", [(0.5, 1)], np.zeros((0, 2), int)):
-        with pytest.raises(ValueError, match="no known piece"):
-            identify(wrong)
-
-
 def test_a_notebook_shows_a_placement():
     board = np.zeros((4, 5), np.uint8)
     board[3, :2] = 1

@@ -1,0 +1,173 @@
+"""What is refused, and that the message names the value and what was expected: a table for each public function."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+from mergefall import game2048, tetris
+from mergefall.game2048 import Game2048Env, Game2048VectorEnv
+from mergefall.tetris import TetrisEnv, TetrisVectorEnv
+from mergefall.text_game import TextGame
+from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
+
+G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+EMPTY = "/".join(["...."] * 4)
+
+
+def table(names, *rows):
+    return pytest.mark.parametrize(names, rows)
+
+
+@table(
+    ("game", "kwargs", "message"),
+    (0, {"rows": 1}, "rows is 1; expected an integer from 2 to 6"),
+    (0, {"rows": True}, "rows is True"),
+    (0, {"goal": 4}, "goal is 4"),
+    (0, {"goal": 100}, "goal is 100; expected a tile"),
+    (0, {"goal": 2**18}, "goal is 262144; expected an integer from 8 to 131072"),
+    (0, {"reward": "sum"}, "reward is 'sum'"),
+    (0, {"reward": "goal"}, "reward is 'goal', but goal is None; expected a tile to reach"),
+    (0, {"illegal_limit": 0}, "illegal_limit is 0; expected an integer from 1 to 9007199254740992"),
+    (0, {"render_mode": "tv"}, "render_mode is 'tv'"),
+    (1, {"cols": 3}, "cols is 3; expected an integer from 4 to 16"),
+    (1, {"rows": 20.0}, "rows is 20.0"),
+    (1, {"pieces": "six"}, "pieces is 'six'; expected one of 'tetromino', 'sz', 'five'"),
+    (1, {"randomizer": "bag"}, "randomizer is 'bag'"),
+    (1, {"preview": 9}, "preview is 9; expected an integer from 0 to 8"),
+    (1, {"placements": "slides"}, "placements is 'slides'"),
+    (1, {"overflow": None}, "overflow is None"),
+)
+def test_arguments(game, kwargs, message):
+    for make in ((Game2048Env, Game2048VectorEnv), (TetrisEnv, TetrisVectorEnv))[game]:
+        with pytest.raises(ValueError, match=message):
+            make(**kwargs)
+
+
+@table(
+    ("kwargs", "message"),
+    ({"threads": 0}, "threads is 0"),
+    ({"num_envs": 0}, "num_envs is 0"),
+    ({"num_envs": 10**30}, "num_envs is 10+; expected an integer from 1 to"),
+    ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
+    ({"max_episode_steps": 2**64}, "max_episode_steps is 18446744073709551616"),
+    ({"render_mode": "human"}, "render_mode is 'human'"),
+)
+def test_arguments_of_batches(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        Game2048VectorEnv(**kwargs)
+
+
+def test_calls_of_batches():
+    envs = TetrisVectorEnv(3)
+    some = np.array([True, False, False])
+    for call in (lambda: envs.step([0, 0, 0]), lambda: envs.reset(options={"reset_mask": some})):
+        with pytest.raises(gym.error.ResetNeeded):
+            call()
+    envs.reset(seed=0)
+    state = envs.clone_state()
+    masks = [[True, False, False], some[:2], some.astype(int), np.zeros(3, bool)]
+    for call, message in [
+        (lambda: envs.step([0, 40, 0]), "action of game 1 is 40"),
+        (lambda: envs.step([0, 0, -1]), "action of game 2 is -1"),
+        (lambda: envs.step([0, 0]), r"int64\[2\]; expected integers of shape \(3,\)"),
+        (lambda: envs.step([0.0, 0.0, 0.0]), "float64"),
+        *((lambda mask=mask: envs.reset(options={"reset_mask": mask}), "reset_mask is") for mask in masks),
+        (lambda: envs.reset(seed=[1, 2]), "list of 2; expected one for each of 3"),
+        (lambda: envs.reset(seed=-1), "seed is -1"),
+        (lambda: envs.reset(seed=[[], 1, 2]), r"seed is \[\]"),
+        (lambda: envs.restore_state(state[:2]), r"state is uint64\[2, 19\]; expected uint64\[3, 19\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    np.testing.assert_array_equal(envs.clone_state(), state)
+
+
+@table(
+    ("make", "options", "message"),
+    (Game2048Env, {"board": [[1, 1], [0, 0]]}, r"shape \(2, 2\); expected \(4, 4\)"),
+    (Game2048Env, {"board": np.full((4, 4), 1.0)}, "dtype float64"),
+    (Game2048Env, {"board": np.full((4, 4), 18)}, "rank 18; expected .* 0 to 17"),
+    (Game2048Env, {"board": np.zeros((4, 4), int)}, "terminal"),
+    (Game2048Env, {"board": "2 2 . 3/. . . ./. . . ./. . . ."}, "'3'"),
+    (TetrisEnv, {"board": "/".join(["#" * 10, *["." * 10] * 19])}, "row 0 of board is full"),
+    (TetrisEnv, {"board": np.zeros((4, 5), int)}, r"board has shape \(4, 5\); expected \(20, 10\)"),
+    (TetrisEnv, {"board": np.full((20, 10), 0.5)}, "board holds float64"),
+    (TetrisEnv, {"piece": 7}, "piece is 7; expected an integer from 0 to 6"),
+    (TetrisEnv, {"piece": "plus"}, "piece is 'plus'; expected one of 'I'"),
+    (TetrisEnv, {"queue": [1, 2]}, r"queue is \[1, 2\]; expected a list of 1 pieces"),
+    (TetrisEnv, {"queue": "I"}, "queue is 'I'"),
+    (TetrisEnv, {"queue": [[0]]}, r"queue is \[0\]; expected an integer from 0 to 6"),
+    (TetrisEnv, {"queue": np.array(1)}, r"queue is array\(1\); expected a list of 1 pieces"),
+    (TetrisEnv, {"hold": "I", 3: "O"}, "reset options hold 'hold'"),
+    (lambda: TetrisEnv(pieces="sz"), {"piece": "I"}, "expected one of 3 S, 4 Z"),
+)
+def test_starts(make, options, message):
+    env = make()
+    env.reset(seed=0)
+    state = env.clone_state()
+    for call in (lambda: env.reset(seed=3, options=options), lambda: env.set_starts([{}, options])):
+        with pytest.raises(ValueError, match=message):
+            call()
+    np.testing.assert_array_equal(env.clone_state(), state)
+
+
+@table(
+    ("board", "message"),
+    ([[1, 2], [3]], "different lengths"),
+    ([[1, 2, 3]], r"shape \(1, 3\)"),
+    ([[0.0, 1.0], [1.0, 0.0]], "dtype float64"),
+    ([[True, False], [True, False]], "dtype bool"),
+    ([[8, 0], [0, 0]], "rank 8; expected .* 0 to 7"),  # four of the highest rank of a start, 5, merge to 7
+    ("2 3/. .", "'3'"),
+    ("", "different lengths"),
+    (None, "shape"),
+)
+def test_boards_of_2048(board, message):
+    for function in (game2048.legal_actions, game2048.outcomes, game2048.to_text, lambda b: game2048.move(b, 0)):
+        with pytest.raises(ValueError, match=message):
+            function(board)
+
+
+@table(
+    ("call", "message"),
+    (lambda: game2048.move([[1, 1], [0, 0]], 4), "action is 4; expected one of 0 up, 1 right"),
+    (lambda: game2048.move([[1, 1], [0, 0]], "up"), "action is 'up'"),
+    (lambda: game2048.spawn("2 4/4 2", np.random.default_rng(0)), "is full"),
+    (lambda: tetris.place([[0, 1], [0, 0]], "T", 0, 0), r"board has shape \(2, 2\)"),
+    (lambda: tetris.place([[0] * 4] * 3 + [[0, 2, 0, 0]], "T", 0, 0), "board holds"),
+    (lambda: tetris.place("..../..../..../#x..", "T", 0, 0), "'x'"),
+    (lambda: tetris.place(EMPTY, "K", 0, 0), "piece is 'K'"),
+    (lambda: tetris.place(EMPTY, 7, 0, 0), "piece is 7"),
+    (lambda: tetris.place(EMPTY, "T", 4, 0), "rotation is 4"),
+    (lambda: tetris.place(EMPTY, "T", 0, 2), "beyond the wall"),
+    (lambda: tetris.place(EMPTY, "O", 1, 0), "repeats another"),
+    (lambda: tetris.place(EMPTY, "O", 0, 0, 1), "slide that is blocked"),
+    (lambda: tetris.place(EMPTY, "O", 0, 0, 0, "loose"), "overflow is 'loose'"),
+    (lambda: tetris.identify([(0, 0)]), "no known piece"),
+    (lambda: tetris.identify("T"), "no known piece"),
+    (lambda: TextGame(gym.make(G2048), penalty=-1), "penalty is -1"),
+    (lambda: TextGame(gym.make(G2048), patience=0), "patience is 0"),
+    (lambda: TextGame(gym.make("CartPole-v1")), "expected an environment of mergefall"),
+    (lambda: features(gym.make(TETRIS), "high"), "no heuristic 'high'"),
+    (lambda: features(gym.make(G2048), "bcts"), r"env is <.*Game2048Env.*expected a Tetris environment"),
+    (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
+    (lambda: observe_mask(gym.make(G2048), "obs", "obs"), "both 'obs'; expected two names"),
+)
+def test_functions(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, observe_mask, lambda env: features(env, "bcts")])
+def test_what_cannot_be_wrapped(wrap):
+    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make(G2048)])):
+        with pytest.raises(ValueError, match="expected one of mergefall's, or a native batch"):
+            wrap(env)
+
+
+@pytest.mark.parametrize("env_id", [G2048, TETRIS])
+def test_illegal_actions_have_no_outcomes(env_id):
+    env = gym.make(env_id).unwrapped
+    env.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."} if env_id == G2048 else {"piece": "O"})
+    with pytest.raises(ValueError, match="action 3 is illegal here; legal are" if env_id == G2048 else "action 39"):
+        env.chance_outcomes(3 if env_id == G2048 else 39)
