@@ -15,7 +15,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.games import ENVIRONMENTS, register_all
+from mergefall.games import ENVIRONMENTS
 
 from .tools import arrays, equal
 
@@ -44,11 +44,6 @@ def test_the_games_are_there_after_import_of_the_package():
         mergefall.chess  # noqa: B018
 
 
-def test_ids_are_registered_once_on_import():
-    register_all()
-    assert {name for name in gym.registry if name.startswith("mergefall/")} == set(IDS)
-
-
 @each_id
 @pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
 def test_gymnasiums_checker(name, render_mode):
@@ -72,18 +67,6 @@ def test_same_seed_same_game(name):
         assert equal(first, play(other, seed, 200))
         assert equal(first, play(env, seed, 200))
     assert not equal(play(env, 0, 10), play(env, 1, 10))
-
-
-@each_id
-def test_unseeded_environments_differ_and_the_stream_goes_on(name):
-    boards = [str(gym.make(name).reset()[0]) for _ in range(20)]
-    assert len(set(boards)) > 1
-    env = gym.make(name)
-    env.reset(seed=0)
-    again = [str(env.reset()[0]) for _ in range(20)]
-    assert len(set(again)) > 1
-    env.reset(seed=0)
-    assert [str(env.reset()[0]) for _ in range(20)] == again
 
 
 @each_id
@@ -197,34 +180,6 @@ def test_bad_actions_raise_and_leave_the_game(name):
 
 
 @each_id
-def test_bad_seeds_options_and_states_raise(name):
-    env = gym.make(name)
-    env.reset(seed=0)
-    for seed in (-1, 0.5, "x"):
-        with pytest.raises(ValueError, match=f"seed is {seed!r}"):
-            env.unwrapped.reset(seed=seed)
-    with pytest.raises(ValueError, match="'bored'"):
-        env.reset(options={"bored": 1})
-    with pytest.raises(ValueError, match="expected"):
-        env.reset(options={"bored": 1, 2: 3})
-    for envs in (env.unwrapped, gym.make_vec(name, num_envs=2).unwrapped):
-        with pytest.raises(ValueError, match="reset options are 5; expected a mapping"):
-            envs.reset(options=5)
-        with pytest.raises(ValueError, match=r"starts are \{'board': None\}; expected a list"):
-            envs.set_starts({"board": None})
-        with pytest.raises(ValueError, match="reset options are 1; expected a mapping"):
-            envs.set_starts([1])
-    for wrong in ({"illegal_limit": 2**64}, {"max_episode_steps": 2**64}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is {2**64}; expected an integer from 1 to"):
-            gym.make_vec(name, num_envs=2, **wrong)
-    for state in (None, np.zeros(3), env.unwrapped.clone_state()[:-1]):
-        with pytest.raises(ValueError, match="state is"):
-            env.unwrapped.restore_state(state)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        gym.make(name, colour="red")
-
-
-@each_id
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize("kwargs", [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}])
 def test_batched_is_single(name, mode, kwargs):
@@ -292,20 +247,6 @@ def test_a_window_for_human(name, monkeypatch):
     pickle.loads(pickle.dumps(env.unwrapped)).step(1)
     env.close()
     assert not pygame.display.get_init()
-
-
-@each_id
-def test_gymnasiums_wrappers(name, tmp_path):
-    pytest.importorskip("moviepy")
-    env = gym.wrappers.RecordEpisodeStatistics(gym.make(name, render_mode="rgb_array"))
-    env = gym.wrappers.RecordVideo(
-        env, str(tmp_path / "videos"), episode_trigger=lambda episode: True, disable_logger=True
-    )
-    env.reset(seed=0)
-    for _ in range(5):
-        env.step(env.action_space.sample())
-    env.close()
-    assert [file.stat().st_size > 1000 for file in tmp_path.rglob("*.mp4")] == [True]
 
 
 @each_id

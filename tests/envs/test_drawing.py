@@ -64,16 +64,6 @@ def test_frames_are_those_drawn_from_nothing(env_id, kwargs, monkeypatch):
     assert not np.array_equal(fast[0], fast[1])
 
 
-def test_a_frame_belongs_to_its_caller():
-    env = gym.make("mergefall/Game2048-v0", render_mode="rgb_array")
-    env.reset(seed=0)
-    first = env.render()
-    kept = first.copy()
-    first[:] = 0  # writes into nothing that is drawn again
-    np.testing.assert_array_equal(env.render(), kept)
-    assert first.flags.c_contiguous
-
-
 def test_text_is_drawn_after_pygame_was_closed():
     before = np.array(draw.pixels(draw.fitting("4711", draw.DARK, 100, 20)))
     pg.quit()
@@ -90,18 +80,3 @@ def test_pixels_of_surfaces_of_any_depth(depth, size):
             surface.set_at((x, y), (10 * x, 20 * y, 30))
     np.testing.assert_array_equal(draw.pixels(surface), plain_pixels(surface))
     assert draw.pixels(surface)[1, 2].tolist() == [20, 20, 30]
-
-
-def test_a_tetris_board_is_drawn_as_the_field_of_a_frame():
-    env = gym.make("mergefall/Tetris-v0", render_mode="rgb_array", cols=5, rows=6)
-    observation, _ = env.reset(seed=0, options={"board": "...../...../...../...../##.#./#.###"})
-    frame, picture = env.render(), mergefall.tetris.render.draw(observation["board"])
-    margin, height = mergefall.tetris.render.MARGIN, picture.shape[0]
-    width = (
-        5 * mergefall.tetris.render._side(6) + 2 * mergefall.tetris.render.FRAME
-    )  # a column is added where that is odd
-    np.testing.assert_array_equal(picture[:, :width], frame[margin : margin + height, margin : margin + width])
-    small = mergefall.tetris.render.draw(observation["board"], cell=8)
-    assert small.shape == (6 * 8 + 2 * mergefall.tetris.render.FRAME, 5 * 8 + 2 * mergefall.tetris.render.FRAME, 3)
-    with pytest.raises(ValueError, match="cell is 3"):
-        mergefall.tetris.render.draw(observation["board"], cell=3)

@@ -4,22 +4,20 @@ import copy
 import json
 import pickle
 import re
-from functools import cache
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.game2048 import HEURISTICS as OF_2048
-from mergefall.game2048 import board, heuristic, legal_actions
+from mergefall.game2048 import heuristic, legal_actions
 from mergefall.games import board_of
 from mergefall.shaping import CONSTANTS
 from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_baselines import make
 
-from .tools import equal, moves
+from .tools import equal
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL_TETRIS = {"cols": 6, "rows": 8}
@@ -187,109 +185,6 @@ def test_boards_beyond_a_word():
         assert info["shaping"] == pytest.approx(values[1] - values[0], rel=1e-5)
 
 
-class SmallGame:
-    """All boards of a small game with the player to move, what moves lead to, and optimal play, by the slow rules.
-
-    `moved` are the moves as index of the board · 4 + action, one for each outcome; `following` the index of the board
-    that it ends at, `chances` its probability. Every move makes the sum of the tiles larger: `layers` are the outcomes
-    of moves from boards of one sum, the largest first.
-    """
-
-    def __init__(self, rows, cols):
-        powers = 16 ** np.arange(rows * cols)
-        pairs = [(a, b, i, j) for a in (1, 2) for b in (1, 2) for i in range(rows * cols) for j in range(i)]
-        new = np.unique([a * powers[i] + b * powers[j] for a, b, i, j in pairs])
-        codes = new
-        while len(new):
-            _, following, _ = self.outcomes(self.boards_of(new, rows, cols))
-            new = np.setdiff1d(following @ powers, codes)
-            codes = np.union1d(codes, new)
-        self.boards = self.boards_of(codes, rows, cols)
-        _, self.scores, self.legal = moves(self.boards)
-        self.over = ~self.legal.any(axis=1)
-        self.moved, following, self.chances = self.outcomes(self.boards)
-        self.following = np.searchsorted(codes, following @ powers)
-        sums = np.where(self.boards, 1 << self.boards.astype(int), 0).sum(axis=(1, 2))[self.moved // 4]
-        order = np.argsort(-sums, kind="stable")
-        self.layers = np.split(order, np.flatnonzero(np.diff(sums[order])) + 1)
-
-    @staticmethod
-    def boards_of(codes, rows, cols):
-        return (codes[:, None] >> 4 * np.arange(rows * cols) & 15).astype(np.uint8).reshape(-1, rows, cols)
-
-    @staticmethod
-    def outcomes(boards):
-        """(index of the board · 4 + action, flat board after the new tile, probability) of all legal moves."""
-        after, _, legal = moves(boards)
-        moved = np.flatnonzero(legal)
-        after = after.reshape(legal.size, -1)[moved]
-        move, cell = np.nonzero(after == 0)
-        share = 1 / (after == 0).sum(axis=1)[move]
-        parts = []
-        for rank, chance in ((1, 0.9), (2, 0.1)):
-            filled = after[move]
-            filled[np.arange(len(move)), cell] = rank
-            parts.append((moved[move], filled, chance * share))
-        return tuple(map(np.concatenate, zip(*parts, strict=True)))
-
-    def action_values(self, gamma, paid=0.0):
-        """Optimal action values float64[n, 4] where outcomes pay `paid` besides the score; -inf where illegal."""
-        q = np.where(self.legal, self.scores.astype(float), -np.inf).ravel()
-        values = np.zeros(len(self.legal))
-        for layer in self.layers:
-            moved, following = self.moved[layer], self.following[layer]
-            worth = (paid[layer] if np.ndim(paid) else paid) + gamma * values[following]
-            np.add.at(q, moved, self.chances[layer] * worth)
-            boards = np.unique(moved // 4)
-            values[boards] = q.reshape(-1, 4)[boards].max(axis=1)
-        return q.reshape(-1, 4)
-
-    def starts(self):
-        """Indices of the boards that a game begins on, and their probabilities."""
-        ranks = self.boards.reshape(len(self.boards), -1)
-        starts = np.flatnonzero(((ranks > 0).sum(axis=1) == 2) & (ranks <= 2).all(axis=1))
-        chances = np.array([0, 0.9, 0.1])[ranks[starts]]
-        chances = np.where(chances, chances, 1).prod(axis=1)
-        return starts, chances / chances.sum()
-
-
-small_game = cache(SmallGame)
-
-
-@pytest.mark.parametrize(("rows", "cols", "value"), [(2, 2, 66.964149), (2, 3, 480.258272)])
-def test_small_games_are_solved_right(rows, cols, value):
-    """The exact values are known: see the tests of the solver."""
-    starts, chances = small_game(rows, cols).starts()
-    best = small_game(rows, cols).action_values(gamma=1)[starts].max(axis=1)
-    assert best @ chances == pytest.approx(value, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["monotone-smooth", "prairie-fire", "nneonneo"])
-@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3)])
-@pytest.mark.parametrize("gamma", [0.99, 1.0])
-def test_the_optimal_policy_stays(name, rows, cols, gamma):
-    """Solved exactly with and without what the environment pays, every board has the same best actions."""
-    game = small_game(rows, cols)
-    values = np.where(game.over, 0.0, potential_of(name, game.boards))
-    paid = gamma * values[game.following] - values[game.moved // 4]
-    plain, shaped = game.action_values(gamma), game.action_values(gamma, paid)
-    best = [q > q.max(axis=1, keepdims=True) - 1e-8 for q in (plain, shaped)]
-    np.testing.assert_array_equal(best[0][~game.over], best[1][~game.over])
-    assert np.abs(paid).max() > 1
-
-    shaping = {"potential": name, "gamma": gamma}
-    envs = gym.make_vec(GAME, num_envs=len(values), rows=rows, cols=cols, shaping=shaping)
-    states = envs.clone_state()
-    states[:, board.STREAM] = np.arange(len(states))
-    board.cells_of(states, rows, cols)[:] = game.boards
-    for action in range(4):  # the environment pays what was solved with
-        envs.restore_state(states)
-        after, _, over, _, infos = envs.step(np.full(len(states), action))
-        after = np.where(over, 0.0, potential_of(name, after))
-        expected = np.where(game.over, 0.0, gamma * after - values)
-        np.testing.assert_allclose(infos["shaping"], expected, atol=1e-9)
-
-
 @each_id
 def test_specs_survive_json(env_id, potential):
     options = {"potential": potential, "gamma": 0.9, "squash": "asinh"}
@@ -310,12 +205,6 @@ def test_pickles_and_deep_copies_play_on_alike(potential, copied):
         other, others = copied(env), copied(envs)
         assert equal(other.step(action), env.step(action))
         assert equal(others.step([action] * 3), envs.step([action] * 3))
-
-
-@each_id
-def test_gymnasiums_checker(env_id, potential):
-    """Warnings are errors throughout the tests."""
-    check_env(gym.make(env_id, shaping={"potential": potential}).unwrapped)
 
 
 @pytest.mark.parametrize(

@@ -179,14 +179,6 @@ def test_a_replaced_action_is_a_random_legal_one(env_id, kwargs):
     assert replaced > 5
 
 
-def test_an_illegal_tensor_is_replaced():
-    torch = pytest.importorskip("torch")
-    env = replace_illegal(gym.make(G2048, rows=2, cols=2))
-    env.reset(options={"board": [[1, 0], [2, 0]]})
-    *_, info = env.step(torch.tensor(3))
-    assert info["replaced"]
-
-
 def test_replacements_are_uniform():
     """Of 3 legal actions each is drawn a third of the time: five standard errors of 6000 draws are 0.03."""
     start = {"board": "2 4 8 16/. . . ./. . . ./. . . 32"}
@@ -222,9 +214,3 @@ def test_observed_masks_follow_a_restored_state():
     seen, _ = envs.reset(seed=2, options={"reset_mask": np.array([True, False])})
     assert seen["observation"][1, 0].tolist() == [1, 2, 3, 4]
     assert seen["action_mask"][1].tolist() == [0, 0, 1, 0]
-
-
-def test_features_of_a_users_own_heuristic_are_not_bounded():
-    mine = type("Mine", (type(HEURISTICS["bcts"]),), {"__module__": __name__})()
-    for heuristic, most in ((HEURISTICS["bcts"], 4 * 20 * 21), (mine, np.inf)):
-        assert features(gym.make(TETRIS, cols=4), heuristic=heuristic).observation_space.high[0] == most

@@ -85,23 +85,6 @@ def test_the_goal_ends_the_game():
         env.reset(options={"board": "8 . . ./. . . ./. . . ./. . . ."})
 
 
-def test_no_move_ends_the_game():
-    env = Game2048Env(2, 2)
-    lost = set()
-    for seed in range(40):
-        env.reset(seed=seed)
-        terminated = False
-        while not terminated:
-            action = int(np.argmax(env.action_masks()))
-            board, _, terminated, truncated, info = env.step(action)
-        assert not truncated
-        assert info["action_mask"].all()
-        lost.add(to_text(board))
-    assert len(lost) > 1
-    with pytest.raises(ValueError, match=r"terminal \(no move\)"):
-        env.reset(options={"board": "2 4/4 2"})
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize(
     "kwargs",
@@ -194,18 +177,6 @@ def test_an_error_is_raised_when_every_thread_has_ended():
         count = len(ends)
         time.sleep(0.1)
         assert len(ends) == count
-
-
-def test_large_tiles_go_on():
-    env = Game2048Env()
-    board, info = env.reset(options={"board": [[16, 16, 15, 15], [0] * 4, [0] * 4, [0] * 4]})
-    board, reward, *_, info = env.step(3)
-    assert board[0, :2].tolist() == [17, 16]
-    assert (reward, info["score"], info["max_tile"]) == (196608.0, 196608, 131072)
-    env = Game2048Env(6, 6)
-    env.reset(options={"board": [[36, 36, 0, 0, 0, 0]] + [[0] * 6] * 5})
-    board, reward, *_, info = env.step(3)
-    assert (reward, info["max_tile"], int(board.max())) == (2.0**37, 2**37, 37)
 
 
 def test_the_text_of_a_board_in_a_terminal():

@@ -114,22 +114,6 @@ def test_the_two_overflow_rules(overflow, lines, over, after):
     np.testing.assert_array_equal(env.action_masks(), info["action_mask"] == 1)
 
 
-def test_a_game_that_is_over_stays_over():
-    env = TetrisEnv(4, 4, placements="slide")
-    env.reset(seed=0, options={"board": "#.../#.../#.../#..."})
-    observation, reward, over, _, info = env.step(0)
-    assert (reward, over) == (0.0, True)
-    assert info["action_mask"].all()
-    for action in range(env.action_space.n):
-        again, reward, over, _, told = env.step(action)
-        assert (reward, over, told["legal"]) == (0.0, True, False)
-        assert equal(again, observation)
-    boards, rewards, legal = env.afterstates()
-    assert not legal.any()
-    assert not rewards.any()
-    assert (boards == observation["board"]).all()
-
-
 def test_starts_from_options():
     env = TetrisEnv(4, 4, preview=2)
     board = from_text(LINE)
@@ -209,19 +193,6 @@ def test_cells_have_the_colours_of_the_pieces_that_left_them():
     assert text.splitlines()[0] == "lines 1  score 40  pieces 2"
 
 
-def test_only_an_action_can_be_aimed_at():
-    env = TetrisEnv(render_mode="ansi")
-    env.reset(seed=0, options={"piece": "T"})
-    plain = env.render()
-    env.aim(3)
-    assert env.render() != plain
-    for wrong in (-1, 40, 100_000, 10**15, 0.5):
-        with pytest.raises(ValueError, match=f"action is {wrong}; expected an integer from 0 to 39"):
-            env.aim(wrong)
-    env.aim(None)
-    assert env.render() == plain
-
-
 @each_variant
 def test_fatal_actions_are_those_that_end_the_game(kwargs):
     env, batch = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
@@ -252,3 +223,19 @@ def test_a_finished_game_is_drawn(act, mode):
     assert env.step(4)[2]
     act(env)
     assert env.render() is not None
+
+
+def test_a_game_that_is_over_stays_over():
+    env = TetrisEnv(4, 4, placements="slide")
+    env.reset(seed=0, options={"board": "#.../#.../#.../#..."})
+    observation, reward, over, _, info = env.step(0)
+    assert (reward, over) == (0.0, True)
+    assert info["action_mask"].all()
+    for action in range(env.action_space.n):
+        again, reward, over, _, told = env.step(action)
+        assert (reward, over, told["legal"]) == (0.0, True, False)
+        assert equal(again, observation)
+    boards, rewards, legal = env.afterstates()
+    assert not legal.any()
+    assert not rewards.any()
+    assert (boards == observation["board"]).all()
