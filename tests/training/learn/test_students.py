@@ -36,7 +36,7 @@ def test_lambda_returns_are_weighted_sums_of_n_step_returns():
     rewards, values, following = (rng.random((steps, 40)).astype(np.float32) for _ in range(3))
     done = rng.random((steps, 40)) < 0.2
     following = np.where(done, following, np.concatenate([values[1:], following[-1:]]))
-    found = lambda_returns(rewards, following, done, gamma, lam)
+    found = lambda_returns(rewards, values, following, done, gamma, lam)
     for game in range(40):
         for start in range(steps):
             returns, total = [], 0.0

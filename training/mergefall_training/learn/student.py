@@ -188,7 +188,7 @@ class Student:
         with torch.no_grad():
             last = self.outputs(self.observations, self.masks)[1].cpu().numpy()
         following = np.where(done, final_values, np.concatenate([values[1:], last[None]]))
-        returns = lambda_returns(rewards, following, done, h.gamma, h.gae_lambda)
+        returns = lambda_returns(rewards, values, following, done, h.gamma, h.gae_lambda)
         games: Any = masks, actions, log_probs, values, returns
         return Rollout(concatenate(boards), *(np.concatenate(column) for column in games))
 

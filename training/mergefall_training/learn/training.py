@@ -163,6 +163,7 @@ def schedule(name: str, value: Any) -> Callable[[float], float]:
 
 def lambda_returns(
     rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
     following: NDArray[np.float32],
     done: NDArray[np.bool_],
     gamma: float,
@@ -172,16 +173,16 @@ def lambda_returns(
 
     The sum ends, as with λ = 0, where a game ends and after the last step.
 
-    - `rewards` [steps, n].
+    - `rewards`, `values` [steps, n]: of each step, and V of the state before it.
     - `following` [steps, n]: V of the state that each step leads to; 0 if it terminated the game.
     - `done` [steps, n]: whether a step ended a game, by a cap too.
 
     >>> ones, never = np.ones((2, 1), np.float32), np.zeros((2, 1), bool)
-    >>> lambda_returns(ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
+    >>> lambda_returns(ones, 0 * ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
     array([2.5, 3. ], dtype=float32)
     """
-    returns, later = np.empty_like(rewards), following[-1]
+    returns, advantage = np.empty_like(rewards), np.zeros_like(rewards[0])
     for t in reversed(range(len(rewards))):
-        mixed = (1 - gae_lambda) * following[t] + gae_lambda * later
-        returns[t] = later = rewards[t] + gamma * np.where(done[t], following[t], mixed)
+        advantage = rewards[t] + gamma * following[t] - values[t] + gamma * gae_lambda * ~done[t] * advantage
+        returns[t] = values[t] + advantage
     return returns

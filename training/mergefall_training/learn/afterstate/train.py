@@ -36,13 +36,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from mergefall_training.learn.afterstate.inputs import INPUTS, best, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import (
-    hyperparameters_of,
-    lambda_returns,
-    schedule,
-    state_to_begin_with,
-    train_in_rounds,
-)
+from mergefall_training.learn.training import hyperparameters_of, schedule, state_to_begin_with, train_in_rounds
 
 F = np.float32
 
@@ -142,11 +136,12 @@ class Learner:
             capped.append(truncated & ~terminated)
             taken.append(self.decide())
         _, rewards, values, over, inputs = (np.stack(column) for column in zip(*taken, strict=True))
-        ended, fatal = np.stack(capped), over[:-1]
-        paid = np.where(fatal, F(0), np.where(ended, values[:-1], rewards[1:]))
-        following = np.where(fatal | ended, F(0), values[1:])
-        aims = lambda_returns(paid, following, fatal | ended, h.gamma, h.td_lambda)
-        loss = self._fit(inputs[:-1][~fatal], aims[~fatal])
+        aims, later = np.empty_like(values[:-1]), values[-1]
+        for t in reversed(range(h.n_steps)):
+            ahead = np.where(over[t + 1], 0, h.td_lambda * later + (1 - h.td_lambda) * values[t + 1])
+            aims[t] = later = np.where(capped[t], values[t], rewards[t + 1] + h.gamma * ahead)
+        alive = ~over[:-1]
+        loss = self._fit(inputs[:-1][alive], aims[alive])
         self.step += h.n_envs * h.n_steps
         return {"loss": loss, "value": float(values.mean())}
 
