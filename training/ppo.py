@@ -1,13 +1,12 @@
 """PPO with action masks for 2048 and Tetris, in one file of plain PyTorch, with the names of CleanRL's `ppo.py`.
 
     python training/ppo.py --out runs/2048 --total-timesteps 1000000
-    python training/ppo.py --out runs/2048 --total-timesteps 1000000 --resume    # continue from the last checkpoint
-    python training/ppo.py --evaluate runs/2048/checkpoint.pt
+    mergefall evaluate ppo:Player --option checkpoint=runs/2048/checkpoint.pt    # in the folder of this file
     python training/ppo.py --out runs/tetris --env-id mergefall/Tetris-v0 --env-kwargs cols 6 rows 10 --shaping bcts
     tensorboard --logdir runs
 
 The file needs mergefall, PyTorch, TensorBoard and tyro, and nothing else of this project: copy it and change it. On the
-same machine with the same number of threads, equal arguments give equal weights, even if a run was interrupted.
+same machine with the same number of threads, equal arguments give equal weights.
 
 - Schulman et al. 2017, Proximal Policy Optimization Algorithms, https://arxiv.org/abs/1707.06347
 - Huang et al. 2022, CleanRL, https://github.com/vwxyzjn/cleanrl
@@ -17,7 +16,6 @@ same machine with the same number of threads, equal arguments give equal weights
 from __future__ import annotations
 
 import os
-import sys
 from collections import deque
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,7 +34,7 @@ from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
 FIRST_SEED = 1_000_000  # of training environments; evaluations use the seeds below
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -89,10 +87,6 @@ class Args:
     """Episodes of the final evaluation; episode k has seed k."""
     out: str = "runs/ppo"
     """Folder of the checkpoint and the TensorBoard logs."""
-    resume: bool = False
-    """Continue from the checkpoint in `out`, if there is one; the other arguments must be the same."""
-    evaluate: str | None = None
-    """Only evaluate this checkpoint, on `device` with `eval_episodes`; its other arguments come from the file."""
 
     def __post_init__(self) -> None:
         if self.num_minibatches < 1 or self.batch_size % self.num_minibatches:
@@ -100,12 +94,8 @@ class Args:
             raise ValueError(f"num_minibatches is {self.num_minibatches}; {expected}")
         if self.batch_size == self.num_minibatches:
             raise ValueError(f"num_minibatches is {self.num_minibatches}; expected minibatches of at least 2 steps")
-        if self.checkpoint_interval < 1:
-            raise ValueError(f"checkpoint_interval is {self.checkpoint_interval}; expected at least 1")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; expected at least 0, because evaluations have the seeds below")
-        if not 2 <= self.eval_episodes <= FIRST_SEED:
-            raise ValueError(f"eval_episodes is {self.eval_episodes}; expected 2 to {FIRST_SEED}")
 
     @property
     def batch_size(self) -> int:
@@ -148,25 +138,18 @@ def headline(infos: dict[str, Any]) -> NDArray[np.int64]:
     return infos["lines"] if "lines" in infos else infos["score"]
 
 
-class NormalizeReward(nn.Module):
+class NormalizeReward:
     """Divides rewards by the running standard deviation of the discounted returns, and clips them to ±10.
 
-    It is Gymnasium's wrapper of this name over all environments at once. Its buffers are part of `state_dict`:
-
-    - `returns`: float64[num_envs], the discounted sum of rewards in the current episode.
-    - `sums`: float64[3], count of returns, their sum, the sum of their squares; at first almost none, with variance 1.
+    It is Gymnasium's wrapper of this name over all environments at once.
     """
 
-    returns: Tensor
-    sums: Tensor
-
     def __init__(self, num_envs: int, gamma: float) -> None:
-        super().__init__()
-        self.gamma = gamma
-        self.register_buffer("returns", torch.zeros(num_envs, dtype=torch.float64))
-        self.register_buffer("sums", torch.tensor([1e-4, 0.0, 1e-4], dtype=torch.float64))
+        self.gamma, self.returns = gamma, torch.zeros(num_envs, dtype=torch.float64)
+        # Count of returns, their sum, the sum of their squares; at first almost none, with variance 1.
+        self.sums = torch.tensor([1e-4, 0.0, 1e-4], dtype=torch.float64)
 
-    def forward(self, reward: Tensor, done: Tensor) -> Tensor:
+    def __call__(self, reward: Tensor, done: Tensor) -> Tensor:
         """The scaled rewards float64[num_envs] of one step; `done` bool[num_envs] marks episodes that it ended."""
         returns = self.gamma * self.returns + reward
         self.sums += torch.stack([torch.ones_like(returns), returns, returns**2]).sum(dim=1)
@@ -317,10 +300,10 @@ class Rollout(NamedTuple):
 
 
 class Trainer:
-    """Agent, environments, and everything else that the next iteration depends on."""
+    """Agent and environments; an iteration is a rollout and an update."""
 
     def __init__(self, args: Args) -> None:
-        self.args, self.iteration = args, 0
+        self.args = args
         torch.manual_seed(args.seed)
         self.envs = make_envs(args, args.num_envs, "SameStep")
         obs, infos = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
@@ -396,60 +379,25 @@ class Trainer:
         return dict(zip(names, torch.stack(diagnostics).mean(dim=0).tolist(), strict=True))
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint, whole or not at all; it holds only tensors and plain data."""
-        state = {name: getattr(self, name).state_dict() for name in ("agent", "optimizer", "normalize_reward")}
-        state |= {"version": CHECKPOINT_VERSION, "args": asdict(self.args), "iteration": self.iteration}
-        state |= {"envs": torch.from_numpy(self.envs.clone_state().view(np.int64))}
-        state |= {"next_obs": self.next_obs, "next_mask": self.next_mask, "last_results": list(self.last_results)}
-        torch.save(state | {"rng_state": torch.get_rng_state()}, path.with_suffix(".part"))
+        """Write the agent and the arguments, whole or not at all; the file holds only tensors and plain data."""
+        state = {"version": CHECKPOINT_VERSION, "args": asdict(self.args), "agent": self.agent.state_dict()}
+        torch.save(state, path.with_suffix(".part"))
         os.replace(path.with_suffix(".part"), path)
-
-    def restore(self, path: Path) -> None:
-        """Continue from a checkpoint. Raises ValueError if its run has other arguments."""
-        state, ours = load_checkpoint(path), asdict(self.args)
-        theirs = state["args"] | {"out": self.args.out, "resume": True}
-        changed = [name for name in ours if theirs.get(name) != ours[name]]
-        if changed:
-            differences = [f"{name} is {theirs.get(name)!r} there, {ours[name]!r} here" for name in changed]
-            raise ValueError(f"{path} is of another run: {'; '.join(differences)}")
-        for name in ("agent", "optimizer", "normalize_reward"):
-            getattr(self, name).load_state_dict(state[name])
-        self.iteration = state["iteration"]
-        self.envs.restore_state(state["envs"].numpy().view(np.uint64))
-        self.next_obs, self.next_mask = state["next_obs"].to(self.args.device), state["next_mask"].to(self.args.device)
-        self.last_results.extend(state["last_results"])
-        torch.set_rng_state(state["rng_state"])
-
-
-def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """The content of a checkpoint. Raises ValueError if another version of this file wrote it."""
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    if state.get("version") != CHECKPOINT_VERSION:
-        found = f"version {state['version']}" if "version" in state else "no version"
-        raise ValueError(
-            f"{path} is a checkpoint with {found}; expected version {CHECKPOINT_VERSION}. "
-            "Another version of ppo.py wrote it; train again, or use that version"
-        )
-    return state
 
 
 def train(args: Args) -> Agent:
-    """Train to the last iteration, from the checkpoint in `out` if there is one."""
+    """Train to the last iteration, with a checkpoint now and then."""
     path = Path(args.out) / "checkpoint.pt"
-    if path.exists() and not args.resume:
-        raise ValueError(f"{path} exists; continue from it (--resume), or choose another folder (--out)")
-    trainer = Trainer(args)
     if path.exists():
-        trainer.restore(path)
-    first_step, start_time = trainer.iteration * args.batch_size, perf_counter()
-    with SummaryWriter(args.out, purge_step=first_step + 1) as writer:
-        for iteration in range(trainer.iteration + 1, args.num_iterations + 1):
+        raise ValueError(f"{path} exists; choose another folder (--out)")
+    trainer, start_time = Trainer(args), perf_counter()
+    with SummaryWriter(args.out) as writer:
+        for iteration in range(1, args.num_iterations + 1):
             lrnow = (1 - (iteration - 1) / args.num_iterations) * args.learning_rate
             trainer.optimizer.param_groups[0]["lr"] = lrnow
-            losses = trainer.update(trainer.rollout())
-            trainer.iteration, global_step = iteration, iteration * args.batch_size
+            losses, global_step = trainer.update(trainer.rollout()), iteration * args.batch_size
             mean = float(np.mean(trainer.last_results or [np.nan]))
-            sps = (global_step - first_step) / (perf_counter() - start_time)
+            sps = global_step / (perf_counter() - start_time)
             charts = {"learning_rate": lrnow, "SPS": sps, "mean_of_last_episodes": mean}
             for group, figures in (("charts", charts), ("losses", losses)):
                 for name, value in figures.items():
@@ -460,16 +408,34 @@ def train(args: Args) -> Agent:
     return trainer.agent
 
 
+def load_args(checkpoint: str) -> tuple[Args, dict[str, Tensor]]:
+    """(arguments, parameters of the agent) of a checkpoint. Raises ValueError if another version wrote it."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    if state.get("version") != CHECKPOINT_VERSION:
+        raise ValueError(
+            f"{checkpoint} has version {state.get('version')}; expected {CHECKPOINT_VERSION}. Another version of "
+            "ppo.py wrote it; train again, or use that version"
+        )
+    args = Args(**(state["args"] | {"device": "cpu"}))
+    id_of_file(args.env_id)  # a file must not name a module to import
+    check_no_import("shaping and env_kwargs", [args.shaping, args.env_kwargs])
+    return args, state["agent"]
+
+
 class Player:
     """A checkpoint as a player: `mergefall evaluate ppo:Player --option checkpoint=runs/2048/checkpoint.pt`."""
 
     def __init__(self, checkpoint: str) -> None:
-        self.agent, self.args = load_agent(checkpoint, device="cpu")
+        self.args, parameters = load_args(checkpoint)
+        envs = make_envs(self.args, 1, "NextStep")
+        self.agent = Agent(envs, self.args.channels, self.args.mixed_precision)
+        envs.close()
+        self.agent.load_state_dict(parameters)
 
     @staticmethod
     def plays(checkpoint: str) -> dict[str, Any]:
         """The environment that it was trained in, with its arguments; `mergefall` plays there by default."""
-        args = load_agent(checkpoint, device="cpu")[1]
+        args, _ = load_args(checkpoint)
         return {"env_id": args.env_id, **args.env_kwargs}
 
     @torch.no_grad()
@@ -487,20 +453,6 @@ class Player:
         return self.agent.get_logprobs(hidden, mask).argmax(dim=1).numpy()[0], state
 
 
-def load_agent(path: str, env_id: str = "", **changed: Any) -> tuple[Agent, Args]:
-    """(agent, arguments) of a checkpoint; `changed` replaces some arguments. `env_id` is what the user named."""
-    state = load_checkpoint(path)
-    args = Args(**(state["args"] | {"shaping": None} | changed))
-    if args.env_id != env_id:
-        id_of_file(args.env_id)  # a file must not name a module to import
-    check_no_import("env_kwargs", args.env_kwargs)
-    envs = make_envs(args, 1, "NextStep")
-    agent = Agent(envs, args.channels, args.mixed_precision).to(args.device)
-    envs.close()
-    agent.load_state_dict(state["agent"])
-    return agent, args
-
-
 @torch.no_grad()
 def evaluate(agent: Agent, args: Args) -> NDArray[np.int64]:
     """Results int64[eval_episodes] of the most probable actions, from seeds 0, 1, …"""
@@ -516,18 +468,8 @@ def evaluate(agent: Agent, args: Args) -> NDArray[np.int64]:
     return results
 
 
-def main(args: Args) -> None:
-    if args.evaluate is None:
-        agent = train(args)
-    else:
-        agent, args = load_agent(args.evaluate, args.env_id, eval_episodes=args.eval_episodes, device=args.device)
-    results = evaluate(agent, args)
+if __name__ == "__main__":
+    args = tyro.cli(Args, description=__doc__)
+    results = evaluate(train(args), args)
     margin = 1.96 * results.std(ddof=1) / len(results) ** 0.5
     print(f"mean of {len(results)} episodes from seed 0: {results.mean():,.1f} ± {margin:,.1f} (95 %)")
-
-
-if __name__ == "__main__":
-    try:
-        main(tyro.cli(Args, description=__doc__))
-    except KeyboardInterrupt:
-        sys.exit("Stopped. Add --resume to continue from the last checkpoint.")

@@ -202,7 +202,7 @@ def test_a_checkpoint_of_the_script(tmp_path, refused):
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     state["args"]["env_id"] = EVIL
     torch.save(state, tmp_path / "checkpoint.pt")
-    refused(ppo.main, ppo.Args(evaluate=str(tmp_path / "checkpoint.pt")))
+    refused(ppo.Player, str(tmp_path / "checkpoint.pt"))
     state["args"] |= {"env_id": TETRIS, "env_kwargs": {"shaping": {"potential": "evilmod:Env"}}}
     torch.save(state, tmp_path / "checkpoint.pt")
-    refused(ppo.main, ppo.Args(evaluate=str(tmp_path / "checkpoint.pt")), match="env_kwargs names 'evilmod:Env'")
+    refused(ppo.Player, str(tmp_path / "checkpoint.pt"), match="env_kwargs names 'evilmod:Env'")

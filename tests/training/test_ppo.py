@@ -1,17 +1,16 @@
-"""The one-file PPO: advantages and rollouts against slow twins, exact resuming, and learning."""
+"""The one-file PPO: advantages and rollouts against slow twins, equal agents from equal arguments, and learning."""
 
 import copy
 import importlib.util
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from time import sleep
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from mergefall_baselines import make
+from mergefall_training import evaluate
 
 SCRIPT = Path(__file__).parents[2] / "training" / "ppo.py"
 spec = importlib.util.spec_from_file_location("ppo_script", SCRIPT)
@@ -24,10 +23,6 @@ TINY |= {"checkpoint_interval": 5, "eval_episodes": 5}
 GAME2048 = {"env_kwargs": {"rows": 2, "cols": 3}, **TINY}
 TETRIS = {"env_id": "mergefall/Tetris-v0", "env_kwargs": {"cols": 5, "rows": 8, "placements": "slide"}, **TINY}
 TETRIS |= {"shaping": "bcts", "max_episode_steps": 6}
-
-
-def weights(folder):
-    return torch.load(folder / "checkpoint.pt", weights_only=True)["agent"]
 
 
 def same(ours, theirs):
@@ -92,49 +87,20 @@ def test_rewards_are_scaled_by_the_deviation_of_all_returns_so_far():
         current[ended[t]] = 0.0
 
 
-def test_a_killed_run_resumes_to_the_same_end(tmp_path):
-    args = ppo.Args(**GAME2048, total_timesteps=4_000, out=str(tmp_path / "killed"))
-    arguments = ["--env-kwargs", "rows", "2", "cols", "3", "--total-timesteps", "4000", "--out", args.out]
-    arguments += [part for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    process = subprocess.Popen([sys.executable, str(SCRIPT), *arguments])
-    while process.poll() is None and not (tmp_path / "killed" / "checkpoint.pt").exists():
-        sleep(0.01)
-    process.kill()
-    process.wait()
-    assert (tmp_path / "killed" / "checkpoint.pt").exists()
-    ppo.train(replace(args, resume=True))
-    ppo.train(replace(args, out=str(tmp_path / "unbroken")))
-    assert same(weights(tmp_path / "killed"), weights(tmp_path / "unbroken"))
-
-
 @pytest.mark.parametrize("settings", [GAME2048, TETRIS], ids=["2048", "tetris"])
-def test_an_interrupted_run_resumes_to_the_same_end(tmp_path, monkeypatch, capsys, settings):
-    args = ppo.Args(**settings, total_timesteps=1300, out=str(tmp_path / "unbroken"))
-    ppo.main(args)
-    unbroken = capsys.readouterr().out.splitlines()[-1]
-    ppo.main(replace(args, out="elsewhere", evaluate=str(tmp_path / "unbroken" / "checkpoint.pt")))
-    assert capsys.readouterr().out.splitlines() == [unbroken]
-
-    update, broken = ppo.Trainer.update, replace(args, out=str(tmp_path / "broken"))
-
-    def interrupted(trainer, *arguments):
-        if trainer.iteration == 12:  # after the checkpoint of 10
-            raise KeyboardInterrupt
-        return update(trainer, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ppo.Trainer, "update", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            ppo.main(broken)
-    capsys.readouterr()
-    with pytest.raises(ValueError, match="exists; continue from it"):
-        ppo.main(broken)
-    with pytest.raises(ValueError, match=r"another run: gamma is 0.99 there, 0.9 here$"):
-        ppo.main(replace(broken, resume=True, gamma=0.9))
-    ppo.main(replace(broken, resume=True))
-    assert capsys.readouterr().out.splitlines()[-1] == unbroken
-    assert same(weights(tmp_path / "broken"), weights(tmp_path / "unbroken"))
-    assert not same(weights(tmp_path / "broken"), ppo.Trainer(args).agent.state_dict())
+def test_equal_arguments_give_equal_agents_that_are_players(tmp_path, settings):
+    args = [ppo.Args(**settings, total_timesteps=640, out=str(tmp_path / name)) for name in ("one", "two")]
+    agents = [ppo.train(one) for one in args]
+    files = [tmp_path / name / "checkpoint.pt" for name in ("one", "two")]
+    assert same(*(torch.load(file, weights_only=True)["agent"] for file in files))
+    assert not same(agents[0].state_dict(), ppo.Trainer(args[0]).agent.state_dict())
+    with pytest.raises(ValueError, match=r"checkpoint\.pt exists; choose another folder"):
+        ppo.train(args[0])
+    player = make("ppo_script:Player", checkpoint=str(files[0]))
+    cap = {"max_episode_steps": settings.get("max_episode_steps"), "workers": 1, "progress": False}
+    found = evaluate(player, args[0].env_id, 5, env_kwargs=settings["env_kwargs"], **cap)
+    results = ppo.evaluate(agents[0], args[0])
+    assert [int(episode.result) for episode in found.episodes] == results.tolist()
 
 
 def test_it_learns(tmp_path):
@@ -148,23 +114,17 @@ def test_shaping_has_the_discount_of_the_learner():
     assert envs.shaping.gamma == 0.9
 
 
-def test_no_seed_trains_on_the_games_of_evaluations():
-    with pytest.raises(ValueError, match="seed is -1; expected at least 0"):
-        ppo.Args(seed=-1)
-
-
-def test_minibatches_that_do_not_divide_the_rollout_are_an_error():
-    with pytest.raises(ValueError, match="num_minibatches is 3; expected a divisor of num_envs · num_steps, 2048"):
-        ppo.Args(num_minibatches=3)
-    with pytest.raises(ValueError, match="num_minibatches is 8; expected minibatches of at least 2 steps"):
-        ppo.Args(num_envs=4, num_steps=2, num_minibatches=8)
-    with pytest.raises(ValueError, match="checkpoint_interval is 0; expected at least 1"):
-        ppo.Args(checkpoint_interval=0)
+def test_bad_arguments():
+    for changed, message in (
+        ({"seed": -1}, "seed is -1; expected at least 0"),
+        ({"num_minibatches": 3}, "num_minibatches is 3; expected a divisor of num_envs · num_steps, 2048"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ppo.Args(**changed)
 
 
 def test_a_checkpoint_of_a_gpu_plays_without_one(tmp_path):
-    args = ppo.Args(**GAME2048, total_timesteps=64, out=str(tmp_path))
-    ppo.main(args)
+    ppo.train(ppo.Args(**GAME2048, total_timesteps=64, out=str(tmp_path)))
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     state["args"]["device"] = "cuda"
     torch.save(state, tmp_path / "checkpoint.pt")
@@ -177,7 +137,5 @@ def test_a_checkpoint_of_a_gpu_plays_without_one(tmp_path):
 
 def test_a_checkpoint_of_another_version_is_an_error(tmp_path):
     torch.save({"config": {}, "update": 3}, tmp_path / "checkpoint.pt")
-    args = ppo.Args(**GAME2048, out=str(tmp_path), resume=True)
-    for broken in (args, ppo.Args(evaluate=str(tmp_path / "checkpoint.pt"))):
-        with pytest.raises(ValueError, match=r"no version; expected version 2. Another version of ppo.py wrote it"):
-            ppo.main(broken)
+    with pytest.raises(ValueError, match=r"has version None; expected 3. Another version of ppo.py wrote it"):
+        ppo.Player(str(tmp_path / "checkpoint.pt"))
