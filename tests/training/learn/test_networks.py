@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from mergefall_training.learn.sb3.networks import EXTRACTORS, POLICIES, RanksAfterstates
+from stable_baselines3.common.torch_layers import CombinedExtractor
 
 GAMES = {"2048": ("mergefall/Game2048-v0", "ranks-afterstates"), "tetris": ("mergefall/Tetris-v0", "board-afterstates")}
 
@@ -101,7 +102,7 @@ def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, a
     ("changed", "complaint"),
     [
         ({"net_arch": [8]}, r"net_arch is \[8\]"),
-        ({"features_extractor_class": EXTRACTORS["board-conv"]}, "BoardConv; .* takes ranks-afterstates, board-after"),
+        ({"features_extractor_class": CombinedExtractor}, "CombinedExtractor; .* takes ranks-afterstates, board-after"),
         ({"features_extractor_kwargs": {"placements": "slide"}}, "placements is 'slide'"),
     ],
 )

@@ -35,8 +35,7 @@ GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 WIDTHS = {"features_extractor_kwargs": {"channels": 4, "features_dim": 4}, "net_arch": []}
 AHEAD = WIDTHS | {"features_extractor_class": "ranks-afterstates"}
 PLACED = WIDTHS | {"features_extractor_class": "board-afterstates"}
-SMALL = {"features_extractor_class": "ranks-conv", "features_extractor_kwargs": {"channels": 4}, "net_arch": []}
-BOARD = {"features_extractor_class": "board-conv", "features_extractor_kwargs": {"channels": 2, "features_dim": 8}}
+SMALL = {"net_arch": [4]}
 ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
 OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
 CHANGED = {
@@ -49,7 +48,7 @@ TETRIS_RULES = {"cols": 4, "rows": 6}
 def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
     rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
     if env_id == TETRIS:
-        of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": BOARD}}
+        of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": SMALL}}
         changed = {"policy": "AfterstatesPolicy", "policy_kwargs": PLACED} | of_algorithm.get(algorithm, {}) | changed
     settings = CHANGED[algorithm] | changed
     return configure(

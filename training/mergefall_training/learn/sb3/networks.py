@@ -27,27 +27,6 @@ from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canoni
 ILLEGAL = -1e8  # the logit of an illegal action
 
 
-class RanksConv(BaseFeaturesExtractor):
-    """2048: one-hot ranks (`rows·cols + 2` planes), then two layers of 2×2 convolutions.
-
-    float[n, rows, cols] -> float[n, (rows − 2)·(cols − 2)·channels]. On boards with fewer than three rows or columns,
-    the second layer's windows have size 1 in that direction. One window sees a merge.
-    """
-
-    def __init__(self, observation_space: gym.spaces.Box, channels: int = 128) -> None:
-        rows, cols = observation_space.shape
-        self.ranks = int(observation_space.high.max()) + 1
-        self.second = min(2, rows - 1), min(2, cols - 1)
-        super().__init__(observation_space, channels * (rows - self.second[0]) * (cols - self.second[1]))
-        self.near = nn.Linear(4 * self.ranks, channels)
-        self.far = nn.Linear(self.second[0] * self.second[1] * channels, channels)
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        planes = nn.functional.one_hot(observations.long(), self.ranks).float()
-        near = self.near(_windows(planes, 2, 2)).relu()
-        return self.far(_windows(near, *self.second)).relu().flatten(1)
-
-
 class RanksAfterstates(BaseFeaturesExtractor):
     """2048: features of the four afterstates, by the same layers for each, and the score of each move.
 
@@ -149,48 +128,6 @@ def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:
 def _scores(gains: NDArray[np.float32], device: torch.device) -> torch.Tensor:
     """Scores of moves as features: 0 for an illegal move, whose gain is -1; else positive."""
     return torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
-
-
-def _windows(planes: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
-    """All windows of a size: [n, r, c, k] -> [n, r − rows + 1, c − cols + 1, rows · cols · k].
-
-    A linear layer on it is a convolution; for boards this small, it is faster on a CPU than `nn.Conv2d`.
-    """
-    down, across = planes.shape[1] - rows + 1, planes.shape[2] - cols + 1
-    seen = [planes[:, r : r + down, c : c + across] for r in range(rows) for c in range(cols)]
-    return torch.cat(seen, dim=3)
-
-
-class BoardConv(BaseFeaturesExtractor):
-    """Tetris: 3×3 convolutions, then whole columns, then a dense layer that also sees heights and pieces.
-
-    Takes the observation as Stable-Baselines3 prepares it: board float[n, rows, cols], piece and queue one-hot. Returns
-    float[n, features_dim]. The second layer's windows are as high as the board, because the whole column decides which
-    pieces fit on it.
-    """
-
-    def __init__(self, observation_space: gym.spaces.Dict, channels: int = 32, features_dim: int = 256) -> None:
-        super().__init__(observation_space, features_dim)
-        rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
-        self.windows = nn.Sequential(
-            nn.Conv2d(2, channels, 3, padding=1), nn.ReLU(), nn.Conv2d(channels, channels, (rows, 1)), nn.ReLU()
-        )
-        self.pieces = [name for name in ("piece", "queue") if name in observation_space.spaces]
-        known = sum(gym.spaces.flatdim(observation_space[name]) for name in self.pieces)
-        self.last = nn.Sequential(nn.Linear(channels * cols + 3 * cols + known, features_dim), nn.ReLU())
-        # The height of each row is a second plane, so a window knows how high it is.
-        self.register_buffer("heights", torch.arange(rows, 0, -1).view(1, rows, 1) / rows, persistent=False)
-
-    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        board: torch.Tensor = observations["board"]
-        heights: Any = self.heights
-        tops = (board * heights).amax(dim=1)
-        filled = board.mean(dim=1)
-        steps = nn.functional.pad(tops.diff(dim=1), (0, 1))
-        planes = torch.stack([board, heights.expand_as(board)], dim=1)
-        columns = self.windows(planes).flatten(1)
-        pieces = [observations[name].flatten(1) for name in self.pieces]  # a replay buffer adds a dimension
-        return self.last(torch.cat([columns, tops, filled, steps, *pieces], dim=1))
 
 
 class BoardAfterstates(BaseFeaturesExtractor):
@@ -387,9 +324,7 @@ def as_values(arrays: Arrays) -> dict[str, Array]:
 
 
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
-    "ranks-conv": RanksConv,
     "ranks-afterstates": RanksAfterstates,
-    "board-conv": BoardConv,
     "board-afterstates": BoardAfterstates,
 }
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}
