@@ -12,7 +12,7 @@ from mergefall.tetris.game import QUEUE
 from mergefall_baselines import make, play_in_env
 from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
-from mergefall_training.learn.afterstate.player import ValueNetwork, network_value, player
+from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner, train
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
@@ -107,7 +107,7 @@ def test_compiled_network_is_pytorchs(units):
     layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
     arrays = {f"weight{i}": layer.weight.detach().numpy() for i, layer in enumerate(layers)}
     arrays |= {f"bias{i}": layer.bias.detach().numpy() for i, layer in enumerate(layers)}
-    network = ValueNetwork(arrays, 7).layers()
+    network = layers_of(arrays, 7)
     for x in torch.randn(5, 7) * torch.tensor([1, 1, 1, 0, 0, 0, 0]), torch.randn(5, 7):
         value = x
         for layer in layers[:-1]:
@@ -215,7 +215,7 @@ def test_compiled_episode_is_the_gym_loops(kwargs):
 
 def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error():
     playing, _ = agent(SMALL)
-    playing._network.parameters[:] = 3e38
+    playing._layers.parameters[:] = 3e38
     with pytest.raises(ValueError, match=r"values action \d+ at (nan|inf)"):
         playing.play(TETRIS, 0, SMALL, 500)
 

@@ -13,13 +13,11 @@ from mergefall.games import game_of
 from mergefall.imports import check_no_import
 from mergefall.typing import Options
 from mergefall_baselines import Player
-from mergefall_baselines.tetris.expectimax import Expectimax
-from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.kernel_player import KernelPlayer
 
 from mergefall_training.files import model_file
 from mergefall_training.learn import player_maker
 from mergefall_training.learn.models import load_model
-from mergefall_training.play.preferences import PreferringPlayer
 
 SHIPPED = Path(__file__).parent / "shipped"  # model files that come with the package
 
@@ -105,78 +103,31 @@ def _is_of_stable_baselines(path: str) -> bool:
         return False  # `load_model` says what is wrong
 
 
-# The option `rewards` of searches by the environment's `reward`, its default first.
+# The option `rewards` of searches by the environment's `reward`.
 COUNTED: dict[str, dict[str, bool | str]] = {"2048": {"score": True, "log2": "log2"}, "tetris": {"lines": True}}
 
 
-def counted(env_id: str, env_kwargs: Options) -> bool | str | None:
-    """What a search counts if it counts the rewards of an environment, its option `rewards`; None if none can.
-
-    None can where a `goal` ends the game, because searches play on.
-
-    >>> counted("mergefall/Game2048-v0", {"reward": "log2"}), counted("mergefall/Tetris-v0", {"reward": "score"})
-    ('log2', None)
-    """
-    if env_kwargs.get("shaping") is not None or env_kwargs.get("goal") is not None:
-        return None
-    known = COUNTED[game_of(env_id).name]
-    return known.get(env_kwargs.get("reward", next(iter(known))))
-
-
 def counted_by(spec: Options) -> bool | str | None:
-    """`counted` for the environment in which a model learned; None, too, if its rewards were shaped."""
-    return None if spec.get("shaped") else counted(spec["env_id"], spec["env_kwargs"])
+    """What a search counts if it counts the rewards that a model learned from, its option `rewards`; None if none can.
 
+    None can where rewards were shaped, or where a `goal` ends the game, because searches play on.
 
-class Agent(PreferringPlayer):
-    """A trained policy; `spec` is the model's (`models.Model`)."""
-
-    def __init__(self, spec: Options) -> None:
-        self.spec = spec
-        kwargs: Options = spec["env_kwargs"]
-        self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).spaces if name in kwargs}
-        super().__init__(spec["env_id"], self._rules)
-
-    def with_rules(self, rules: Options) -> Player:
-        for name, ours in self._rules.items():
-            if name in rules and rules[name] != ours:
-                raise ValueError(
-                    f"{self.name} was trained with {name}={ours!r}, but the environment has {rules[name]!r}"
-                )
-        return self
-
-
-class FromFile:
-    """A Tetris player of a model file, mixed into the class that decides.
-
-    It plays by any rules that the class plays by. Rules that no observation shows default to those that it was trained
-    with. Its only option is the file's checksum: rules and arrays are no options.
+    >>> kwargs = {"reward": "log2", "goal": None, "shaping": None}
+    >>> counted_by({"env_id": "mergefall/Game2048-v0", "env_kwargs": kwargs})
+    'log2'
     """
-
-    def __init__(self, spec: Options, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        game = game_of(spec["env_id"])
-        self.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
-
-    def with_rules(self: Any, rules: Options) -> Player:
-        player = super().with_rules(rules)  # pyright: ignore[reportAttributeAccessIssue]
-        player.options = self.options
-        return player
+    kwargs: Options = spec["env_kwargs"]
+    if spec.get("shaped") or kwargs.get("shaping") is not None or kwargs.get("goal") is not None:
+        return None
+    return COUNTED[game_of(spec["env_id"]).name].get(kwargs["reward"])
 
 
-class GreedyFromFile(FromFile, Greedy):
-    """`tetris/greedy` with a learnt heuristic."""
+def of_file(player: KernelPlayer, spec: Options) -> Player:
+    """A player that a model file has made: its only option is the file's checksum, whatever rules it meets.
 
-
-class ExpectimaxFromFile(FromFile, Expectimax):
-    """`tetris/expectimax` with a learnt heuristic."""
-
-
-def heuristic_player(spec: Options, heuristic: Any, depth: int, lost: float, **size: int) -> Player:
-    """A Tetris player of a learnt heuristic that looks `depth` own moves ahead.
-
-    `lost` is the value of a lost game to a search. `size` (cols, rows) is given if the heuristic fits only one.
+    Rules that no observation shows default to those that the model was trained with.
     """
-    if depth == 1:
-        return GreedyFromFile(spec, heuristic, **size)
-    return ExpectimaxFromFile(spec, heuristic, depth, lost=lost, **size)
+    game = game_of(spec["env_id"])
+    player.rules_are_options = False
+    player.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
+    return player

@@ -26,7 +26,7 @@ from mergefall_training.learn.afterstate.inputs import (
     tetris_inputs,
     write_tetris,
 )
-from mergefall_training.learn.agents import FromFile, counted_by
+from mergefall_training.learn.agents import counted_by, of_file
 
 U = np.uint64
 F = np.float32
@@ -78,28 +78,20 @@ def network_value(x, layers):
     return there[U(0)]
 
 
-class ValueNetwork:
+def layers_of(arrays: Arrays, inputs: int) -> Layers:
     """The network in a model's arrays; raises ValueError for arrays that are no network of so many `inputs`."""
-
-    def __init__(self, arrays: Arrays, inputs: int) -> None:
-        layers = len(arrays) // 2
-        weights = [arrays.get(f"weight{i}", np.empty(0)) for i in range(layers)]  # [outputs, inputs], as PyTorch's
-        biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
-        sizes = [inputs, *(len(bias) for bias in biases)]
-        expected = list(zip(sizes[1:], sizes, strict=False))
-        fits = layers and [weight.shape for weight in weights] == expected and sizes[-1] == 1 and not len(arrays) % 2
-        if not fits or any(array.dtype != F for array in arrays.values()):
-            found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
-            raise ValueError(
-                f"a network's arrays are {found}; expected float32 layers from {inputs} inputs to one value"
-            )
-        parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
-        self.sizes, self.parameters = np.array(sizes), np.concatenate(parameters).astype(F)
-
-    def layers(self) -> Layers:
-        """The network for `network_value`, with new scratch memory."""
-        here, there = (np.empty(self.sizes.max(), F) for _ in range(2))
-        return Layers(self.sizes, self.parameters, here, there, np.empty(self.sizes[0], F))
+    layers = len(arrays) // 2
+    weights = [arrays.get(f"weight{i}", np.empty(0)) for i in range(layers)]  # [outputs, inputs], as PyTorch's
+    biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
+    sizes = [inputs, *(len(bias) for bias in biases)]
+    expected = list(zip(sizes[1:], sizes, strict=False))
+    fits = layers and [weight.shape for weight in weights] == expected and sizes[-1] == 1 and not len(arrays) % 2
+    if not fits or any(array.dtype != F for array in arrays.values()):
+        shapes = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+        raise ValueError(f"a network's arrays are {shapes}; expected float32 layers from {inputs} inputs to one value")
+    parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
+    here, there = (np.empty(max(sizes), F) for _ in range(2))
+    return Layers(np.array(sizes), np.concatenate(parameters).astype(F), here, there, np.empty(inputs, F))
 
 
 class TetrisSettings(NamedTuple):
@@ -134,7 +126,7 @@ def decide_tetris(columns, queue, memory, values, settings):
     return chosen
 
 
-class AgentTetris(FromFile, KernelPlayer):
+class AgentTetris(KernelPlayer):
     """Plays the placement of the highest r + γV(afterstate); a fatal one is worth −inf.
 
     It plays on as many columns as it was trained on, by any other rules. `rewards` and `gamma` are for searches.
@@ -145,8 +137,8 @@ class AgentTetris(FromFile, KernelPlayer):
 
     def __init__(self, spec: Options, arrays: Arrays) -> None:
         trained: Options = spec["env_kwargs"]
-        super().__init__(spec, cols=trained["cols"])
-        self._network = ValueNetwork(arrays, tetris_inputs(trained["cols"]))
+        super().__init__(cols=trained["cols"])
+        self._layers = layers_of(arrays, tetris_inputs(trained["cols"]))
         self._payments = Rules(reward=trained["reward"]).payments()
         self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
 
@@ -158,7 +150,7 @@ class AgentTetris(FromFile, KernelPlayer):
             clear_first=rules.overflow == "clear_first",
             payments=self._payments,
             gamma=F(self.gamma),
-            layers=self._network.layers(),
+            layers=Layers(*map(np.copy, self._layers)),  # scratch memory of its own
             after=np.empty(rules.cols, U),
             terms=np.zeros(SCRATCH),
         )
@@ -178,4 +170,4 @@ def player(spec: Options, arrays: Arrays) -> Player:
     if network.get("inputs") != INPUTS:
         raise ValueError(f"the model's inputs are {network.get('inputs')!r}; this release has {INPUTS!r}")
     number("gamma", network.get("gamma"), 0, 1)
-    return AgentTetris(spec, arrays)
+    return of_file(AgentTetris(spec, arrays), spec)

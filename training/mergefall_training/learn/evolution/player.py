@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mergefall.tetris import HEURISTICS
 from mergefall.tetris.heuristics import Heuristic, heuristic
-from mergefall.tetris.heuristics.linear import Linear, linear
+from mergefall.tetris.heuristics.linear import linear
 from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
@@ -22,7 +21,7 @@ from mergefall_baselines.tetris.greedy import Greedy
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.player import player as player_of_network
-from mergefall_training.learn.agents import heuristic_player
+from mergefall_training.learn.agents import of_file
 
 LOST = -1000.0  # value of a lost game to a search: below all boards of 20 rows under weights of length 1
 
@@ -33,13 +32,7 @@ def heuristic_of(spec: Any) -> Heuristic:
     >>> heuristic_of("bcts").term_names == heuristic_of(list(heuristic_of("bcts").term_names)).term_names
     True
     """
-    if not isinstance(spec, list):
-        return heuristic(spec)
-    found = linear(spec)
-    for known in HEURISTICS.values():
-        if isinstance(known, Linear) and set(known.term_names) == set(found.term_names):
-            return known  # same features, whose kernels may be compiled already
-    return found()
+    return linear(spec)() if isinstance(spec, list) else heuristic(spec)
 
 
 def names_of(known: Heuristic) -> list[str]:
@@ -88,4 +81,4 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: A
         found = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
         raise ValueError(f"a model's weights are {found}; expected one float64 for each of {names_of(known)}")
     ahead = network.get("depth", 1) if depth is None else depth
-    return heuristic_player(spec, weighted(known, weights), ahead, LOST)
+    return of_file(playing(weighted(known, weights), ahead), spec)

@@ -31,12 +31,13 @@ def player(
     cutoff: float | None = None,
     table: bool | str | None = None,
     order: Sequence[int] | None = None,
-    threads: int = 1,
     time_limit: float | None = None,
 ) -> Player:
     """The player of a model; the options are those of `2048/ntuple`."""
     network = TupleNetwork.unpacked(spec["network"], arrays)
-    return NTuple(network, depth, downgrade, cutoff, table, order, threads, time_limit)
+    return NTuple(
+        network, depth=depth, downgrade=downgrade, cutoff=cutoff, table=table, order=order, time_limit=time_limit
+    )
 
 
 def network_of(path: str | os.PathLike[str]) -> TupleNetwork:

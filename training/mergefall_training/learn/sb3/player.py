@@ -6,32 +6,38 @@ from typing import Any
 
 import numpy as np
 import torch
+from mergefall.games import game_of
 from mergefall.typing import Arrays, Observation, Options
+from mergefall_baselines import Player
 from numpy.typing import NDArray
 
-from mergefall_training.learn.agents import Agent, counted_by
+from mergefall_training.learn.agents import counted_by
 from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.sb3.networks import policy_class, set_parameters
-from mergefall_training.play.preferences import preferences_of
+from mergefall_training.play.preferences import PreferringPlayer, preferences_of
 from mergefall_training.play.workers import environment
 
 
-def player(spec: Options, arrays: Arrays, device: str = "cpu") -> Agent:
+def player(spec: Options, arrays: Arrays, device: str = "cpu") -> PolicyAgent:
     """A player from the policy of a model; `device` is where PyTorch computes it."""
     return PolicyAgent(spec, arrays, device)
 
 
-class PolicyAgent(Agent):
+class PolicyAgent(PreferringPlayer):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
 
-    - `log_probabilities`: whether its preferences are log-probabilities.
+    It plays by the rules that it was trained with, as far as they shape observations and actions.
+
+    - `spec`: the model's (`models.Model`).    - `log_probabilities`: whether its preferences are log-probabilities.
     - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves. `rewards` is
       None if no search counts that.
     """
 
     def __init__(self, spec: Options, arrays: Arrays, device: str = "cpu") -> None:
-        super().__init__(spec)
-        network = spec["network"]
+        kwargs: Options = spec["env_kwargs"]
+        self.spec, network = spec, spec["network"]
+        self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).spaces if name in kwargs}
+        super().__init__(spec["env_id"], self._rules)
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         env = environment(spec["env_id"], spec["env_kwargs"])
@@ -44,6 +50,14 @@ class PolicyAgent(Agent):
         set_parameters(self.policy, arrays)
         self.policy.to(device_of(device))
         self.policy.set_training_mode(False)
+
+    def with_rules(self, rules: Options) -> Player:
+        for name, ours in self._rules.items():
+            if name in rules and rules[name] != ours:
+                raise ValueError(
+                    f"{self.name} was trained with {name}={ours!r}, but the environment has {rules[name]!r}"
+                )
+        return self
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         """Log-probabilities, or Q-values in units of the reward."""
