@@ -24,7 +24,7 @@ games:
   - name: small
     env: mergefall/Game2048-v0
     env_kwargs: {rows: 3, cols: 3}
-    adversary: {player: {name: 2048/minimax, depth: 1}, rate: [0, 0.5, 1]}
+    adversary: {player: {player: 2048/minimax, depth: 1}, rate: [0, 0.5, 1]}
     episodes: 10
     players:
       - {player: 2048/random, label: "chance [b]"}
@@ -151,8 +151,8 @@ def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
         ("rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
         ("rate: [0, 0.5, 1]", "rate: often", "rate is 'often'"),
         ("rate: [0, 0.5, 1]", "rates: [0, 0.5, 1]", "rates"),
-        ("name: 2048/minimax", "name: 2048/maximin", "2048/maximin"),
-        ("{name: 2048/minimax, depth: 1}", "7", "player is 7"),
+        ("{player: 2048/minimax", "{player: 2048/maximin", "2048/maximin"),
+        ("{player: 2048/minimax, depth: 1}", "7", "player is 7"),
         ("adversary: {player: tetris/bcts}", "adversary: tetris/bcts", "adversary is 'tetris/bcts'; expected dict"),
         ("name: tetris", "name: small-rate-1", "games, presets and rates"),
     ],
@@ -165,13 +165,13 @@ def test_a_faulty_adversary_says_where_and_what(tmp_path, old, new, complaint):
 
 def test_the_command_takes_an_adversary(tmp_path, capsys):
     out = tmp_path / "games.jsonl"
-    given = ["--adversary", "player={name: 2048/minimax, depth: 1}", "--adversary", "rate=0.5"]
+    given = ["--adversary", "player={player: 2048/minimax, depth: 1}", "--adversary", "rate=0.5"]
     small = ["--env-option", "rows=2", "--env-option", "cols=3", "--episodes", "3", "--workers", "1"]
     main(["evaluate", "2048/greedy", *small, *given, "--out", str(out)])
     printed = capsys.readouterr().out
     assert "adversary 2048/minimax depth=1 at rate 0.5" in printed
     assert "ms/move include the adversary's time" in printed
-    assert read_records(out)[0].adversary == {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.5}
+    assert read_records(out)[0].adversary == {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}
     with pytest.raises(SystemExit):
         main(["evaluate", "2048/greedy", *small, "--adversary", "rate=2"])
     assert "missing a required argument: 'player'" in capsys.readouterr().err

@@ -119,8 +119,9 @@ class ContestResult:
         against = ""
         if self.adversary is not None:
             player = self.adversary["player"]
-            options = dict(player) if isinstance(player, Mapping) else {"name": player}
-            against = f", adversary {title(str(options.pop('name')), options)} at rate {self.adversary['rate']}"
+            options = dict(player) if isinstance(player, Mapping) else {"player": player}
+            name = options.pop("name" if "name" in options else "player")  # `name` in files of version 0.1.0
+            against = f", adversary {title(str(name), options)} at rate {self.adversary['rate']}"
         return f"{setting(self.rows[0].evaluation)}, {cap}{against}, {n}, seeds {first}-{last}"
 
     @property
