@@ -170,7 +170,10 @@ def watch(
         fps: Moves shown per second.
         video: Write a video instead: a .mp4 or .gif file.
     """
+    from mergefall import __version__
+
     from mergefall_training.play import watching
+    from mergefall_training.play.records import Header
     from mergefall_training.play.screens import Terminal, Window
 
     if fps <= 0:
@@ -189,7 +192,7 @@ def watch(
         given = parse_options(options)
         env, kwargs = env_of(player, given, who.env, who.env_option)
         against = parse_options(adversary) or None
-        return watching.Show.of(player, given, env, kwargs, who.max_episode_steps, seed, against)
+        return watching.Show.of(Header(player, given, env, kwargs, who.max_episode_steps, __version__, against), seed)
 
     shows = [show_of(who.player, who.option, None if worst else seed)]
     if beside is not None:

@@ -137,7 +137,7 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
     assert games.versus(Evaluation.read(other)).games == 2
     pytest.importorskip("matplotlib")
     (section,) = report([out, other], tmp_path / "page.html", progress=False)
-    assert {row.contestant.label for row in section.result.rows} == {"by hand", "2048/greedy"}
+    assert {row.label for row in section.result.rows} == {"by hand", "2048/greedy"}
     assert section.problems == []
     assert "mergefall evaluate 'by hand'" not in (tmp_path / "page.html").read_text()
 

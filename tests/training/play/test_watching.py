@@ -8,6 +8,7 @@ import pytest
 from mergefall.game2048.render import to_ansi
 from mergefall_training import evaluate
 from mergefall_training.cli import main
+from mergefall_training.play.records import Header
 from mergefall_training.play.screens import GAP, Terminal, side_by_side
 from mergefall_training.play.watching import Show, watch
 from rich.console import Console
@@ -39,7 +40,7 @@ class Script:
 
 
 def of(player, seed=0):
-    return Show.of(player, {}, ENV, SMALL, None, seed)
+    return Show.of(Header(player, {}, ENV, SMALL, None, "0"), seed)
 
 
 def test_two_games_go_on_until_both_are_over():

@@ -7,10 +7,10 @@ import re
 import select
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from textwrap import wrap
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from mergefall.draw import BOARD, PAGE, ansi, pixels, pygame
@@ -32,32 +32,6 @@ SIXTEEN = (
 )
 
 
-class Screen(Protocol):
-    """Shows pictures of games side by side with lines of text below, and reads keys.
-
-    - `render_mode`: what `show` takes, `ansi` or `rgb_array`.
-    - `interactive`: whether somebody can press keys.
-    """
-
-    render_mode: str
-    interactive: bool
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
-        """Show what the environments' `render` returned, and the lines."""
-        ...
-
-    def read(self, timeout: float | None = None) -> list[str]:
-        """Keys that were pressed: `up`, `right`, `down`, `left`, `space`, or a letter.
-
-        Waits for a key, but at most `timeout` seconds; then there is none. A closed screen says `q`.
-        """
-        ...
-
-
 def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """Pictures in a row, as one: uint8[height, width, 3]."""
     height = max(len(picture) for picture in pictures)
@@ -70,7 +44,11 @@ def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 class Terminal(AbstractContextManager["Terminal"]):
-    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read."""
+    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read.
+
+    - `render_mode`: of the pictures that `show` takes.
+    - `interactive`: whether somebody can press keys.
+    """
 
     render_mode = "ansi"
 
@@ -81,7 +59,7 @@ class Terminal(AbstractContextManager["Terminal"]):
 
     def __enter__(self) -> Self:
         if self.interactive and sys.platform != "win32":
-            self._until_end.enter_context(_SingleKeys(sys.stdin.fileno()))
+            self._until_end.enter_context(_single_keys(sys.stdin.fileno()))
         self._until_end.enter_context(self._live)
         return self
 
@@ -89,7 +67,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._until_end.close()
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
-        """Draw the boards as text."""
+        """Draw the boards, which are text, and lines below them."""
         row = Table.grid(padding=(0, 4, 0, 0))
         if self._live.console.color_system == "standard":
             pictures = [_in_sixteen_colours(picture) for picture in pictures]
@@ -97,7 +75,10 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._live.update(Group(row, *map(Text, lines)), refresh=True)
 
     def read(self, timeout: float | None = None) -> list[str]:
-        """Keys from standard input; without a keyboard none, after the timeout if the output is a terminal."""
+        """Keys that were pressed: `up`, `right`, `down`, `left`, `space`, or a letter; `q` if the input is closed.
+
+        Waits for a key, but at most `timeout` seconds. Without a keyboard there are none.
+        """
         if not self.interactive:
             if self._live.console.is_terminal:
                 time.sleep(timeout or 0)
@@ -112,24 +93,18 @@ def _in_sixteen_colours(picture: str) -> str:
     return picture
 
 
-class _SingleKeys(AbstractContextManager[None]):
-    """A terminal that hands over each key at once."""
+@contextmanager
+def _single_keys(keyboard: int) -> Iterator[None]:
+    """A terminal hands over each key at once."""
+    import termios
+    import tty
 
-    def __init__(self, keyboard: int) -> None:
-        import termios
-
-        self._keyboard, self._before = keyboard, termios.tcgetattr(keyboard)
-
-    def __enter__(self) -> None:
-        import termios
-        import tty
-
-        tty.setcbreak(self._keyboard, termios.TCSADRAIN)
-
-    def __exit__(self, *error: object) -> None:
-        import termios
-
-        termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
+    before = termios.tcgetattr(keyboard)
+    tty.setcbreak(keyboard, termios.TCSADRAIN)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
 def _posix_keys(timeout: float | None) -> list[str]:
@@ -198,7 +173,7 @@ class Window(AbstractContextManager["Window"]):
         return pixels(self._surface)
 
     def read(self, timeout: float | None = None) -> list[str]:
-        """Keys of the window."""
+        """Keys of the window, as `Terminal.read`; `q` if it is closed."""
         names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
         names[pygame().K_RETURN] = "space"
         events = pygame().event
@@ -212,3 +187,6 @@ class Window(AbstractContextManager["Window"]):
                 return [names.get(event.key) or _name(event.unicode)]
             if end is not None and time.monotonic() >= end:
                 return []
+
+
+Screen = Terminal | Window

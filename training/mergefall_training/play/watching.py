@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.error import DependencyNotInstalled
-from mergefall import __version__
 from mergefall.games import GAMES
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
@@ -37,34 +37,19 @@ class Show:
     """
 
     header: Header
-    title: str
     seed: int
     player: Player | None = None
     actions: Sequence[int] = ()
     record: Episode | None = None
 
     @classmethod
-    def of(
-        cls,
-        player: str,
-        options: Options,
-        env: str,
-        kwargs: Options,
-        cap: int | None,
-        seed: int,
-        adversary: Options | None = None,
-    ) -> Show:
-        """The game that a player plays from a seed."""
-        against = None if adversary is None else dict(adversary)
-        return cls._played(Header(player, dict(options), env, dict(kwargs), cap, __version__, against), player, seed)
-
-    @classmethod
-    def _played(cls, header: Header, title: str, seed: int, record: Episode | None = None) -> Show:
+    def of(cls, header: Header, seed: int, record: Episode | None = None) -> Show:
+        """The game that a header's player plays from a seed; `record`: as it was recorded."""
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
         assert isinstance(job.player, Player)
-        known = header.player, header.options, job.env_id, job.env_kwargs, job.max_episode_steps
-        return cls(Header(*known, header.package, job.adversary), title, seed, job.player, None, record)
+        env = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
+        return cls(replace(header, adversary=job.adversary, **env), seed, job.player, record=record)
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
@@ -79,12 +64,13 @@ class Show:
             seed = min(episodes, key=lambda episode: episode.result).seed
         record = next((episode for episode in episodes if episode.seed == seed), None)
         if record is None:
-            raise ValueError(f"{path} has no game from seed {seed}; it has {_seeds_of(episodes)}")
+            seeds = f", from seeds {episodes[0].seed} to {episodes[-1].seed}" if episodes else ""
+            raise ValueError(f"{path} has no game from seed {seed}; it has {len(episodes)} games{seeds}")
         if record.length > RECORDED:
             header.check_player()
-            return cls._played(header, header.title, record.seed, record)
+            return cls.of(header, record.seed, record)
         actions = actions_of(record.actions, record.length).tolist()
-        return cls(header, header.title, record.seed, None, actions, record)
+        return cls(header, record.seed, None, actions, record)
 
     def environment(self, render_mode: str) -> gym.Env[Any, Any]:
         """The environment of the game, with its adversary."""
@@ -101,7 +87,7 @@ class Show:
 
     def status(self, info: Options) -> str:
         """Title, seed and figures in one line."""
-        return f"{self.title}, seed {self.seed}: {figures_of(info)}"
+        return f"{self.header.title}, seed {self.seed}: {figures_of(info)}"
 
     def check(self, info: Options) -> None:
         """Raises ValueError if the game ended otherwise than the recorded one."""
@@ -114,11 +100,6 @@ class Show:
             )
 
 
-def _seeds_of(episodes: Sequence[Episode]) -> str:
-    """How many games there are, and from which seeds."""
-    return f"{len(episodes)} games, from seeds {episodes[0].seed} to {episodes[-1].seed}" if episodes else "no games"
-
-
 def figures_of(info: Options) -> str:
     """The figures in an environment's `info` as text."""
     names = (*dict.fromkeys(name for game in GAMES.values() for name in game.figures), "moves")
@@ -127,61 +108,45 @@ def figures_of(info: Options) -> str:
 
 def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Play games side by side; yields all infos at the start and after each move, until all games are over."""
-    games = [show.moves(env) for show, env in zip(shows, envs, strict=True)]
-    infos = [next(game) for game in games]
-    going = list(range(len(games)))
-    while going:
-        yield list(infos)
-        for i in list(going):
-            info = next(games[i], None)
-            if info is None:
-                going.remove(i)
-            else:
-                infos[i] = info
+    infos: Sequence[dict[str, Any]] = ()
+    for step in zip_longest(*(show.moves(env) for show, env in zip(shows, envs, strict=True))):
+        infos = [info or last for info, last in zip(step, infos or step, strict=True)]
+        yield infos
 
 
 def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
     """Show games side by side, `fps` moves a second, until they are over or somebody presses Q."""
     envs = [show.environment(screen.render_mode) for show in shows]
-    pace, infos = _Pace(screen, fps), []
+    pace, status = _pace(screen, fps), []
     with screen:
         for infos in together(shows, envs):
-            screen.show([env.render() for env in envs], [*_status(shows, infos), HELP] if screen.interactive else [])
-            if not pace.wait():
+            status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
+            screen.show([env.render() for env in envs], [*status, HELP] if screen.interactive else [])
+            if not next(pace):
                 break
         else:
-            screen.show([env.render() for env in envs], _status(shows, infos))
+            screen.show([env.render() for env in envs], status)
             screen.read(2 if screen.render_mode == "rgb_array" else 0)  # time to look at the last board
             for show, info in zip(shows, infos, strict=True):
                 show.check(info)
     if screen.render_mode == "rgb_array":
-        print(printable("\n".join(_status(shows, infos))))
+        print(printable("\n".join(status)))
 
 
-def _status(shows: Sequence[Show], infos: Sequence[Options]) -> list[str]:
-    return [show.status(info) for show, info in zip(shows, infos, strict=True)]
-
-
-class _Pace:
-    """How long each position is shown; keys change it."""
-
-    def __init__(self, screen: Screen, fps: float) -> None:
-        self._screen, self._fps, self._paused = screen, fps, False
-
-    def wait(self) -> bool:
-        """Wait until the next position is due; False if somebody pressed Q."""
-        end = time.monotonic() + 1 / self._fps
-        while True:
-            keys = self._screen.read(None if self._paused else max(0.0, end - time.monotonic()))
+def _pace(screen: Screen, fps: float) -> Iterator[bool]:
+    """Waits until the next position is due, as keys have it; yields False if somebody pressed Q."""
+    paused = False
+    while True:
+        end, waiting = time.monotonic() + 1 / fps, True
+        while waiting:
+            keys = screen.read(None if paused else max(0.0, end - time.monotonic()))
             for key in keys:
                 if key == "q":
-                    return False
-                if key == "space":
-                    self._paused = not self._paused
-                elif key in ("+", "=", "-"):
-                    self._fps *= 1 / FASTER if key == "-" else FASTER
-            if "right" in keys or (not self._paused and (not keys or time.monotonic() >= end)):
-                return True
+                    yield False
+                paused ^= key == "space"
+                fps *= {"+": FASTER, "=": FASTER, "-": 1 / FASTER}.get(key, 1)
+            waiting = "right" not in keys and (paused or (bool(keys) and time.monotonic() < end))
+        yield True
 
 
 def film(shows: Sequence[Show], path: Path, fps: float) -> None:
@@ -207,6 +172,7 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    print(printable("\n".join([*_status(shows, infos), f"written to {path}"])))
+    status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
+    print(printable("\n".join([*status, f"written to {path}"])))
     for show, info in zip(shows, infos, strict=True):
         show.check(info)
