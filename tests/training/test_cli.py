@@ -11,7 +11,6 @@ from itertools import islice
 
 import pytest
 from mergefall_training.cli import main
-from mergefall_training.learn.presets import usual_env
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import RecordFile, read_records
 from mergefall_training.play.screens import _posix_keys
@@ -35,27 +34,14 @@ def run(capsys, *arguments):
 
 def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
     out = tmp_path / "games.jsonl"
-    arguments = ["2048/random", "--episodes", 5, *SMALL, "--seed", 3, "--workers", 1, "--out", out]
+    options = ["--option", "cutoff=1e-4", "--option", "heuristic=nneonneo", "--option", "depth=1"]
+    arguments = ["2048/expectimax", *options, "--episodes", 5, *SMALL, "--seed", 3, "--workers", 1, "--out", out]
     printed, _, status = run(capsys, "evaluate", *arguments)
     assert status == 0
-    for text in ("2048/random", "(2×3 ", "N=5", "seeds 3-7", "ms/move"):
+    for text in ("2048/expectimax", "(2×3 ", "N=5", "seeds 3-7", "ms/move"):
         assert text in printed
+    assert read_records(out)[0].options == {"cutoff": 0.0001, "heuristic": "nneonneo", "depth": 1}
     assert [episode.seed for episode in read_records(out)[1]] == [3, 4, 5, 6, 7]
-
-
-def test_numbers_of_options_are_written_as_one_likes(capsys, tmp_path):
-    out = tmp_path / "games.jsonl"
-    arguments = ["--option", "cutoff=1e-4", "--episodes", 1, *SMALL, "--workers", 1, "--out", out]
-    assert run(capsys, "evaluate", "2048/expectimax", *arguments)[2] == 0
-    assert read_records(out)[0].options == {"cutoff": 0.0001}
-
-
-def test_options_reach_the_player(capsys, tmp_path):
-    out = tmp_path / "games.jsonl"
-    arguments = ["--option", "heuristic=nneonneo", "--episodes", 2, *SMALL, "--workers", 1, "--out", out]
-    _, _, status = run(capsys, "evaluate", "2048/greedy", *arguments)
-    assert status == 0
-    assert read_records(out)[0].options == {"heuristic": "nneonneo"}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +54,8 @@ def test_options_reach_the_player(capsys, tmp_path):
         (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),
         (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
         (["evaluate", "2048/random", "--episodes", "0"], "episodes is 0"),
+        (["evaluate", "2048/random", "--env-option", "foo=1"], "it has no argument 'foo'; it has rows, cols,"),
+        (["train", "cma-es", "--set", "typo=1"], "cma-es has no 'typo'"),
         (["compare", "quickest"], "quickest"),
         (["evaluate", "runs/nobody"], "runs/nobody"),
         (["evaluate", "."], "no trained agent"),
@@ -110,28 +98,6 @@ def test_other_errors_are_not_swallowed(monkeypatch):
         main(["players"])
 
 
-def test_players_and_envs_are_listed_with_their_options(capsys):
-    printed, _, _ = run(capsys, "players")
-    assert "2048/random" in printed
-    assert "heuristic=" in printed
-    assert "overflow=None" in printed
-    printed, _, _ = run(capsys, "envs")
-    assert "mergefall/Game2048-v0" in printed
-    assert "rows=4" in printed
-
-
-def test_compare_writes_a_folder(capsys, tmp_path):
-    suite = tmp_path / "one.yaml"
-    suite.write_text(
-        "games: [{name: one, env: mergefall/Game2048-v0, env_kwargs: {rows: 2, cols: 2}, episodes: 4, "
-        "players: [{player: 2048/random}]}]"
-    )
-    printed, _, status = run(capsys, "compare", suite, "--out", tmp_path / "out", "--workers", 1)
-    assert status == 0
-    assert "one: mergefall/Game2048-v0" in printed
-    assert (tmp_path / "out" / "results.json").exists()
-
-
 def test_tune_prints_weights_that_the_command_line_takes(capsys, tmp_path):
     out = tmp_path / "trials.jsonl"
     arguments = ["--option", "heuristic=prairie-fire", "--weight", "penalty", "--games", 2, "--finals", 2, "--out", out]
@@ -152,12 +118,6 @@ def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
     _, errors, status = run(capsys, "watch", out, "--seed", 3)
     assert status == 2
     assert "no game from seed 3" in errors
-
-
-def test_watch_takes_any_file_that_evaluate_wrote(capsys, tmp_path):
-    out = tmp_path / "games"
-    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
-    assert f"score {read_records(out)[1][0].score}" in run(capsys, "watch", out)[0]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -216,14 +176,6 @@ def test_watch_films_a_game(capsys, tmp_path, ending):
     assert len(frames) > 1
     if ending == "mp4":
         assert len(frames) == moves + 1
-
-
-def test_play_needs_a_keyboard(capsys, monkeypatch):
-    with open(os.devnull) as nothing:
-        monkeypatch.setattr("sys.stdin", nothing)
-        _, errors, status = run(capsys, "play")
-    assert status == 2
-    assert "keyboard" in errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
@@ -311,15 +263,6 @@ def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monk
     assert run(capsys, "watch", "own_game:Last")[2] == 0
 
 
-def test_players_play_their_own_environment(capsys):
-    printed, _, status = run(capsys, "evaluate", "2048/optimal", "--episodes", 2, "--workers", 1)
-    assert status == 0
-    assert "(2×3 " in printed
-    _, errors, status = run(capsys, "evaluate", "2048/random", "--env-option", "foo=1")
-    assert status == 2
-    assert "it has no argument 'foo'; it has rows, cols," in errors
-
-
 def test_a_reader_that_has_seen_enough_is_no_error():
     lines = subprocess.Popen(
         [sys.executable, "-u", "-m", "mergefall_training", "players"],
@@ -330,15 +273,6 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     lines.stdout.close()  # as `| head` does in the end
     _, errors = lines.communicate()
     assert (errors, lines.returncode) == (b"", 1)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "env_id"), [("afterstate", "mergefall/Tetris-v0"), ("cma-es", "mergefall/Tetris-v0")]
-)
-def test_an_algorithm_for_one_game_learns_that_by_default(capsys, tmp_path, algorithm, env_id):
-    _, errors, status = run(capsys, "train", algorithm, "--set", "typo=1", "--out", str(tmp_path / "run"))
-    assert (status, f"{algorithm} has no 'typo'" in errors) == (2, True)
-    assert usual_env(algorithm) == env_id
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "cp437", "cp1252"])

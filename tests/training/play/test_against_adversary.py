@@ -1,17 +1,11 @@
 """Evaluations against the adversary: the plain game at rate 0, the same games however they are played, honest files."""
 
-import json
 from dataclasses import replace
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from mergefall_baselines import make
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.records import read_records
-from mergefall_training.play.screens import Terminal
-from mergefall_training.play.watching import Show, watch
-from mergefall_training.play.workers import task, unpack_task
 from mergefall_training.wrappers import adversary
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -66,32 +60,12 @@ def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kw
         assert (steps, info["score"]) == (episode.length, episode.score)
 
 
-def test_workers_do_not_change_the_games():
-    assert timeless(play(workers=2)) == timeless(play())
-    assert timeless(play("2048/random", workers=2)) == timeless(play("2048/random"))
-
-
-def test_anything_with_predict_plays():
-    class Copied:
-        def predict(self, observation, state=None, episode_start=None, deterministic=True):
-            return make("2048/greedy").predict(observation)
-
-    assert timeless(play(Copied())) == timeless(play())
-
-
 def test_the_adversary_lowers_the_mean():
     means = [play(episodes=40, rate=rate).results.mean() for rate in (0, 0.3, 1)]
     assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
     pieces = {"env_id": TETRIS, "kwargs": GAMES[1][1], "against": "tetris/greedy"}
     means = [play("tetris/bcts", 40, rate, **pieces).results.mean() for rate in (0, 0.3, 1)]
     assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
-
-
-def test_a_task_travels_with_its_adversary():
-    job = task(make("2048/greedy"), G2048, GAMES[0][1], None, {"player": MINIMIZER})
-    again = unpack_task(job.pack())
-    assert again.adversary == job.adversary == {"player": MINIMIZER, "rate": 1.0}
-    np.testing.assert_array_equal(again.trajectory(4, None).actions, job.trajectory(4, None).actions)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -103,16 +77,6 @@ def test_a_resumed_run_plays_the_games_of_an_unbroken_one(tmp_path):
     six = play(out=out)
     assert six.episodes[:3] == three.episodes
     assert timeless(six) == timeless(play())
-
-
-def test_the_header_names_the_adversary_and_its_rate(tmp_path):
-    out = tmp_path / "games.jsonl"
-    evaluation = play(out=out)
-    assert read_records(out) == (evaluation.header, evaluation.episodes)
-    first = json.loads(out.read_text().splitlines()[0])
-    assert first["adversary"] == {"player": MINIMIZER, "rate": 0.3}
-    play(episodes=1, out=tmp_path / "default.jsonl", adversary={"player": MINIMIZER})
-    assert read_records(tmp_path / "default.jsonl")[0].adversary == {"player": MINIMIZER, "rate": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -132,20 +96,6 @@ def test_games_of_different_adversaries_are_not_mixed(tmp_path, rate, other, dif
         play(**{"episodes": 3, "rate": rate, "out": out, **other})
     assert difference in str(error.value)
     assert out.read_bytes() == before
-
-
-def test_plain_games_are_recorded_as_they_were_before_there_were_adversaries(tmp_path):
-    out = tmp_path / "games.jsonl"
-    plain = play(rate=None, episodes=2, out=out)
-    assert "adversary" not in json.loads(out.read_text().splitlines()[0])
-    assert play(rate=0, episodes=2, out=out).episodes == plain.episodes  # read, not played
-
-
-def test_a_recorded_game_is_watched_against_its_adversary(tmp_path, capsys):
-    out = tmp_path / "games.jsonl"
-    episode = play(episodes=3, out=out).episodes[2]
-    watch([Show.recorded(out, 2)], Terminal(), 1000)  # raises if the game ends otherwise than the recorded one
-    assert f"score {episode.score}" in capsys.readouterr().out
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -172,15 +122,3 @@ def test_bad_input_is_named(tmp_path, given, complaint):
     with pytest.raises(ValueError, match=complaint):
         play(adversary=given, out=tmp_path / "games.jsonl")
     assert not list(tmp_path.iterdir())
-
-
-def test_an_adversary_that_is_an_object_is_not_recorded(tmp_path):
-    minimizer = make("2048/minimax", depth=1)
-    assert timeless(play(against=minimizer)) == timeless(play())
-    with pytest.raises(ValueError, match="JSON types"):
-        play(against=minimizer, out=tmp_path / "games.jsonl")
-
-
-def test_the_adversary_is_for_games_of_mergefall():
-    with pytest.raises(ValueError, match="expected one of mergefall's"):
-        evaluate(make("2048/greedy"), "CartPole-v1", 1, adversary={"player": MINIMIZER})

@@ -1,6 +1,5 @@
 """Playing by hand: keys reach every placement, moves are taken back, finished games are records."""
 
-import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -15,8 +14,6 @@ from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.playing import Session, play
 from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
-
-from tests.training.terminals import in_terminal
 
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
@@ -142,20 +139,6 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
     assert "mergefall evaluate 'by hand'" not in (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_piece_too_wide_for_the_field_begins_upright(seed):
-    session = Session("mergefall/Quintris-v0", {"cols": 4}, seed, "ansi")
-    assert session.env.action_masks()[session._controls.action]
-
-
-def test_a_game_that_was_left_is_not_recorded(tmp_path, monkeypatch, capsys):
-    out = tmp_path / "mine.jsonl"
-    pressing(monkeypatch, ["up", "left", "q", "down"])
-    play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
-    assert "holds 0 finished games" in capsys.readouterr().out
-    assert verify(out, progress=False) == []
-
-
 def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, capsys):
     out, whole = tmp_path / "mine.jsonl", ["up", "left", "down", "right"] * 60
     pressing(monkeypatch, [*whole, "r", *whole, "q", "q"])
@@ -204,13 +187,3 @@ def test_an_adviser_that_only_chooses_is_refused_with_its_name():
     session._adviser = Player()
     with pytest.raises(ValueError, match="player does not value actions; it only chooses one"):
         session.press("h")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
-def test_tetris_in_a_terminal(tmp_path):
-    out = tmp_path / "mine.jsonl"
-    arguments = ["play", TETRIS, "--env-option", "rows=4", "--seed", "0", "--adviser", "tetris/random", "--out", out]
-    printed, status = in_terminal(list(map(str, arguments)), [*[b"\x1b[D\x1b[Ah\x1b[B"] * 16, b"q"])
-    assert status == 0
-    assert "game over" in printed
-    assert [verdict.problem for verdict in verify(out, progress=False)] == [""]

@@ -124,13 +124,6 @@ def test_another_action_is_found(tmp_path):
     assert problems(path)[0] == "it holds the action 9; the highest is 3"
 
 
-def test_a_record_that_is_there_twice_is_found(tmp_path):
-    path = record(tmp_path, "2048")
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines, lines[1]]) + "\n")
-    assert problems(path) == [""] * 5 + ["seed 3 is there twice"]
-
-
 def test_of_long_games_the_first_actions_are_played_again(tmp_path, monkeypatch):
     for module in (actions_module, verify_module):
         monkeypatch.setattr(module, "RECORDED", 20)
@@ -199,6 +192,8 @@ def with_header(path, **changed):
         ({"options": 3}, "options is 3; expected an object"),
         ({"max_episode_steps": "9"}, "max_episode_steps is '9'; expected a number of steps, or null"),
         ({"env_id": "mergefall/Nope-v0"}, "Nope"),
+        ({"version": 99}, "format version is 99"),
+        ({"format": "something else"}, "format is 'something else'"),
         ({"env_kwargs": {"rows": 3, "columns": 3}}, "no argument 'columns'"),
     ],
 )

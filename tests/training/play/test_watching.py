@@ -9,7 +9,7 @@ from mergefall.game2048.render import to_ansi
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.play.records import Header
-from mergefall_training.play.screens import GAP, Terminal, side_by_side
+from mergefall_training.play.screens import GAP, Terminal
 from mergefall_training.play.watching import Show, watch
 from rich.console import Console
 
@@ -76,29 +76,11 @@ def test_plus_and_minus_change_the_speed():
     assert slower == pytest.approx(100, abs=1)
 
 
-def test_a_game_against_an_adversary(capsys):
-    against = ["--adversary", "player={name: 2048/minimax, depth: 1}"]
-    main(["watch", "2048/greedy", *OPTIONS, *against])
-    watched = capsys.readouterr().out
-    played = evaluate(
-        "2048/greedy", ENV, 1, 0, SMALL, 1, adversary={"player": {"name": "2048/minimax", "depth": 1}}, progress=False
-    )
-    assert f"score {played.episodes[0].score}," in watched
-
-
 def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
     evaluate("2048/greedy", ENV, 3, 0, SMALL, 1, tmp_path / "games.jsonl", progress=False)
     main(["watch", str(tmp_path / "games.jsonl"), "--worst", "--beside", str(tmp_path / "games.jsonl")])
     first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("2048/greedy, seed")]
     assert first == second
-
-
-def test_pictures_of_different_heights_stand_side_by_side():
-    small, large = np.zeros((4, 6, 3), np.uint8), np.full((8, 2, 3), 9, np.uint8)
-    both = side_by_side([small, large])
-    assert both.shape == (8, 8 + GAP, 3)
-    assert (both[:4, :6] == small).all()
-    assert (both[:, -2:] == large).all()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open
@@ -112,12 +94,6 @@ def test_two_games_are_filmed(tmp_path, capsys):
     alone = of("2048/greedy").environment("rgb_array")
     alone.reset(seed=0)
     assert frames[0].shape[1] == 2 * alone.render().shape[1] + GAP
-
-
-def test_options_of_nobody_are_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["watch", "2048/random", "--beside-option", "depth=2"])
-    assert "expected --beside, too" in capsys.readouterr().err
 
 
 def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):
