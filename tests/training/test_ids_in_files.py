@@ -131,7 +131,7 @@ def test_a_run(tmp_path, refused):
 
 
 NAMES = {
-    "teacher": ("distill", {"hyperparameters": {"teacher": {"name": "evilmod:Env"}}}),
+    "teacher": ("distill", {"hyperparameters": {"teacher": {"player": "evilmod:Env"}}}),
     "shaping": ("maskable-ppo", {"env_kwargs": {"shaping": {"potential": "evilmod:Env"}}}),
 }
 

@@ -9,11 +9,11 @@ from mergefall_training.play.evaluation import evaluate
 from mergefall_training.wrappers import adversary
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
-MINIMIZER = {"name": "2048/minimax", "depth": 1}
+MINIMIZER = {"player": "2048/minimax", "depth": 1}
 GAMES = [
     (G2048, {"rows": 3, "cols": 3}, "2048/greedy", MINIMIZER),
     (TETRIS, {"cols": 6, "rows": 6, "preview": 0}, "tetris/bcts", "tetris/greedy"),
-    (TETRIS, {"cols": 6, "rows": 6}, "tetris/two-tetrad", {"name": "tetris/two-tetrad", "heuristic": "bcts"}),
+    (TETRIS, {"cols": 6, "rows": 6}, "tetris/two-tetrad", {"player": "tetris/two-tetrad", "heuristic": "bcts"}),
 ]
 
 
@@ -83,7 +83,7 @@ def test_a_resumed_run_plays_the_games_of_an_unbroken_one(tmp_path):
     ("rate", "other", "difference"),
     [
         (0.3, {"rate": 0.1}, "adversary.rate is 0.3 there, 0.1 here"),
-        (0.3, {"against": {"name": "2048/minimax", "depth": 2}}, "adversary.player.depth is 1 there, 2 here"),
+        (0.3, {"against": {"player": "2048/minimax", "depth": 2}}, "adversary.player.depth is 1 there, 2 here"),
         (0.3, {"rate": 0}, "here"),
         (None, {"rate": 0.3}, "adversary is None there"),
     ],
@@ -110,10 +110,10 @@ def test_games_of_different_adversaries_are_not_mixed(tmp_path, rate, other, dif
         ({"player": MINIMIZER, "rate": 1.5}, "rate is 1.5"),
         ({"player": MINIMIZER, "rate": "0.1"}, "rate is '0.1'"),
         ({"player": "2048/nobody", "rate": 0}, "2048/nobody"),
-        ({"player": {"depth": 1}}, "expected a player's name, or a mapping of name and options"),
+        ({"player": {"depth": 1}}, "expected a player's name, or a mapping of player and options"),
         ({"player": None}, "player is None"),
-        ({"player": {"name": "2048/minimax", "deepness": 1}}, "deepness"),
-        ({"player": {"name": "2048/minimax", "rows": 4}}, "made for rows=4"),
+        ({"player": {"player": "2048/minimax", "deepness": 1}}, "deepness"),
+        ({"player": {"player": "2048/minimax", "rows": 4}}, "made for rows=4"),
         ({"player": "2048/random"}, "remembers"),
         ("2048/minimax", "adversary is '2048/minimax'"),
     ],

@@ -28,7 +28,7 @@ class ByHand(Player):
         self.model, self.env = model, wrap(gym.make(env_id, **kwargs))
 
     def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
-        seen, _ = self.model.policy.obs_to_tensor(self.env.observation(observation))
+        seen, _ = self.model.policy.obs_to_tensor(self.env._view(observation))
         chances = self.model.policy.get_distribution(seen).distribution.probs[0].detach().numpy()
         return np.where(action_masks, chances, -1).argmax(), None
 

@@ -116,7 +116,7 @@ def test_difficulty_is_the_gap_to_the_second_best_move():
 
 
 def test_puzzles_of_tetris():
-    found = puzzles(TETRIS, {"cols": 5, "rows": 8}, judge={"name": "tetris/greedy", "heuristic": "bcts"}, longest=30)
+    found = puzzles(TETRIS, {"cols": 5, "rows": 8}, judge={"player": "tetris/greedy", "heuristic": "bcts"}, longest=30)
     for puzzle in islice(found, 5):
         best = puzzle.names[puzzle.rewards.index(1.0)]
         assert reward(puzzle, f"<answer>{best}</answer>") == 1

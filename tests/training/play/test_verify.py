@@ -63,7 +63,7 @@ def test_the_ways_to_play_record_the_same(tmp_path):
 
 
 def test_games_against_an_adversary_hold(tmp_path):
-    foe = {"player": {"name": "2048/minimax", "depth": 1}, "rate": 0.5}
+    foe = {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}
     path = record(tmp_path, "2048", adversary=foe)
     assert problems(path) == [""] * 5
     path.write_text(path.read_text().replace('"rate": 0.5', '"rate": 0.4'))
@@ -208,7 +208,7 @@ def test_a_header_of_other_types_is_refused_by_name(tmp_path, changed, said):
 
 def test_nothing_that_a_file_names_is_written(tmp_path):
     planted = tmp_path / "planted"
-    optimal = {"name": "2048/optimal", "path": str(planted)}
+    optimal = {"player": "2048/optimal", "path": str(planted)}
     for changed in (
         {"adversary": {"player": optimal, "rate": 1.0}},
         {"env_kwargs": {"shaping": {"potential": optimal}}},
@@ -224,7 +224,7 @@ def test_shaping_has_no_part_in_a_game(tmp_path, monkeypatch):
     path = record(tmp_path, "2048")
     lines = path.read_text().splitlines()
     shaped = json.loads(lines[0])
-    shaped["env_kwargs"] |= {"shaping": {"potential": {"name": "runs/gone"}}}
+    shaped["env_kwargs"] |= {"shaping": {"potential": {"player": "runs/gone"}}}
     content = [{name: part for name, part in json.loads(line).items() if name != "checksum"} for line in lines[1:]]
     marked = [one | {"checksum": checksum(header_from(dict(shaped)), one)} for one in content]
     path.write_text("".join(json.dumps(one) + "\n" for one in [shaped, *marked]))

@@ -394,7 +394,7 @@ def _recording(
     if getattr(player, "name", Player.name) == Player.name:
         # Without a name, a resumed run could mix two models of one class.
         raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
-    for text in strings_in(header.options):
+    for text in strings_in([header.player, header.options]):
         if "<lambda>" in text or "<locals>" in text:
             raise ValueError(f"a file of episodes must name the function {text}: register it with a name of its own")
     return RecordFile(out, header)

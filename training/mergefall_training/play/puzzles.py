@@ -100,11 +100,11 @@ def puzzles(
 
     Args:
         env_id, env_kwargs: the environment.
-        judge: the player whose values make rewards, a name, a mapping of `name` and options, or a player; default:
+        judge: the player whose values make rewards, a name, a mapping of `player` and options, or a player; default:
             `2048/optimal` on boards up to 2×3, the n-tuple network on 4×4, on others expectimax; in Tetris the deep
             two-tetrad search with bcts. Exact rewards on 2×4 and 3×3 cost time at the start, so ask for them:
             `"2048/optimal"` solves 2×4 in seconds, and 3×3 in a minute or two with 0.8 GiB of memory;
-            `{"name": "2048/optimal", "path": "3x3.npz"}` keeps the solution in a file.
+            `{"player": "2048/optimal", "path": "3x3.npz"}` keeps the solution in a file.
         guide: the player that plays up to the positions, but for one move in ten, which is random; default: the judge.
         split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
@@ -136,15 +136,15 @@ def puzzles(
 
 
 def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
-    """The judge of an environment, as a mapping of `name` and options."""
+    """The judge of an environment, as a mapping of `player` and options."""
     if game_of(env_id).name == "tetris":
-        return {"name": "tetris/two-tetrad", "heuristic": "bcts"}
+        return {"player": "tetris/two-tetrad", "heuristic": "bcts"}
     rows, cols = (int(env_kwargs.get(name, 4)) for name in ("rows", "cols"))
     if rows * cols <= SOLVED_AT_ONCE:
-        return {"name": "2048/optimal", "rows": rows, "cols": cols}
+        return {"player": "2048/optimal", "rows": rows, "cols": cols}
     if (rows, cols) == (4, 4):
-        return {"name": "2048/ntuple"}
-    return {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
+        return {"player": "2048/ntuple"}
+    return {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
 
 
 def _drawn(
@@ -239,7 +239,7 @@ def judged(judge: Any, observations: Observation, actions: ArrayLike) -> NDArray
     """Rewards of one action in each of many positions, as `puzzles` would give them.
 
     Args:
-        judge: a player with values: a name, a mapping of `name` and options, or a player. Its searches and tables are
+        judge: a player with values: a name, a mapping of `player` and options, or a player. Its searches and tables are
             kept between calls only if it is a player.
         observations: a batch of n observations, as `gym.make_vec` returns them.
         actions: int[n].

@@ -11,7 +11,7 @@ import numpy as np
 from mergefall.games import stack
 from mergefall.typing import Observation
 from mergefall_baselines import Player, Trajectory
-from mergefall_baselines.player import Predictor, takes_masks
+from mergefall_baselines.player import Predictor, checked, takes_masks
 from numpy.typing import NDArray
 
 from mergefall_training.play.workers import Task, spread, workers_of
@@ -74,7 +74,7 @@ def chosen_by(player: Predictor, seed: int) -> Choose:
         nonlocal state
         masks = {"action_masks": step.info["action_mask"].astype(np.bool_)} if masked else {}
         action, state = player.predict(step.observation, state, **masks)
-        return int(action)
+        return checked(player, action)
 
     return choose
 

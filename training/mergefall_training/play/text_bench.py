@@ -17,7 +17,6 @@ from mergefall.games import game_of
 from mergefall.imports import name_of
 from mergefall.text import rules_text
 from mergefall.typing import Options
-from mergefall_baselines import Player
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 
@@ -31,8 +30,8 @@ from mergefall_training.progress import progress_bar
 
 FORMAT, VERSION = "mergefall bench-text", 2
 REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
-    "2048": ({"name": "2048/greedy"}, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
-    "tetris": ({"name": "tetris/dellacherie"}, {"name": "tetris/bcts"}, {"name": "tetris/two-tetrad"}),
+    "2048": ({"player": "2048/greedy"}, {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
+    "tetris": ({"player": "tetris/dellacherie"}, {"player": "tetris/bcts"}, {"player": "tetris/two-tetrad"}),
 }
 KINDS = ("legal", "illegal", "unreadable")
 
@@ -60,7 +59,7 @@ def bench_text(
         env_id, env_kwargs, judge, gap, afterstates, seed: the puzzles, as in `puzzles`.
         count: number of puzzles.
         batch: `function` takes a list of up to so many prompts and returns a list of answers; default: one prompt.
-        references: players to compare with: names, mappings of `name` and options, or players; default: a few of the
+        references: players to compare with: names, mappings of `player` and options, or players; default: a few of the
             game. What random moves are expected to earn comes first.
         out: JSON-lines file to which each prompt, answer, verdict and reward is appended. The same call on it asks for
             the missing answers only.
@@ -75,22 +74,29 @@ def bench_text(
     """
     integer("count", count, 1)
     kwargs = dict(env_kwargs or {})
-    judge = default_judge(env_id, kwargs) if judge is None else judge
+    judge = player_of(default_judge(env_id, kwargs) if judge is None else judge, "judge")
     endless = puzzles(env_id, kwargs, judge=judge, split="test", gap=gap, afterstates=afterstates, seed=seed)
     tests = list(islice(endless, count))
     lines = [_random(tests)]
     # First, because a wrong name must not be found after a costly model has answered.
     for spec in REFERENCES[game_of(env_id).name] if references is None else references:
-        adviser = Adviser(player_of(spec), env_id, kwargs)
-        lines.append(_line(_title(spec), tests, [adviser.choices(puzzle.position)[0].name for puzzle in tests]))
+        player = player_of(spec, "reference")
+        adviser = Adviser(player, env_id, kwargs)
+        lines.append(
+            _line(
+                title(player.name, player.options),
+                tests,
+                [adviser.choices(puzzle.position)[0].name for puzzle in tests],
+            )
+        )
     header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "function": name_of(function)}
-    header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": _title(judge), "gap": list(gap)}
+    header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": title(judge.name, judge.options), "gap": list(gap)}
     header |= {"afterstates": afterstates, "seed": seed, "code": code_of(function)}
     answers = _answers(function, tests, batch, out, json.loads(json.dumps(header)), progress)
     lines.insert(0, _line(name_of(function), tests, [answers[puzzle.id] for puzzle in tests]))
     env = " ".join([env_id, *(f"{name}={value}" for name, value in kwargs.items())])
     hard = "" if tuple(gap) == (0, 1) else f", gap {gap[0]:g} to {gap[1]:g}"
-    about = f"{count} test puzzles{hard}, seed {seed}, judged by {_title(judge)}"
+    about = f"{count} test puzzles{hard}, seed {seed}, judged by {header['judge']}"
     note = "Intervals of 95%: bootstrap, Wilson's for shares. The judge earns 1."
     return Table(env, about, {name: [line[name] for line in lines] for name in lines[0]}, note)
 
@@ -111,8 +117,8 @@ def _answers(
     """The answers by the puzzles' ids: those of the file `out`, and those that the function gives now."""
     with ExitStack() as stack:
         answers: dict[str, str] = {}
+        file, path = None, Path(out or "")
         if out is not None:
-            path = Path(out)
             file = stack.enter_context(open_alone(path, "answers"))
             records, whole = read_lines(path, "answers", torn_header=json.dumps(header).encode())
             if records and (differing := differences(records[0], header)):
@@ -129,7 +135,7 @@ def _answers(
         for puzzle, answer in _asked(function, [one for one in tests if one.id not in answers], batch):
             verdict = verdict_of(puzzle, answer)
             answers[puzzle.id] = answer
-            if out is not None:
+            if file is not None:
                 action = None if verdict.action is None else puzzle.names[verdict.action]
                 record = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer, "verdict": verdict.kind}
                 append_line(file, path, json.dumps(record | {"action": action, "reward": worth(puzzle, verdict)}))
@@ -172,11 +178,3 @@ def _cells(name: str, rewards: list[float], best: float, kinds: Mapping[str, flo
     mean = bootstrap(np.mean, rewards), "{:.3f}".format
     cells: dict[str, Cell] = {"player": name, "mean reward": mean, "best move": (wilson(best, len(rewards)), percent)}
     return cells | {kind: percent(kinds.get(kind, 0.0)) for kind in KINDS}
-
-
-def _title(spec: Any) -> str:
-    if isinstance(spec, str):
-        return spec
-    if isinstance(spec, Player):
-        return title(spec.name, spec.options)
-    return title(spec["name"], {name: value for name, value in spec.items() if name != "name"})

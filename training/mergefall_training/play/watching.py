@@ -117,7 +117,7 @@ def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterat
 def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
     """Show games side by side, `fps` moves a second, until they are over or somebody presses Q."""
     envs = [show.environment(screen.render_mode) for show in shows]
-    pace, status = _pace(screen, fps), []
+    pace, infos, status = _pace(screen, fps), [], []
     with screen:
         for infos in together(shows, envs):
             status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
