@@ -12,9 +12,9 @@ from mergefall_baselines.registry import player_under
 
 
 class PlayerValues:
-    """A player's `board_values` as a potential (`mergefall.shaping.BoardValues`).
+    """A player's `board_values` as a potential of `mergefall.shaping`.
 
-    `spec` is a player's name, or a mapping of `name` and options; `rules` are the environment's. A board on which every
+    `spec` is a mapping of `player` and options; `rules` are the environment's. A board on which every
     action loses at once has the value 0, as the end of the game has.
 
     Raises ValueError if there is no such player, if it plays another game or by other rules, or if it remembers.

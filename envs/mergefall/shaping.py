@@ -16,8 +16,8 @@ The step on which a batched environment begins a new episode pays 0.
 (`python tests/benchmarks/shaping.py` prints it). The page of the environments says when shaping helps.
 
 Other potentials have squash "identity", scale 1 and offset 0: a function of a board, and a player that values boards,
-`{"player": "2048/ntuple"}` or `{"player": {"name": …, …options}}`, where h is the value of its best action. In an
-argument of an environment, which must be JSON types, name a function as `module:name`.
+`{"player": "2048/expectimax", …options}`, where h is the value of its best action. In an argument of an environment,
+which must be JSON types, name a function as `module:name`.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Shaping:
         known("shaping", options, [field.name for field in fields(cls) if field.name != "rules"])
         values = {name: value for name, value in options.items() if value is not None}
         spec, squash, scale, offset = values.get("potential"), "identity", 1.0, 0.0
-        if isinstance(spec, Mapping) and set(spec) == {"player"}:
+        if isinstance(spec, Mapping) and "player" in spec:
             (maker,) = entry_points(group="mergefall.potentials", name="player")
-            potential = maker.load()(spec["player"], rules)
+            potential = maker.load()(spec, rules)
         elif not is_spec(spec):
             raise ValueError(f"potential is {spec!r}; expected a name, a mapping of a name and weights, or a function")
         else:

@@ -9,76 +9,31 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")  # a piece of work
+
+_lock = threading.Lock()
+_jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()  # for the helper threads of this process
+_helpers = 0  # their number
+
+
+def _forked() -> None:
+    """Start afresh in a forked child, which has none of its parent's threads."""
+    global _lock, _jobs, _helpers
+    _lock, _jobs, _helpers = threading.Lock(), SimpleQueue(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Share(Generic[T]):
-    """One helper's part in a loop. `help` does nothing after `close`; `close` waits for a `help` that has begun.
-
-    `error` is what ended `help` early, None if nothing did.
-    """
-
-    def __init__(self, work: Callable[[T], None], left: list[T]) -> None:
-        self._work, self._left = work, left
-        self._begun, self._done = threading.Lock(), threading.Lock()
-        self.error: BaseException | None = None
-        self._done.acquire()
-
-    def help(self) -> None:
-        if self._begun.acquire(blocking=False):
-            try:
-                _drain(self._work, self._left)
-            except BaseException as error:  # `share` raises it in the caller's thread
-                self.error = error
-            finally:
-                self._done.release()
-
-    def close(self) -> None:
-        if not self._begun.acquire(blocking=False):
-            self._done.acquire()
-
-
-class _Crew:
-    """The helper threads of this process, which wait for shares."""
-
-    def __init__(self) -> None:
-        self._shares: SimpleQueue[_Share[Any]] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._size = 0
-
-    def call(self, share: _Share[Any], size: int) -> None:
-        if self._size < size:
-            with self._lock:
-                for _ in range(self._size, size):
-                    threading.Thread(target=self._help, daemon=True, name="mergefall").start()
-                self._size = max(self._size, size)
-        self._shares.put(share)
-
-    def _help(self) -> None:
-        while True:
-            self._shares.get().help()
-
-
-_crew = _Crew()
-
-
-def _forked() -> None:
-    """Start afresh in a forked child, which has none of its parent's threads."""
-    global _crew
-    _crew = _Crew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
 
 
 def ranges(n: int, threads: int) -> list[tuple[int, int]]:
@@ -90,6 +45,20 @@ def ranges(n: int, threads: int) -> list[tuple[int, int]]:
     threads = max(1, min(threads, n))
     edges = [n * i // threads for i in range(threads + 1)]
     return list(pairwise(edges))
+
+
+def _help() -> None:
+    while True:
+        _jobs.get()()
+
+
+def _hire(count: int) -> None:
+    """Start helper threads, until there are `count`."""
+    global _helpers
+    with _lock:
+        for _ in range(_helpers, count):
+            threading.Thread(target=_help, daemon=True, name="mergefall").start()
+        _helpers = max(_helpers, count)
 
 
 def _drain(work: Callable[[T], None], left: list[T]) -> None:
@@ -112,15 +81,28 @@ def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     >>> sorted(done)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    left = list(pieces)
-    shares = [_Share(work, left) for _ in range(min(threads, len(left)) - 1)]
-    for one in shares:
-        _crew.call(one, len(shares))
+    left, errors = list(pieces), []
+
+    def help_with(begun: Any, ended: Any) -> None:
+        if begun.acquire(blocking=False):  # else `share` has returned, or no longer waits for this helper
+            try:
+                _drain(work, left)
+            except BaseException as error:  # raised in the caller's thread
+                errors.append(error)
+            finally:
+                ended.release()
+
+    helpers = [(threading.Lock(), threading.Lock()) for _ in range(min(threads, len(left)) - 1)]
+    if len(helpers) > _helpers:
+        _hire(len(helpers))
+    for begun, ended in helpers:
+        ended.acquire()
+        _jobs.put(partial(help_with, begun, ended))
     try:
         _drain(work, left)
     finally:
-        for one in shares:  # no helper works on when this returns or raises
-            one.close()
-    for one in shares:
-        if one.error is not None:
-            raise one.error
+        for begun, ended in helpers:  # no helper works on when this returns or raises
+            if not begun.acquire(blocking=False):
+                ended.acquire()
+    if errors:
+        raise errors[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -36,42 +35,25 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game gives its kernels, and
+    implements `_shown` and `_frames`.
     """
 
     single_type: ClassVar[type[GameEnv]]
+    kernels: ClassVar[Any]  # the module with `stepper`, `begin` and `look`
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
     view_type: ClassVar[Any]  # as of the single environment
 
-    def _empty(self) -> Any:
-        """A new `seen`, uninitialised."""
-        raise NotImplementedError
-
-    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
-        """Begin the games with these indices anew, from one of `starts`; see the kernel `begin`."""
-        raise NotImplementedError
-
-    def _look(self, which: NDArray[np.int64], seen: Any) -> None:
-        """Write what the games with these indices show after a reset."""
-        raise NotImplementedError
-
-    def _step_part(
-        self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: Any
-    ) -> None:
-        """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
-        raise NotImplementedError
-
-    def _observations(self, seen: Any) -> Any:
-        """The batched observation in `seen`."""
-        raise NotImplementedError
-
-    def _columns(self, seen: Any) -> dict[str, Array]:
-        """The infos in `seen`, by key."""
+    def _shown(self, seen: Any) -> tuple[Any, dict[str, Array]]:
+        """The batched observation in `seen`, and the infos by key."""
         raise NotImplementedError
 
     def _frames(self, mode: str) -> Iterator[Any]:
         """A frame of each game in the mode `"ansi"` or `"rgb_array"`."""
         raise NotImplementedError
+
+    def _paint(self, i: int, action: int | None) -> None:
+        """Called if there are pictures, before game `i` is stepped, and with None when it has begun anew."""
 
     def __init__(
         self,
@@ -117,6 +99,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
+        self._canvases: dict[int, Any] = {}  # what pictures remember of each game
+        self._limits = rules.limits(max_episode_steps or 0)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Options | None = None
@@ -134,18 +118,19 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
                 self._given_seeds[i] = one
-        seen = self._empty()
+        seen = self.rules.seen(self.num_envs)
         if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
         else:
             self._begin(np.flatnonzero(mask), self._pool if start is None else start[None], start is None)
-            self._look(self._everyone, seen)
-        infos = _infos(self._columns(seen), self._unpaid(), mask)
-        for key in self._columns(seen):
-            infos[key][~mask] = 0
+            self.kernels.look(self._states, self._everyone, seen)
+        self._paint_all(np.flatnonzero(mask))
+        observations, columns = self._shown(seen)
+        for column in columns.values():
+            column[~mask] = 0
         self._ended[mask] = False
         self._started = True
-        return self._observations(seen), infos
+        return observations, _infos(columns, self._unpaid(), mask)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -167,18 +152,36 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
-        seen, paid = self._empty(), self._unpaid()
-        play = self._step_part if paid is None else partial(self._step_and_pay, paid)
+        self._paint_all(np.flatnonzero(~fresh), actions)
+        self._paint_all(np.flatnonzero(fresh))
+        seen, paid = self.rules.seen(self.num_envs), self._unpaid()
+        before = None if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
-            play((0, self.num_envs), actions, fresh, seen)
+            self._step_part((0, self.num_envs), actions, fresh, seen)
         else:
-            share(lambda part: play(part, actions, fresh, seen), self._parts, self.threads)
+            share(lambda part: self._step_part(part, actions, fresh, seen), self._parts, self.threads)
+        if paid is not None:
+            paid[:] = np.where(fresh, 0.0, self.shaping.gamma * self.shaping.of_states(self._states) - before)
+            seen.rewards[:] += paid
         self._ended = seen.terminated | seen.truncated
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
-        infos.update(_infos(self._columns(seen), paid, np.ones(self.num_envs, dtype=np.bool_)))
-        return self._observations(seen), seen.rewards, seen.terminated, seen.truncated, infos
+        observations, columns = self._shown(seen)
+        infos.update(_infos(columns, paid, np.ones(self.num_envs, dtype=np.bool_)))
+        return observations, seen.rewards, seen.terminated, seen.truncated, infos
+
+    def _paint_all(self, which: NDArray[np.int64], actions: NDArray[np.int64] | None = None) -> None:
+        for i in which.tolist() if self.render_mode else ():
+            self._paint(i, None if actions is None else int(actions[i]))
+
+    def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
+        """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
+        self.kernels.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+
+    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
+        """Begin the games with these indices anew, from one of `starts`; see the kernel `begin`."""
+        self.kernels.begin(self._states, which, starts, drawn)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
@@ -191,31 +194,15 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """Zeros for what shaping pays each game; None without shaping."""
         return None if self.shaping is None else np.zeros(self.num_envs)
 
-    def _step_and_pay(
-        self,
-        paid: NDArray[np.float64],
-        part: tuple[int, int],
-        actions: NDArray[np.int64],
-        fresh: NDArray[np.bool_],
-        seen: Any,
-    ) -> None:
-        """`_step_part` with shaping: writes F to `paid` float64[n] and adds it to the rewards."""
-        own = slice(*part)
-        before = self.shaping.of_states(self._states[own])
-        self._step_part(part, actions, fresh, seen)
-        paid[own] = self.shaping.gamma * self.shaping.of_states(self._states[own]) - before
-        paid[own][fresh[own]] = 0.0
-        seen.rewards[own] += paid[own]
-
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
         which = np.flatnonzero(self._ended)
-        shown = type(seen)(*(column[which] for column in seen))
-        last, observations = self._observations(shown), np.full(self.num_envs, None, dtype=object)
+        last, columns = self._shown(type(seen)(*(column[which] for column in seen)))
+        observations = np.full(self.num_envs, None, dtype=object)
         for i, observation in zip(which, each(last), strict=True):
             observations[i] = observation
         final = {}
-        for key, column in self._columns(shown).items():
+        for key, column in columns.items():
             final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)
             final[key][which] = column
         last_paid = None
@@ -223,7 +210,8 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             last_paid = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
         self._begin(which, self._pool, True)
-        self._look(which, seen)
+        self._paint_all(which)
+        self.kernels.look(self._states, which, seen)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
@@ -274,9 +262,9 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
     def observations(self) -> Any:
         """What all games show now: the batched observation that the last reset or step returned."""
-        seen = self._empty()
-        self._look(self._everyone, seen)
-        return self._observations(seen)
+        seen = self.rules.seen(self.num_envs)
+        self.kernels.look(self._states, self._everyone, seen)
+        return self._shown(seen)[0]
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions, bool[n, actions]; all True where a game is over."""
@@ -307,6 +295,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._states = self.rules.restored(state, self._states)
         self._ended = self.rules.ended(self._states, self.max_episode_steps)
         self._started = True
+        self._paint_all(self._everyone)
 
 
 def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:

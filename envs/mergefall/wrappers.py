@@ -1,7 +1,7 @@
 """Wrappers for learners, for both games, single and batched.
 
-Each function wraps a single environment or a native batch, whose observation has a row for each game. To wrap the games
-of a `SyncVectorEnv`, wrap each of its environments. A wrapped single environment has a `spec` that makes it again.
+Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments. The observation
+of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
 
     planes(env)                float32[channels, rows, cols], for convolutional networks
     flat(env)                  float32[n], for multilayer perceptrons
@@ -16,12 +16,14 @@ boards instead, `env.unwrapped.afterstates()` has the board after each action.
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -126,7 +128,7 @@ class VectorWrapper(gym.vector.VectorWrapper):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal actions: bool[n, actions]; all True if a game is over."""
-        return self.env.action_masks()
+        return _of_all(self, "action_masks")
 
     def clone_state(self) -> Any:
         """The state of all games and of the wrapper."""
@@ -186,7 +188,7 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """`replace_illegal` for one environment."""
 
     def __init__(self, env: Environment) -> None:
-        _check(env)
+        _game(env)  # raises ValueError
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
 
@@ -211,11 +213,14 @@ class VectorReplaceIllegal(VectorWrapper):
     """`replace_illegal` for batches."""
 
     def __init__(self, env: Environment) -> None:
-        _check(env)
+        _game(env)  # raises ValueError
         super().__init__(env)
+        self._ended: Any = np.zeros(self.num_envs, np.bool_)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
+        mask = options.get("reset_mask") if isinstance(options, Mapping) else None  # SyncVectorEnv removes it
         observations, infos = self.env.reset(seed=seed, options=options)
+        self._ended[slice(None) if mask is None else mask] = False
         return observations, _told(infos, np.zeros(self.num_envs, np.bool_))
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
@@ -224,14 +229,15 @@ class VectorReplaceIllegal(VectorWrapper):
         if given.dtype.kind == "u":  # the space contains signed integers only
             given = given.astype(np.int64)
         if self.action_space.contains(given):  # else the environment raises, with the reason
-            masks = games.action_masks()
-            replaced = ~masks[np.arange(self.num_envs), given] & ~games.beginning()
-            actions = np.where(replaced, _drawn(masks, games.clone_state()), given)
+            masks, next_step = self.action_masks(), games.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+            begins = games.beginning() if isinstance(games, GameVectorEnv) else self._ended & next_step
+            replaced = ~masks[np.arange(self.num_envs), given] & ~begins
+            actions = np.where(replaced, _drawn(masks, _of_all(self, "clone_state")), given)
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._ended = terminated | truncated
         if "final_info" in infos:
-            ended = terminated | truncated
-            infos = infos | {"final_info": _told(infos["final_info"], replaced & ended)}
-            replaced = replaced & ~ended
+            infos = infos | {"final_info": _told(infos["final_info"], replaced & self._ended)}
+            replaced = replaced & ~self._ended
         return observations, rewards, terminated, truncated, _told(infos, replaced)
 
 
@@ -250,15 +256,24 @@ def _batched(env: Environment) -> bool:
     return isinstance(env.unwrapped, gym.vector.VectorEnv)
 
 
-def _check(env: Environment) -> None:
-    if not isinstance(env.unwrapped, GameEnv | GameVectorEnv):
-        raise ValueError(f"env is {env}; expected one of mergefall's, or a native batch of them")
+def _of_all(env: Environment, method: str) -> Any:
+    """What a method returns for all games of a batch."""
+    games: Any = env.unwrapped
+    return getattr(games, method)() if isinstance(games, GameVectorEnv) else np.stack(games.call(method))
+
+
+def _game(env: Environment) -> Any:
+    """The unwrapped environment, of a Sync batch the first one; raises ValueError if it is not mergefall's."""
+    game: Any = env.unwrapped
+    game = game.envs[0].unwrapped if hasattr(game, "envs") else game
+    if not isinstance(game, GameEnv | GameVectorEnv):
+        raise ValueError(f"env is {env}; expected one of mergefall's, or a native or Sync batch of them")
+    return game
 
 
 def _view(env: Environment, kind: str, heuristic: Any, keys: Any) -> tuple[Any, gym.Space[Any]]:
     """(the view of a game's observations, or the keys of a mask, and the space of one game)."""
-    _check(env)
-    game = env.unwrapped
+    game = _game(env)
     own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (game, env))
     if kind == "mask":
         if keys[0] == keys[1]:

@@ -5,7 +5,6 @@ import json
 import pickle
 import subprocess
 import sys
-import warnings
 from xml.etree import ElementTree
 
 import gymnasium as gym
@@ -115,19 +114,6 @@ def test_illegal_actions_touch_nothing_and_truncate(name):
     assert truncations == [False] * 4 + [True] * 2
     env.reset(seed=seed)
     assert not env.step(illegal[0])[3]
-
-
-@each_id
-def test_clones_play_on_alike(name):
-    env = gym.make(name)
-    play(env, 5, 40)
-    state = pickle.loads(pickle.dumps(env.unwrapped.clone_state()))
-    other = gym.make(name)
-    other.reset(seed=99)
-    other.unwrapped.restore_state(state)
-    rng = np.random.default_rng(1)
-    for action in rng.integers(0, env.action_space.n, 100):
-        assert equal(env.step(action), other.step(action))
 
 
 @each_id
@@ -250,34 +236,6 @@ def test_a_window_for_human(name, monkeypatch):
 
 
 @each_id
-def test_gymnasiums_play(name, monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    pygame = pytest.importorskip("pygame")
-    with warnings.catch_warnings():  # it wants a window for plots, and warns where none can be had
-        warnings.simplefilter("ignore")
-        from gymnasium.utils import play as by_hand
-
-    env = gym.make(name, render_mode="rgb_array")
-    if not env.has_wrapper_attr("get_keys_to_action"):
-        pytest.skip("not played by hand")
-    keys = env.get_wrapper_attr("get_keys_to_action")()
-    for arrow, action in zip((pygame.K_UP, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_LEFT), range(4), strict=True):
-        assert keys[(arrow,)] == action
-    pressed, played = list(keys), []
-
-    def events():
-        if not pressed:
-            return [pygame.event.Event(pygame.QUIT)]
-        key = pressed.pop(0)[0]
-        return [pygame.event.Event(pygame.KEYDOWN, key=key), pygame.event.Event(pygame.KEYUP, key=key)][:1]
-
-    monkeypatch.setattr(pygame.event, "get", events)
-    note = lambda before, after, action, *rest: played.append(action)  # noqa: E731
-    by_hand.play(env, fps=1000, callback=note, wait_on_player=True, seed=0)
-    assert played
-
-
-@each_id
 def test_a_notebook_shows_the_board(name):
     for mode in (None, "ansi"):
         env = gym.make(name, render_mode=mode).unwrapped
@@ -306,3 +264,10 @@ def test_a_batch_knows_the_seeds_it_was_given_and_how_it_renders(name):
     assert envs.np_random_seed == (5, 9, 7)
     for mode in envs.metadata["render_modes"]:
         gym.make_vec(name, num_envs=2, render_mode=mode).close()
+
+
+def test_the_keys_of_2048_for_play_by_hand():
+    pygame = pytest.importorskip("pygame")
+    keys = gym.make(IDS[0]).unwrapped.get_keys_to_action()
+    for arrow, action in zip((pygame.K_UP, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_LEFT), range(4), strict=True):
+        assert keys[(arrow,)] == action

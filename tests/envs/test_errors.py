@@ -160,8 +160,8 @@ def test_functions(call, message):
 
 @pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, observe_mask, lambda env: features(env, "bcts")])
 def test_what_cannot_be_wrapped(wrap):
-    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make(G2048)])):
-        with pytest.raises(ValueError, match="expected one of mergefall's, or a native batch"):
+    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make("CartPole-v1")])):
+        with pytest.raises(ValueError, match="expected one of mergefall's, or a native or Sync batch"):
             wrap(env)
 
 

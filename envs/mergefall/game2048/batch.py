@@ -49,11 +49,10 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
 
     @classmethod
-    def empty(cls, states: NDArray[np.uint64]) -> Seen:
-        """Uninitialised arrays for the games of `states` uint64[n, words]."""
-        n = len(states)
+    def empty(cls, n: int, words: int) -> Seen:
+        """Uninitialised arrays for n games whose ranks fill so many words."""
         return cls(
-            np.empty((n, states.shape[1] - core.CELLS), np.uint64),
+            np.empty((n, words), np.uint64),
             np.empty(n, np.float64),
             np.empty(n, np.bool_),
             np.empty(n, np.bool_),
@@ -192,7 +191,7 @@ def stepper() -> Any:
     """
     states, rules = core.new_states(1, 4, 4), (packed.lines_for(4, 4), LOG2, 1, 0)
     actions, fresh, pool = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros((0, 16), np.uint8)
-    return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(states))
+    return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(1, 2))
 
 
 @kernel

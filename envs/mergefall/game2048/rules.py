@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
 from mergefall.checks import MOST_COUNTED, integer
-from mergefall.game2048 import batch, reference
+from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.rules import GameRules
@@ -103,6 +103,15 @@ class Rules(GameRules):
     def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """What players see of states uint64[n, words]: uint8[n, rows, cols]."""
         return core.cells_of(states, self.rows, self.cols)
+
+    def seen(self, count: int) -> batch.Seen:
+        """Uninitialised arrays for what a step of `count` games writes."""
+        return batch.Seen.empty(count, -(-self.rows * self.cols // 8))
+
+    def limits(self, max_steps: int) -> tuple[Any, ...]:
+        """The argument `rules` of `batch.step`; `max_steps` 0: no cap."""
+        lines = packed.lines_for(self.rows, self.cols)
+        return lines, batch.REWARDS.index(self.reward), self.illegal_limit, max_steps
 
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)
@@ -210,13 +219,9 @@ def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     ([[[1, 2], [1, 1]], [[1, 2], [2, 1]]], [0.9, 0.1])
     """
     board = board_array(ranks)
-    empty = np.flatnonzero(board == 0)
-    boards = np.tile(board.ravel(), (2 * len(empty), 1))
-    probabilities = np.empty(2 * len(empty))
-    for i, (rank, probability) in enumerate(reference.TILE_PROBABILITIES):
-        boards[np.arange(i, len(boards), 2), empty] = rank
-        probabilities[i::2] = probability / max(len(empty), 1)
-    return boards.reshape(-1, *board.shape), probabilities
+    pairs = reference.outcomes(tuple(map(tuple, board.tolist())))
+    boards = np.array([after for after, _ in pairs], np.uint8).reshape(-1, *board.shape)
+    return boards, np.array([probability for _, probability in pairs])
 
 
 def images(boards: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048 import batch, packed
-from mergefall.game2048 import board as core
+from mergefall.game2048 import batch
+from mergefall.game2048.board import SCORE
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.render import frame
 from mergefall.typing import Array
@@ -35,40 +35,18 @@ class Game2048VectorEnv(GameVectorEnv):
     (dtype('float64'), dtype('int64'))
     """
 
-    single_type, view_type, fewest = Game2048Env, Game2048Env.view_type, 2048
+    single_type, view_type, kernels, fewest = Game2048Env, Game2048Env.view_type, batch, 2048
 
-    def __init__(self, num_envs: int = 1, *values: Any, **arguments: Any) -> None:
-        super().__init__(num_envs, *values, **arguments)
-        rules = self.rules
-        lines, reward = packed.lines_for(rules.rows, rules.cols), batch.REWARDS.index(rules.reward)
-        self._limits = lines, reward, rules.illegal_limit, self.max_episode_steps or 0
-
-    def _empty(self) -> batch.Seen:
-        return batch.Seen.empty(self._states)
-
-    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
-        batch.begin(self._states, which, starts, drawn)
-
-    def _look(self, which: NDArray[np.int64], seen: batch.Seen) -> None:
-        batch.look(self._states, which, seen)
-
-    def _step_part(
-        self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
-    ) -> None:
-        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
-
-    def _observations(self, seen: batch.Seen) -> NDArray[np.uint8]:
+    def _shown(self, seen: batch.Seen) -> tuple[NDArray[np.uint8], dict[str, Array]]:
         ranks = seen.cells.view(np.uint8)[:, : self.rules.rows * self.rules.cols]
-        return np.ascontiguousarray(ranks).reshape(-1, self.rules.rows, self.rules.cols)
-
-    def _columns(self, seen: batch.Seen) -> dict[str, Array]:
-        return {
+        columns = {
             "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
             "score": seen.scores,
             "max_tile": seen.max_tiles,
             "legal": seen.legal,
         }
+        return np.ascontiguousarray(ranks).reshape(-1, self.rules.rows, self.rules.cols), columns
 
     def _frames(self, mode: str) -> Iterator[Any]:
-        boards, scores = self.rules.observations(self._states), self._states[:, core.SCORE].tolist()
+        boards, scores = self.rules.observations(self._states), self._states[:, SCORE].tolist()
         return (frame(board, score, mode) for board, score in zip(boards, scores, strict=True))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
 from mergefall.checks import MOST_COUNTED, choice, integer
-from mergefall.draw import EMPTY, LIGHT, colours, html_table
 from mergefall.rules import GameRules
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
@@ -117,6 +116,10 @@ class Rules(GameRules):
         """Uninitialised arrays for what a step of `count` games writes."""
         multiset = self.n_pieces if self.randomizer == "hidden" else 0
         return batch.Seen.empty(count, self.rows * self.cols, self.preview, self.n_actions, multiset)
+
+    def limits(self, max_steps: int) -> tuple[Any, ...]:
+        """The argument `rules` of `batch.step`; `max_steps` 0: no cap."""
+        return self.payments(), self.illegal_limit, max_steps
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
@@ -276,15 +279,6 @@ class Placement:
     removed_cells: int
     landing_height: float
     over: bool
-
-    def _repr_html_(self) -> str:
-        """The field before full rows are cleared, with the piece, as a notebook shows it for a cell."""
-        cells = np.pad(self.locked, ((max(0, -min(row for row, _ in self.cells)), 0), (0, 0)))
-        for row, column in self.cells:
-            cells[row - len(self.locked), column] = 2
-        shades = (EMPTY, *colours("b0aab4 ee8c3a"))  # empty, filled, the piece
-        rows = ((("", shades[cell], LIGHT) for cell in row) for row in cells.tolist())
-        return html_table(f"lines {self.lines}" + (", over" if self.over else ""), rows, 1)
 
 
 def piece_index(piece: Any) -> int:

@@ -35,45 +35,17 @@ class TetrisVectorEnv(GameVectorEnv):
     (dtype('float64'), array([1, 1, 1]))
     """
 
-    single_type, view_type, fewest = TetrisEnv, TetrisEnv.view_type, 1024
+    single_type, view_type, kernels, fewest = TetrisEnv, TetrisEnv.view_type, batch, 1024
 
-    def __init__(self, num_envs: int = 1, *values: Any, **arguments: Any) -> None:
-        super().__init__(num_envs, *values, **arguments)
-        rules = self.rules
-        self._limits = rules.payments(), rules.illegal_limit, self.max_episode_steps or 0
-        self._canvases = [Canvas(rules) for _ in range(self.num_envs)] if self.render_mode else []
-
-    def _forget(self, which: NDArray[np.int64]) -> None:
-        """Give the games with these indices new canvases, if there are pictures."""
-        for i in which.tolist() if self._canvases else ():
+    def _paint(self, i: int, action: int | None) -> None:
+        if action is None:
             self._canvases[i] = Canvas(self.rules)
+        else:
+            self._canvases[i].paint(self._states[i], action)
 
-    def _empty(self) -> batch.Seen:
-        return self.rules.seen(self.num_envs)
-
-    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
-        batch.begin(self._states, which, starts, drawn)
-        self._forget(which)
-
-    def _look(self, which: NDArray[np.int64], seen: batch.Seen) -> None:
-        batch.look(self._states, which, seen)
-
-    def _step_part(
-        self, part: tuple[int, int], actions: NDArray[np.int64], fresh: NDArray[np.bool_], seen: batch.Seen
-    ) -> None:
-        for i in range(*part) if self._canvases else ():
-            if fresh[i]:
-                self._canvases[i] = Canvas(self.rules)
-            else:
-                self._canvases[i].paint(self._states[i], int(actions[i]))
-        batch.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
-
-    def _observations(self, seen: batch.Seen) -> dict[str, Array]:
+    def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
         observations: dict[str, Array] = {"board": board, "piece": seen.pieces}
-        return observations | {"queue": seen.nexts} if self.rules.preview else observations
-
-    def _columns(self, seen: batch.Seen) -> dict[str, Array]:
         columns = {
             "action_mask": seen.masks,
             "lines": seen.lines,
@@ -81,11 +53,11 @@ class TetrisVectorEnv(GameVectorEnv):
             "pieces": seen.placed,
             "legal": seen.legal,
         }
-        return columns | {"multiset": seen.multisets} if self.rules.randomizer == "hidden" else columns
-
-    def restore_state(self, state: NDArray[np.uint64]) -> None:
-        super().restore_state(state)
-        self._forget(self._everyone)
+        if self.rules.preview:
+            observations["queue"] = seen.nexts
+        if self.rules.randomizer == "hidden":
+            columns["multiset"] = seen.multisets
+        return observations, columns
 
     def fatal_actions(self) -> NDArray[np.bool_]:
         """Whether each action is legal and ends its game: bool[n, actions]."""

@@ -81,7 +81,7 @@ def test_the_fast_step_is_the_plain_one(top):
         actions = rng.integers(0, 4, 2000)
         plain = [core.step(states[i], action) for i, action in enumerate(actions.tolist())]
         assert [packed.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == plain
-        seen = batches.Seen.empty(many)
+        seen = batches.Seen.empty(2000, 2)
         batches.step(0, 2000, many, actions, nowhere, no_pool, (lines, 0, 100, 0), seen)
         gains, masks, over, tops = map(np.array, zip(*plain, strict=True))
         np.testing.assert_array_equal(seen.rewards, np.maximum(gains, 0))

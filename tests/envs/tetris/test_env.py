@@ -114,20 +114,6 @@ def test_the_two_overflow_rules(overflow, lines, over, after):
     np.testing.assert_array_equal(env.action_masks(), info["action_mask"] == 1)
 
 
-def test_starts_from_options():
-    env = TetrisEnv(4, 4, preview=2)
-    board = from_text(LINE)
-    for given in (LINE, board, board.tolist(), board == 1):
-        observation, info = env.reset(seed=1, options={"board": given, "piece": "O", "queue": [0, "L"]})
-        np.testing.assert_array_equal(observation["board"], board)
-        assert (observation["piece"], observation["queue"].tolist()) == (1, [0, 6])
-        assert (info["pieces"], info["lines"]) == (0, 0)
-    envs = TetrisVectorEnv(3, 4, 4, preview=2)
-    observations, _ = envs.reset(seed=1, options={"board": LINE, "piece": "O", "queue": [0, "L"]})
-    assert equal({key: value[0] for key, value in observations.items()}, observation)
-    assert env.reset(options={"board": None})[0]["board"].sum() == 0
-
-
 @pytest.mark.parametrize("name", ["dt-20", "open-enclosed"])
 @each_variant
 def test_terms_of_all_afterstates(kwargs, name):
@@ -140,6 +126,7 @@ def test_terms_of_all_afterstates(kwargs, name):
         boards, _, legal = env.afterstates()
         terms, legal_too, over = env.afterstate_terms(name)
         assert equal(legal_too, legal)
+        assert equal((env.fatal_actions(), envs.fatal_actions()[0]), (over, over))
         assert equal((terms, legal, over), tuple(array[0] for array in envs.afterstate_terms(name)))
         board, piece = observation["board"], rules.piece_set.names[observation["piece"]]
         for action in range(rules.n_actions):
@@ -191,27 +178,6 @@ def test_cells_have_the_colours_of_the_pieces_that_left_them():
     assert set(env._canvas.scene(env._states[0]).cells.ravel().tolist()) == {0, 1}
     text = env.render()
     assert text.splitlines()[0] == "lines 1  score 40  pieces 2"
-
-
-@each_variant
-def test_fatal_actions_are_those_that_end_the_game(kwargs):
-    env, batch = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
-    env.reset(seed=0)
-    batch.reset(seed=1)
-    seen = 0
-    for step in range(60):
-        state, fatal, legal = env.clone_state(), env.fatal_actions(), env.action_masks()
-        np.testing.assert_array_equal(env.afterstate_terms("bcts")[2], fatal)
-        batch.restore_state(np.stack([state, state]))
-        np.testing.assert_array_equal(batch.fatal_actions(), [fatal, fatal])
-        for action in np.flatnonzero(legal)[:: max(1, step % 7)]:
-            env.restore_state(state)
-            assert env.step(int(action))[2] == fatal[action]
-        seen += fatal.sum()
-        env.restore_state(state)
-        if env.step(int(np.flatnonzero(legal)[step % legal.sum()]))[2]:
-            env.reset()
-    assert seen
 
 
 @pytest.mark.parametrize("act", [lambda env: env.aim(4), lambda env: env.step(4)], ids=["aim", "step"])

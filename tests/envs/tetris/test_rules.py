@@ -2,7 +2,6 @@
 
 from functools import cache
 from itertools import product
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -205,17 +204,3 @@ def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     cols = board.shape[1]
     listed = [action_of(placement) for placement in placements[:count].tolist()]
     assert listed == [(s * 4 + r) * cols + c for s, r, c in legal]
-
-
-def test_a_notebook_shows_a_placement():
-    board = np.zeros((4, 5), np.uint8)
-    board[3, :2] = 1
-    shown = place(board, "O", 0, 2)
-    rows = ElementTree.fromstring(shown._repr_html_()).findall("tr")
-    colours = [[cell.get("style").partition(";")[0] for cell in row] for row in rows]
-    filled, piece, empty = colours[3][0], colours[3][2], colours[0][0]
-    assert len({filled, piece, empty}) == 3
-    assert colours == [[empty] * 5] * 2 + [[empty] * 2 + [piece] * 2 + [empty], [filled] * 2 + [piece] * 2 + [empty]]
-    fatal = place(np.ones((4, 5), np.uint8) - np.eye(4, 5, dtype=np.uint8), "O", 0, 0)
-    assert fatal.over
-    assert len(ElementTree.fromstring(fatal._repr_html_()).findall("tr")) == 6  # two of them above the field
