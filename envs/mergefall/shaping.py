@@ -101,8 +101,8 @@ class Shaping:
             potential = cls.choose(spec, rules)
             if potential.name in CONSTANTS:
                 squash, scale, drop = CONSTANTS[potential.name]
-                board = np.zeros((rules.rows, rules.cols), np.uint8)
-                offset = cls.of_empty(potential, board) - drop * board.size
+                empty = np.zeros((rules.rows, rules.cols), np.uint8)
+                offset = cls.of_empty(potential, empty) - drop * rules.rows * rules.cols
         return cls(
             rules,
             potential,
