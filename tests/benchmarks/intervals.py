@@ -17,7 +17,7 @@ import numpy as np
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.play.statistics import (
-    Interval,
+    Estimate,
     bootstrap,
     difference,
     exponential_mean,
@@ -32,7 +32,7 @@ from mergefall_training.play.statistics import (
 )
 from numpy.typing import NDArray
 
-Sample = Callable[[np.random.Generator], tuple[Interval, float]]  # an interval, and the truth that it should cover
+Sample = Callable[[np.random.Generator], tuple[Estimate, float]]  # an interval, and the truth that it should cover
 RESAMPLES = 500
 GAMES = 10_000
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -68,8 +68,8 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
         what = "share of its games with a tile of 2048"
         yield "`wilson`", what, f"{n}", lambda rng, n=n: (wilson(int(big[picked(rng, n)].sum()), n), big.mean())
 
-    def paired(function: Callable[..., Interval], truth: float, **options: int) -> Sample:
-        def sample(rng: np.random.Generator) -> tuple[Interval, float]:
+    def paired(function: Callable[..., Estimate], truth: float, **options: int) -> Sample:
+        def sample(rng: np.random.Generator) -> tuple[Estimate, float]:
             seeds = picked(rng, 100)
             return function(scores[seeds], others[seeds], **options), truth
 
@@ -81,7 +81,7 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
     higher = float(((np.sign(scores - others) + 1) / 2).mean())
     yield "`superiority`", versus, "100", paired(superiority, higher)
 
-    def worst(rng: np.random.Generator) -> tuple[Interval, float]:
+    def worst(rng: np.random.Generator) -> tuple[Estimate, float]:
         """Of equal players, the one with the lowest mean beside the one with the highest, as a report compares them."""
         alike = scores[picked(rng, 10 * 100)].reshape(10, 100)
         order = alike.mean(axis=1).argsort()
@@ -89,7 +89,7 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
 
     yield "`ratio`, corrected for all 45 pairs", "the worst of ten equal players beside the best", "100", worst
 
-    def until(rng: np.random.Generator) -> tuple[Interval, float]:
+    def until(rng: np.random.Generator) -> tuple[Estimate, float]:
         sample, n = scores[picked(rng, 20_000)], 200
         while True:
             found = bootstrap(np.mean, sample[:n], resamples=RESAMPLES)
@@ -103,11 +103,11 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
     weak, weak_cut = games("tetris/dellacherie"), games("tetris/dellacherie", cap=150)
     mean, weak_mean = whole[0].mean(), weak[0].mean()
 
-    def capped(rng: np.random.Generator) -> tuple[Interval, float]:
+    def capped(rng: np.random.Generator) -> tuple[Estimate, float]:
         cleared, ended, _ = cut[:, picked(rng, 100)]
         return exponential_mean(cleared.sum(), ended.sum()), mean
 
-    def capped_ratio(rng: np.random.Generator) -> tuple[Interval, float]:
+    def capped_ratio(rng: np.random.Generator) -> tuple[Estimate, float]:
         (a, ended_a, _), (b, ended_b, _) = cut[:, picked(rng, 100)], weak_cut[:, picked(rng, 100)]
         return exponential_ratio(a.sum(), ended_a.sum(), b.sum(), ended_b.sum()), mean / weak_mean
 
@@ -118,13 +118,13 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
 
     for n in (3, 5):
 
-        def runs(rng: np.random.Generator, n: int = n) -> tuple[Interval, float]:
+        def runs(rng: np.random.Generator, n: int = n) -> tuple[Estimate, float]:
             return mean_of_runs(rng.lognormal(0, 0.3, n)), float(np.exp(0.3**2 / 2))
 
         yield "`mean_of_runs`", "lognormal results, σ = 0.3", f"{n}", runs
     for n in (3, 5):
 
-        def better(rng: np.random.Generator, n: int = n) -> tuple[Interval, float]:
+        def better(rng: np.random.Generator, n: int = n) -> tuple[Estimate, float]:
             return improvement(rng.normal(1, 1, n), rng.normal(0, 1, n)), NormalDist().cdf(0.5**0.5)
 
         yield "`improvement`", "normal results, one standard deviation apart", f"{n} and {n}", better

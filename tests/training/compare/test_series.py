@@ -14,7 +14,7 @@ from mergefall_training.compare.results import series_of
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
-from mergefall_training.play.statistics import Interval
+from mergefall_training.play.statistics import Estimate
 from mergefall_training.play.tables import short
 from rich.console import Console
 
@@ -134,7 +134,7 @@ def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
     pytest.importorskip("matplotlib")
     from mergefall_training.compare import plots
 
-    known, unknown = Interval(5.0, 4.0, 6.0), Interval(math.inf, math.nan, math.nan)
+    known, unknown = Estimate(5.0, 4.0, 6.0), Estimate(math.inf, math.nan, math.nan)
     means = {"a": [unknown, known], "b": [known, unknown], "c": [unknown, unknown]}
     together = SimpleNamespace(name="capped", conditions="", headline="lines")
     for shown, drawn in ((means, [[1], [0]]), ({"c": means["c"]}, [])):

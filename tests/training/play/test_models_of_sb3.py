@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sb3_contrib")
 
+from mergefall.games import batch_of_one
 from mergefall.wrappers import flat, planes, replace_illegal
 from mergefall_baselines import Player, make, play_in_env
 from mergefall_training import evaluate
@@ -28,7 +29,7 @@ class ByHand(Player):
         self.model, self.env = model, wrap(gym.make(env_id, **kwargs))
 
     def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
-        seen, _ = self.model.policy.obs_to_tensor(self.env._view(observation))
+        seen, _ = self.model.policy.obs_to_tensor(self.env._view(batch_of_one(observation)))
         chances = self.model.policy.get_distribution(seen).distribution.probs[0].detach().numpy()
         return np.where(action_masks, chances, -1).argmax(), None
 

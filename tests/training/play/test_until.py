@@ -5,7 +5,7 @@ import pytest
 from mergefall_training.cli import main
 from mergefall_training.play.evaluation import FIRST_LOOK, evaluate
 from mergefall_training.play.records import read_records
-from mergefall_training.play.statistics import Interval, bootstrap, exponential_mean, samples_for
+from mergefall_training.play.statistics import Estimate, bootstrap, exponential_mean, samples_for
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 2, "cols": 3}
 
@@ -40,10 +40,10 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path):
 
 
 def test_more_samples_are_asked_for_as_long_as_the_interval_is_wide():
-    assert samples_for(0.1, Interval(100, 95, 105), 50) == 50
-    assert samples_for(0.1, Interval(100, 80, 105), 50) == 200
-    assert samples_for(0.1, Interval(100, 89.9, 110), 50) == 55  # a tenth more at least
-    assert samples_for(0.1, Interval(np.inf, 5, np.inf), 50) == 100
+    assert samples_for(0.1, Estimate(100, 95, 105), 50) == 50
+    assert samples_for(0.1, Estimate(100, 80, 105), 50) == 200
+    assert samples_for(0.1, Estimate(100, 89.9, 110), 50) == 55  # a tenth more at least
+    assert samples_for(0.1, Estimate(np.inf, 5, np.inf), 50) == 100
     with pytest.raises(ValueError, match="until is 0; expected a finite number above 0"):
         play(3, until=0)
 

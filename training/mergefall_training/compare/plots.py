@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from mergefall_training.compare.results import ContestResult, Series
 from mergefall_training.learn.run import EVALUATION_SEED
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.statistics import Interval, mean_of_runs, plain, survival
+from mergefall_training.play.statistics import Estimate, mean_of_runs, plain, survival
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
@@ -131,7 +131,7 @@ def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> N
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
-def _seen(interval: Interval) -> tuple[float, float, float]:
+def _seen(interval: Estimate) -> tuple[float, float, float]:
     """Value, low and high as they are drawn; a mere lower bound is drawn as a point."""
     if math.isinf(interval.high):
         return (interval.low if math.isinf(interval.value) else interval.value), interval.low, interval.low
@@ -198,7 +198,7 @@ def _tiles(result: ContestResult) -> Figure:
     return figure
 
 
-def _entries(result: ContestResult) -> list[tuple[str, Evaluation, Interval]]:
+def _entries(result: ContestResult) -> list[tuple[str, Evaluation, Estimate]]:
     """(label, games, mean) of each player, and of all agents that were trained alike together."""
     entries = []
     for line in result.lines:
@@ -260,7 +260,7 @@ def _learning(result: ContestResult) -> Figure:
             runs = [np.interp(steps, [p.step for p in curve], [p.mean for p in curve]) for curve in curves]
             found = [mean_of_runs(means) for means in np.transpose(runs)]
         else:
-            found = [Interval(point.mean, point.low, point.high) for point in curves[0]]
+            found = [Estimate(point.mean, point.low, point.high) for point in curves[0]]
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
         several = f", {len(curves)} runs" if len(curves) > 1 else ""

@@ -15,7 +15,7 @@ from mergefall_baselines.player import title
 
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary, frame_of
-from mergefall_training.play.statistics import Interval, improvement, mean_of_runs
+from mergefall_training.play.statistics import Estimate, improvement, mean_of_runs
 from mergefall_training.play.tables import Cell, Table, percent, short, to_html
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class Line:
     rows: list[Row]
 
     @property
-    def mean(self) -> Interval:
+    def mean(self) -> Estimate:
         """The mean over the games of a player; over several agents the mean of their means, with Student's interval."""
         return self.rows[0].summary.mean if len(self.rows) == 1 else self.mean_of_runs
 
     @property
-    def mean_of_runs(self) -> Interval:
+    def mean_of_runs(self) -> Estimate:
         """The mean of the agents' means, with Student's interval."""
         return mean_of_runs(self.means)
 
@@ -137,7 +137,7 @@ class ContestResult:
         """The agents that were trained for the comparison."""
         return [line for line in self.lines if line.rows[0].group]
 
-    def beside_baseline(self, line: Line) -> tuple[Interval | None, Interval | None]:
+    def beside_baseline(self, line: Line) -> tuple[Estimate | None, Estimate | None]:
         """Trained agents beside those of the baseline: the mean difference seed by seed, and the chance of more.
 
         - The difference is None if the numbers of training seeds differ.
@@ -151,7 +151,7 @@ class ContestResult:
         return gain, improvement(line.means, base.means)
 
     @cached_property
-    def ratios(self) -> dict[str, Interval]:
+    def ratios(self) -> dict[str, Estimate]:
         """By label: a player's mean divided by that of the baseline; empty if no player is the baseline."""
         base = next((row for row in self.rows if row.label == self.baseline), None)
         if base is None:
@@ -247,7 +247,7 @@ class ContestResult:
         figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
         figures |= {"ratio": self.ratios[row.label]} if row.label in self.ratios else {}
         for name, value in figures.items():
-            if isinstance(value, Interval):
+            if isinstance(value, Estimate):
                 cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
             else:
                 cells[name] = value
@@ -293,7 +293,7 @@ class Series:
         return [result.adversary["rate"] for result in self.results if result.adversary]
 
     @property
-    def means(self) -> dict[str, list[Interval]]:
+    def means(self) -> dict[str, list[Estimate]]:
         """By label: the mean at each rate; the highest mean at the first rate first."""
         lines = [{line.label: line for line in result.lines} for result in self.results]
         return {label: [found[label].mean for found in lines] for label in lines[0]}

@@ -38,7 +38,7 @@ from mergefall_training.play.records import (
 )
 from mergefall_training.play.statistics import (
     CONFIDENCE,
-    Interval,
+    Estimate,
     bootstrap,
     difference,
     exponential_mean,
@@ -81,10 +81,10 @@ class Summary:
     deaths: int
     capped: int
     stuck: int
-    mean: Interval
-    median: Interval | None
-    iqm: Interval | None
-    tiles: dict[int, Interval]
+    mean: Estimate
+    median: Estimate | None
+    iqm: Estimate | None
+    tiles: dict[int, Estimate]
     moves_per_game: float
     ms_per_move: float
 
@@ -103,9 +103,9 @@ class Versus:
     """
 
     games: int
-    difference: Interval | None
-    higher: Interval
-    ratio: Interval
+    difference: Estimate | None
+    higher: Estimate
+    ratio: Estimate
     confidence: float
 
     def __repr__(self) -> str:
@@ -185,11 +185,11 @@ class Evaluation:
         """Wall time of the games in milliseconds, divided by the number of their actions."""
         return 1000 * sum(e.seconds for e in self.episodes) / sum(e.length for e in self.episodes)
 
-    def tile_rate(self, tile: int) -> Interval:
+    def tile_rate(self, tile: int) -> Estimate:
         """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
         return wilson(int((self.max_tiles >= tile).sum()), len(self.episodes))
 
-    def mean(self) -> Interval:
+    def mean(self) -> Estimate:
         """The mean result with its 95 % interval: bootstrapped; Wilson's for wins; `exponential_mean` if censored."""
         if self._goal:
             return self.tile_rate(self._goal)
@@ -197,7 +197,7 @@ class Evaluation:
             return exponential_mean(int(self.results.sum()), self.deaths)
         return bootstrap(np.mean, self.results)
 
-    def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Interval:
+    def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Estimate:
         """The mean result divided by that of another player, with its interval; results must not be negative."""
         if self.censored or other.censored:
             totals = (int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)

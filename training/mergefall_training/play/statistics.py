@@ -26,7 +26,7 @@ _BEYOND = 10  # resampled values beyond each end of an interval, at least
 
 
 @dataclass(frozen=True)
-class Interval:
+class Estimate:
     """A point estimate and the ends of its confidence interval.
 
     An end is NaN if the data allow no estimate, and infinite if they set no bound.
@@ -39,7 +39,7 @@ class Interval:
     def __str__(self) -> str:
         """As text, with four significant digits.
 
-        >>> print(Interval(10457.1, 7080.4, 13833.9), Interval(0.5, 0.25, 0.75))
+        >>> print(Estimate(10457.1, 7080.4, 13833.9), Estimate(0.5, 0.25, 0.75))
         10,460 [7,080, 13,830] 0.5 [0.25, 0.75]
         """
         value, low, high = (f"{float(f'{number:.4g}'):,g}" for number in (self.value, self.low, self.high))
@@ -76,7 +76,7 @@ def interquartile_mean(samples: ArrayLike, *, axis: int = -1) -> NDArray[np.floa
 
 def bootstrap(
     statistic: Statistic, *strata: ArrayLike, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
-) -> Interval:
+) -> Estimate:
     """A statistic of all samples with its stratified-bootstrap percentile interval.
 
     Each stratum (the samples of one run or task) is resampled with replacement, then all strata are pooled (Agarwal et
@@ -85,7 +85,7 @@ def bootstrap(
     of few samples are too narrow; from about 30 they cover as promised.
 
     >>> bootstrap(np.mean, [3, 3, 3, 3])
-    Interval(value=3.0, low=3.0, high=3.0)
+    Estimate(value=3.0, low=3.0, high=3.0)
     """
 
     def pooled(arrays: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -96,14 +96,14 @@ def bootstrap(
 
 def ratio(
     a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
-) -> Interval:
+) -> Estimate:
     """The mean of samples `a` divided by the mean of `b`, with its bootstrap percentile interval.
 
     `a` and `b` are 1-D, not negative, and resampled independently. The ratio is infinite if the mean of `b` is 0, and
     NaN if both means are.
 
     >>> ratio([6, 6, 6], [2, 2])
-    Interval(value=3.0, low=3.0, high=3.0)
+    Estimate(value=3.0, low=3.0, high=3.0)
     """
 
     def share(arrays: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -113,21 +113,21 @@ def ratio(
             return np.asarray(mean_a / (mean_a + mean_b), dtype=np.float64)
 
     shares = _bootstrap(share, (a, b), confidence, resamples, seed)
-    return Interval(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
+    return Estimate(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
 
 
 def difference(
     a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
-) -> Interval:
+) -> Estimate:
     """The mean of a − b over pairs, with its bootstrap percentile interval; whole pairs are resampled.
 
     >>> difference([5, 7, 9], [4, 6, 8])
-    Interval(value=1.0, low=1.0, high=1.0)
+    Estimate(value=1.0, low=1.0, high=1.0)
     """
     return bootstrap(np.mean, _pairs(a, b), confidence=confidence, resamples=resamples, seed=seed)
 
 
-def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The probability that a is higher than b in a pair, ties counting half, with Wilson's interval.
 
     Ties make the interval wider than it need be.
@@ -139,7 +139,7 @@ def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     return wilson(float((np.sign(differences) + 1).sum() / 2), len(differences), confidence=confidence)
 
 
-def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The probability that a result of a is higher than one of b, ties counting half: the probability of improvement.
 
     Unlike in `superiority`, results are no pairs, and their numbers may differ, as with training runs. The estimate is
@@ -164,7 +164,7 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
         return (p - value) ** 2 > z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
     low = _crossing(lambda p: not beyond(p), 0, value) if value else 0.0
-    return Interval(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
+    return Estimate(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
 
 
 def _pairs(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
@@ -175,7 +175,7 @@ def _pairs(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     return first - second
 
 
-def samples_for(reach: float, interval: Interval, n: int) -> int:
+def samples_for(reach: float, interval: Estimate, n: int) -> int:
     """The number of samples after which to look again whether an interval is narrow enough; n if it is.
 
     An interval from n samples is narrow enough if neither end is farther from its value than `reach` · value. Widths
@@ -185,7 +185,7 @@ def samples_for(reach: float, interval: Interval, n: int) -> int:
     (exponential results, `exponential_mean`), 92.9 % where they have 93.6 % (lognormal ones with σ = 0.6, `bootstrap`
     with 300 resamples; 3,000 simulated runs each).
 
-    >>> samples_for(0.02, Interval(100.0, 96.0, 104.0), 200)
+    >>> samples_for(0.02, Estimate(100.0, 96.0, 104.0), 200)
     800
     """
     width = max(interval.high - interval.value, interval.value - interval.low)
@@ -201,7 +201,7 @@ def _bootstrap(
     confidence: float,
     resamples: int,
     seed: int,
-) -> Interval:
+) -> Estimate:
     """An estimate from strata (along their last axis), and its percentiles over resampled strata."""
     arrays = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
     if not arrays or any(array.ndim != 1 or not len(array) for array in arrays):
@@ -209,7 +209,7 @@ def _bootstrap(
     tail = _tail(confidence)
     value = float(estimate(arrays))
     if min(map(len, arrays)) < 2:
-        return Interval(value, math.nan, math.nan)
+        return Estimate(value, math.nan, math.nan)
     rng = np.random.default_rng(seed)
     resamples = max(resamples, math.ceil(_BEYOND / tail))
     step = max(1, _CHUNK // sum(map(len, arrays)))
@@ -218,7 +218,7 @@ def _bootstrap(
         rows = min(step, resamples - start)
         estimates.append(estimate([array[rng.integers(len(array), size=(rows, len(array)))] for array in arrays]))
     low, high = np.quantile(np.concatenate(estimates), [tail, 1 - tail])
-    return Interval(value, float(low), float(high))
+    return Estimate(value, float(low), float(high))
 
 
 def _tail(confidence: float) -> float:
@@ -228,7 +228,7 @@ def _tail(confidence: float) -> float:
     return (1 - confidence) / 2
 
 
-def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """A rate with Wilson's score interval (1927), which stays inside [0, 1] and is valid at 0 % and 100 %.
 
     `successes` may hold halves, for ties.
@@ -243,13 +243,13 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
     centre = (rate + z2 / (2 * trials)) / (1 + z2 / trials)
     half = math.sqrt(z2 * (rate * (1 - rate) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
     # At 0 % and 100 % the bound is the rate itself; rounding must not push it further.
-    return Interval(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
+    return Estimate(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
 
 
 # -- a handful of training runs ---------------------------------------------------------------------------------------
 
 
-def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of one result for each training run, with Student's interval (Student, Biometrika 6, 1908).
 
     Runs differ by their training seeds; more games per agent do not make that difference smaller. A bootstrap of three
@@ -264,10 +264,10 @@ def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Inter
         raise ValueError(f"expected one result for each run; got an array of shape {results.shape}")
     mean = float(results.mean())
     if len(results) < 2 or not np.isfinite(results).all():  # a mean is infinite if a cap ended all games
-        return Interval(mean, math.nan, math.nan)
+        return Estimate(mean, math.nan, math.nan)
     error = float(results.std(ddof=1)) / math.sqrt(len(results))
     reach = _student(len(results) - 1, confidence) * error
-    return Interval(mean, mean - reach, mean + reach)
+    return Estimate(mean, mean - reach, mean + reach)
 
 
 def _student(degrees: int, confidence: float) -> float:
@@ -289,7 +289,7 @@ def _student(degrees: int, confidence: float) -> float:
 # -- games that a cap may end -----------------------------------------------------------------------------------------
 
 
-def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENCE) -> Interval:
+def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean length of games, some of which a cap ended: total / deaths.
 
     `total` is the sum of all lengths, `deaths` the number of games that no cap ended. This is the maximum-likelihood
@@ -303,13 +303,13 @@ def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENC
         raise ValueError(f"total is {total}; expected the sum of the games' lengths, at least 0")
     expected = poisson_mean(deaths, confidence=confidence)
     if deaths == 0:
-        return Interval(math.inf, total / expected.high, math.inf)
-    return Interval(total / deaths, total / expected.high, total / expected.low)
+        return Estimate(math.inf, total / expected.high, math.inf)
+    return Estimate(total / deaths, total / expected.high, total / expected.low)
 
 
 def exponential_ratio(
     total_a: float, deaths_a: int, total_b: float, deaths_b: int, *, confidence: float = CONFIDENCE
-) -> Interval:
+) -> Estimate:
     """The mean length of games a divided by that of games b, with an exact interval.
 
     Given the total number of deaths, the deaths of a are binomial with p = 1 / (1 + ratio · total_b / total_a)
@@ -323,9 +323,9 @@ def exponential_ratio(
     if deaths_a < 0 or deaths_b < 0:
         raise ValueError(f"deaths are {deaths_a} and {deaths_b}; expected at least 0")
     if deaths_a + deaths_b == 0:
-        return Interval(math.nan, 0.0, math.inf)
+        return Estimate(math.nan, 0.0, math.inf)
     share = clopper_pearson(deaths_a, deaths_a + deaths_b, confidence=confidence)
-    return Interval(*(_quotient(total_a * (1 - p), total_b * p) for p in (share.value, share.high, share.low)))
+    return Estimate(*(_quotient(total_a * (1 - p), total_b * p) for p in (share.value, share.high, share.low)))
 
 
 def survival(lengths: ArrayLike, ended: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -350,7 +350,7 @@ def _quotient(a: float, b: float) -> float:
     return a / b if b else math.inf if a else math.nan
 
 
-def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Interval:
+def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of a Poisson variable that was observed as `count`, with its exact interval (Garwood, Biometrika 1936).
 
     >>> mean = poisson_mean(10)
@@ -374,10 +374,10 @@ def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Interval:
     while at_most(beyond) > tail:
         beyond *= 2
     low = _crossing(lambda mean: at_least(mean) > tail, 0, count) if count else 0.0
-    return Interval(float(count), low, _crossing(lambda mean: at_most(mean) < tail, count, beyond))
+    return Estimate(float(count), low, _crossing(lambda mean: at_most(mean) < tail, count, beyond))
 
 
-def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """A rate with its exact interval, which covers at least as often as stated (Clopper & Pearson, Biometrika 1934).
 
     >>> rate = clopper_pearson(0, 10)
@@ -399,7 +399,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
 
     low = _crossing(lambda rate: at_least(rate) > tail, 0, k / n) if k else 0.0
     high = _crossing(lambda rate: at_most(rate) < tail, k / n, 1) if k < n else 1.0
-    return Interval(k / n, low, high)
+    return Estimate(k / n, low, high)
 
 
 def _check_counts(successes: float, trials: int) -> None:

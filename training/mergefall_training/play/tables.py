@@ -11,10 +11,10 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
 
-from mergefall_training.play.statistics import Interval
+from mergefall_training.play.statistics import Estimate
 
 Number = Callable[[float], str]
-Cell = str | tuple[Interval | None, Number]  # a text, or an estimate and how its numbers are written
+Cell = str | tuple[Estimate | None, Number]  # a text, or an estimate and how its numbers are written
 LABEL = 24  # columns of a terminal for a line's label, if that is as long
 LONG = 16  # a longer heading may be broken
 
@@ -65,7 +65,7 @@ def _view(columns: dict[str, Sequence[Cell]], most: int | None = None) -> rich_t
     return view
 
 
-def _above(estimate: Interval | None, number: Number) -> Text:
+def _above(estimate: Estimate | None, number: Number) -> Text:
     if estimate is None:
         return Text("-")
     value, ends = texts(estimate, number)
@@ -100,7 +100,7 @@ def _html(cell: Cell) -> str:
 def to_markdown(table: Table) -> str:
     """A table in Markdown, without title and note.
 
-    >>> print(to_markdown(Table("", "", {"player": ["a"], "mean": [(Interval(7.0, 6.0, 8.0), short)]})))
+    >>> print(to_markdown(Table("", "", {"player": ["a"], "mean": [(Estimate(7.0, 6.0, 8.0), short)]})))
     | player | mean |
     | --- | --- |
     | a | 7.00 [6.00-8.00] |
@@ -111,14 +111,14 @@ def to_markdown(table: Table) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _inline(estimate: Interval | None, number: Number) -> str:
+def _inline(estimate: Estimate | None, number: Number) -> str:
     return "" if estimate is None else "{} [{}]".format(*texts(estimate, number))
 
 
-def texts(estimate: Interval, number: Number) -> tuple[str, str]:
+def texts(estimate: Estimate, number: Number) -> tuple[str, str]:
     """An estimate and its interval as texts, a dash for what the games do not tell.
 
-    >>> texts(Interval(27345.0, 26000.0, math.inf), short)
+    >>> texts(Estimate(27345.0, 26000.0, math.inf), short)
     ('27.3k', '26.0k-inf')
     """
     value = number(estimate.value) if math.isfinite(estimate.value) else "-"
