@@ -146,7 +146,9 @@ def test_damage_and_other_runs_are_errors(tmp_path):
     assert "line 2: a trial is WeightTrial(" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
     assert "line 3: the file has" in complaint(*lines[:2], lines[3])
     assert "another run: settings.slack is" in complaint(*lines, climb=replace(SMALL, slack=2))
-    assert "line 1: format is 'mergefall episodes'" in complaint('{"format": "mergefall episodes"}\n')
+    assert "line 1: the file holds another run: format is 'mergefall episodes' there" in complaint(
+        '{"format": "mergefall episodes"}\n'
+    )
     assert "begins with" in complaint("mean score")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -258,7 +257,8 @@ def _json(result: ContestResult) -> dict[str, Any]:
         trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
     game = {"name": result.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
     game |= {"max_episode_steps": header.max_episode_steps, "adversary": result.adversary}
-    return _finite(game | {"baseline": result.baseline, "players": players, "trained": trained})
+    game |= {"baseline": result.baseline, "players": players, "trained": trained}
+    return json.loads(json.dumps(game), parse_constant=lambda _: None)  # JSON lacks NaN and infinity
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -267,12 +267,3 @@ def read_results(path: Path) -> dict[str, Any]:
         return {}
     content = json.loads(path.read_text(encoding="utf-8"))
     return content if isinstance(content, dict) and content.get("format") == FORMAT else {}
-
-
-def _finite(value: Any) -> Any:
-    """The value with None in place of NaN and infinity, which JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

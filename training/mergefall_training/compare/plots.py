@@ -33,7 +33,6 @@ from mergefall_training.play.statistics import Estimate, mean_of_runs, plain, su
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 PLAIN_TEXT = matplotlib.rc_context({"text.parse_math": False})  # shows the dollar signs of a label as they are
-AT_LEAST = "mean is at least this"
 LABEL = 72  # letters of a label
 
 
@@ -98,36 +97,22 @@ def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, A
     return figure, axes
 
 
-def _short(label: str) -> str:
-    """A label as there is room for it."""
-    return label if len(label) <= LABEL else f"{label[:LABEL]}…"
-
-
 def _players_axis(axes: Axes, result: ContestResult) -> None:
     """One line per player, the best on top, with the number of games."""
-    labels = [f"{_short(row.label)}\nN={row.summary.episodes}" for row in result.rows]
+    labels = [f"{_named(row.label, row.summary.mean)}\nN={row.summary.episodes}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
 
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
-    """A logarithmic axis if results differ by more than a factor of 20; plain numbers along it.
-
-    If some results are below 1, as of players that hardly ever clear a line, the axis is linear up to 1.
-    """
+    """Plain numbers along an axis; it is logarithmic from 1 on if results differ by more than a factor of 20."""
     axis = axes.xaxis if name == "x" else axes.yaxis
     lowest, highest = np.min(results), np.max(results)
-    long = highest > 10_000 * max(lowest, 1)  # then powers of ten are enough
-    if lowest >= 1 and 20 * lowest < highest:
-        axes.set(**{f"{name}scale": "log"})
-        # Set after the scale, which brings its own locator.
-        axis.set_major_locator(LogLocator(subs=(1,) if long else (1, 2, 5)))
-        axis.set_minor_formatter(NullFormatter())
-    elif lowest < 1 and highest > 20:
+    if highest > 20 * max(lowest, 1):
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
-        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=[1] if long else [1, 3]))
-        axes.set(**{f"{name}lim": (0, None)})
+        subs = [1] if highest > 10_000 * max(lowest, 1) else [1, 2, 5]
+        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=subs))  # the scale brings its own
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
@@ -138,13 +123,10 @@ def _seen(interval: Estimate) -> tuple[float, float, float]:
     return interval.value, interval.low, interval.high
 
 
-def _at_least(axes: Axes, xs: ArrayLike, ys: ArrayLike, unknown: ArrayLike, name: Literal["x", "y"]) -> None:
-    """Mark points whose mean is unknown, because no game ended, as lower bounds: triangles in the direction of more."""
-    where = np.asarray(unknown)
-    if where.any():
-        marker = ">" if name == "x" else "^"
-        at = np.asarray(xs)[where], np.asarray(ys)[where]
-        axes.plot(*at, marker, color="white", markeredgecolor=BLUE, markersize=9, label=AT_LEAST)
+def _named(label: str, mean: Estimate) -> str:
+    """A label as there is room for it; the mean is a lower bound if no game ended."""
+    short = label if len(label) <= LABEL else f"{label[:LABEL]}…"
+    return f"{short}, at least" if math.isinf(mean.value) else short
 
 
 def _headline(result: ContestResult) -> Figure:
@@ -152,15 +134,14 @@ def _headline(result: ContestResult) -> Figure:
     figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     _players_axis(axes, result)
     for number, (name, colour, marker) in enumerate(
-        [("mean", BLUE, "o"), ("interquartile mean", ORANGE, "s"), ("median", GREEN, "D")]
+        [("mean", BLUE, "o"), ("iqm", ORANGE, "s"), ("median", GREEN, "D")]
     ):
-        found = [getattr(row.summary, "iqm" if "inter" in name else name) for row in result.rows]
-        values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in found]).T
-        y = np.arange(len(found)) + 0.22 * (number - 1)
+        estimates = [getattr(row.summary, name) for row in result.rows]
+        values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in estimates]).T
+        y = np.arange(len(estimates)) + 0.22 * (number - 1)
+        label = {"iqm": "interquartile mean"}.get(name, name)
         axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
-        axes.plot(values, y, marker, color=colour, markersize=5, label=name, clip_on=False)
-        if name == "mean":
-            _at_least(axes, values, y, [e is not None and math.isinf(e.value) for e in found], "x")
+        axes.plot(values, y, marker, color=colour, markersize=5, label=label, clip_on=False)
     _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
     capped = any(row.evaluation.censored for row in result.rows)
     axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
@@ -184,17 +165,10 @@ def _tiles(result: ContestResult) -> Figure:
             if share >= 0.06:
                 axes.text(left[y] + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8, color=ink)
         left += shares
-    axes.set_xlim(0, 1)
+    axes.set(xlim=(0, 1), xlabel="share of games")
     axes.xaxis.set_major_formatter(PercentFormatter(1))
-    axes.set_xlabel("share of games")
-    figure.legend(
-        loc="outside lower center",
-        ncols=min(len(tiles), 12),
-        frameon=False,
-        fontsize=9,
-        handlelength=1,
-        columnspacing=1.2,
-    )
+    look = {"fontsize": 9, "handlelength": 1, "columnspacing": 1.2}
+    figure.legend(loc="outside lower center", ncols=min(len(tiles), 12), frameon=False, **look)
     return figure
 
 
@@ -204,10 +178,9 @@ def _entries(result: ContestResult) -> list[tuple[str, Evaluation, Estimate]]:
     for line in result.lines:
         games = [row.evaluation for row in line.rows]
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        runs = f", {len(games)} runs" if len(games) > 1 else ""
-        label = f"{_short(line.label if runs else line.rows[0].label)}{runs}, N={len(together.episodes)}"
         mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an ended game
-        entries.append((label, together, mean))
+        runs = f", {len(games)} runs" if len(games) > 1 else ""
+        entries.append((f"{_named(line.label, mean)}{runs}, N={len(together.episodes)}", together, mean))
     return entries
 
 
@@ -233,11 +206,9 @@ def _profile(result: ContestResult) -> Figure:
             axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
     _headline_axis(axes, "x", means)
     least = min(means) / 30 if memoryless else max(1, min(evaluation.results.min() for _, evaluation, _ in entries))
-    axes.set_xlim(least if axes.get_xscale() == "log" else 0, last)
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set(xlim=(0 if axes.get_xscale() == "linear" else least, last), ylim=(0, 1.02), ylabel="share of games")
     axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)" if memoryless else headline)
-    axes.set_ylabel("share of games")
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -263,21 +234,17 @@ def _learning(result: ContestResult) -> Figure:
             found = [Estimate(point.mean, point.low, point.high) for point in curves[0]]
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
-        several = f", {len(curves)} runs" if len(curves) > 1 else ""
-        axes.plot(
-            steps, values, color=colour, label=f"{_short(line.label)}{several}, N={curves[0][-1].episodes} a point"
-        )
+        runs = f", {len(curves)} runs" if len(curves) > 1 else ""
+        label = f"{_named(line.label, found[-1])}{runs}, N={curves[0][-1].episodes} a point"
+        axes.plot(steps, values, color=colour, label=label)
     means = [_seen(row.summary.mean)[0] for row in others]
     for mean in means:
         axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
     learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
     _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
-    axes.set_xlabel("steps of all environments together")
+    axes.set(xlabel="steps of all environments together", ylabel=f"mean {headline}", xlim=(0, None))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylabel(f"mean {headline}")
-    axes.set_xlim(left=0)
-    unknown = [math.isinf(row.summary.mean.value) for row in others]
-    labels = [_short(row.label) + ", at least" * least for row, least in zip(others, unknown, strict=True)]
+    labels = [_named(row.label, row.summary.mean) for row in others]
     _name_points(axes, labels, [axes.get_xlim()[1]] * len(others), means)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -289,60 +256,45 @@ def _speed(result: ContestResult) -> Figure:
     labels, games, estimates = zip(*_entries(result), strict=True)
     times = np.array([evaluation.ms_per_move for evaluation in games])
     means, low, high = np.array([_seen(mean) for mean in estimates]).T
-    unknown = [math.isinf(mean.value) for mean in estimates]
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6, clip_on=False)
-    _at_least(axes, times, means, unknown, "y")
-    axes.set_xscale("log")
     spread = times.max() / times.min()
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
+    axes.set(xscale="log", xlabel=f"ms per {turn} (wall time of the game / {turn}s)", ylabel=f"mean {headline}")
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     _headline_axis(axes, "y", means)
-    axes.set_xlabel(f"ms per {turn} (wall time of the game / {turn}s)")
-    axes.set_ylabel(f"mean {headline}")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     _name_points(axes, labels, times, means)
-    if any(unknown):
-        figure.legend(loc="outside lower center", frameon=False)
     return figure
 
 
 def _rates(series: Series) -> Figure:
     """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
     headline, rates = series.together.headline, series.rates
-    figure, axes = _figure(
-        series.together, f"mean {headline} against the adversary's rate", max(6, 2 + 0.3 * len(series.means))
-    )
-    lowest = min((rate for rate in rates if rate > 0), default=1.0)
-    axes.set_xscale("symlog", linthresh=lowest, linscale=0.4)
+    title = f"mean {headline} against the adversary's rate"
+    figure, axes = _figure(series.together, title, max(6, 2 + 0.3 * len(series.means)))
+    axes.set_xscale("symlog", linthresh=min((rate for rate in rates if rate > 0), default=1.0), linscale=0.4)
+    axes.set_yscale("symlog", linthresh=1)
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
     lines, ends, labels = [], [], []
     for number, (label, estimates) in enumerate(series.means.items()):
         colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        known = [(rate, *_seen(mean), math.isinf(mean.value)) for rate, mean in zip(rates, estimates, strict=True)]
-        points = [point for point in known if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
-        if not points:
-            continue
-        where, means, low, high, bounds = np.array(points).T
-        axes.vlines(where, low, high, colors=colour, linewidth=1.5, alpha=0.5)
-        lines += axes.plot(where, means, style, color=colour, markersize=5)
-        _at_least(axes, where, means, bounds.astype(bool), "y")
-        ends.append((where[-1], means[-1]))
-        labels.append(_short(label))
-    axes.set_yscale("symlog", linthresh=1)
+        points = [(rate, *_seen(mean)) for rate, mean in zip(rates, estimates, strict=True)]
+        points = [point for point in points if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
+        if points:
+            where, means, low, high = np.array(points).T
+            axes.vlines(where, low, high, colors=colour, linewidth=1.5, alpha=0.5)
+            lines += axes.plot(where, means, style, color=colour, markersize=5)
+            ends.append((where[-1], means[-1]))
+            labels.append(_named(label, estimates[0]))
     axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylim(bottom=0 if min((mean for _, mean in ends), default=1) < 1 else None)
-    axes.set_xlabel("share of draws that the adversary picks")
-    axes.set_ylabel(f"mean {headline}, with 95 % intervals")
+    axes.set(xlabel="share of draws that the adversary picks", ylabel=f"mean {headline}, with 95 % intervals")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     _name_points(axes, labels, [where for where, _ in ends], [mean for _, mean in ends], lines)
-    handles, names = axes.get_legend_handles_labels()
-    if unknown := [handle for handle, name in zip(handles, names, strict=True) if name == AT_LEAST]:
-        figure.legend(unknown[:1], [AT_LEAST], loc="outside lower center", frameon=False)
     return figure
 
 
@@ -354,10 +306,10 @@ def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike
     if not labels:
         return
     points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
-    places = _spread(axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1])
+    heights = axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1]
     looks = [(line.get_color(), line.get_color(), line.get_linestyle()) for line in lines]
     looks = looks or [("black", "#bbbbbb", "-")] * len(labels)
-    for label, point, place, (ink, colour, dashes) in zip(labels, points, places, looks, strict=True):
+    for label, point, place, (ink, colour, dashes) in zip(labels, points, _spread(heights), looks, strict=True):
         leader = {"arrowstyle": "-", "color": colour, "linestyle": dashes, "linewidth": 0.7}
         axes.annotate(
             label,
@@ -373,15 +325,8 @@ def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike
 
 
 def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:
-    """Heights in [0, 1], pushed apart until neighbours are `gap` apart (less if there are too many)."""
-    gap = min(gap, 1 / max(1, len(heights)))
-    order = np.argsort(heights)
-    places = heights[order]
-    for _ in range(1000):
-        push = np.maximum(0, gap - np.diff(places)) / 2
-        if push.sum() < 1e-4:
-            break
-        places[1:] += push
-        places[:-1] -= push
-        places = places.clip(0, 1)
-    return places[np.argsort(order)]
+    """Heights in [0, 1], moved until neighbours are `gap` apart (less if there are too many)."""
+    gap, order = min(gap, 1 / len(heights)), np.argsort(heights)
+    steps = gap * np.arange(len(heights))
+    above = np.maximum.accumulate(np.maximum(heights[order], 0) - steps) + steps
+    return np.minimum(above, 1 - steps[::-1])[np.argsort(order)]

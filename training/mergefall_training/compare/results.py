@@ -229,29 +229,23 @@ class ContestResult:
 
     def records(self) -> list[dict[str, Any]]:
         """One flat mapping for each player, as in `results.csv`; an interval becomes three entries."""
-        return [self._record(row) for row in self.rows]
-
-    def _record(self, row: Row) -> dict[str, Any]:
-        header = row.evaluation.header
-        cells: dict[str, Any] = {
-            "game": self.name,
-            "label": row.label,
-            "player": header.player,
-            "options": json.dumps(header.options),
-            "env": header.env_id,
-            "env_kwargs": json.dumps(header.env_kwargs),
-            "max_episode_steps": header.max_episode_steps,
-            "adversary": json.dumps(self.adversary),
-        }
-        figures = {name: value for name, value in vars(row.summary).items() if name != "tiles"}
-        figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
-        figures |= {"ratio": self.ratios[row.label]} if row.label in self.ratios else {}
-        for name, value in figures.items():
-            if isinstance(value, Estimate):
-                cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            else:
-                cells[name] = value
-        return cells
+        records = []
+        for row in self.rows:
+            header = row.evaluation.header
+            cells: dict[str, Any] = {"game": self.name, "label": row.label, "player": header.player}
+            cells |= {"options": json.dumps(header.options), "env": header.env_id}
+            cells |= {"env_kwargs": json.dumps(header.env_kwargs), "max_episode_steps": header.max_episode_steps}
+            cells["adversary"] = json.dumps(self.adversary)
+            figures = {name: value for name, value in vars(row.summary).items() if name != "tiles"}
+            figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
+            figures |= {"ratio": self.ratios[row.label]} if row.label in self.ratios else {}
+            for name, value in figures.items():
+                if isinstance(value, Estimate):
+                    cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+                else:
+                    cells[name] = value
+            records.append(cells)
+        return records
 
     def to_frame(self) -> pandas.DataFrame:
         """The players as a pandas DataFrame, one row for each (`records`). Needs pandas."""

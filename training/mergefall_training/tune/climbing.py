@@ -64,7 +64,6 @@ def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[
     >>> ends(lambda w: 10 - (w["x"] - 3) ** 2, {"x": 0.0}, Climb(step=1, trials=3))
     [{'x': 2.0}]
     """
-    how.check()
     values: dict[tuple[float, ...], float] = {}
 
     def once(weights: Weights) -> float:

@@ -17,12 +17,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import numpy as np
 from mergefall import __version__
@@ -60,6 +60,9 @@ class WeightTrial:
             raise ValueError(f"a trial is {self}; expected numbers")
 
 
+Play = Callable[[Weights, int, int], WeightTrial]  # plays games with weights, from a first seed
+
+
 @dataclass(frozen=True)
 class Tuning:
     """The result of tuning: the best finalist and its heuristic as JSON, all finalists (best first), and all trials."""
@@ -70,8 +73,9 @@ class Tuning:
     trials: list[WeightTrial]
 
 
-class TrialFile:
-    """The trials of a search, in order: reads those on file, and appends new ones.
+@contextmanager
+def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play: Play) -> Iterator[Play]:
+    """Yields a function like `play` whose trials are those on file, in order, then new ones, which it appends.
 
     - `path`: the file; None: trials are not recorded.
     - `header`: the search's arguments, in JSON types.
@@ -79,68 +83,59 @@ class TrialFile:
 
     Raises ValueError if the file is damaged, or has another header, or if code or models have changed since.
     """
+    if path is None:
+        yield play
+        return
+    try:
+        line = json.dumps({**header, "code": dict(code)}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
+    with open_alone(path, "trials") as file:
+        records, whole = read_lines(path, "trials", line.encode())
+        on_file = []
+        for number, record in enumerate(records, start=1):
+            with on_line(path, number):
+                if number > 1:
+                    on_file.append(_trial_from(record))
+                else:
+                    _check_header(path, record, json.loads(line))
+        file.truncate(whole)
+        if not records:
+            append_line(file, path, line)
+        played = 0
 
-    def __init__(self, path: str | os.PathLike[str] | None, header: Options, code: Mapping[str, str]) -> None:
-        self.trials: list[WeightTrial] = []
-        self._on_file: list[WeightTrial] = []
-        self._path = None if path is None else Path(path)
-        self._file: BinaryIO | None = None
-        if self._path is None:
-            return
-        try:
-            line = json.dumps({**header, "code": dict(code)} if code else dict(header), allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
-        with ExitStack() as until_read:
-            self._file = until_read.enter_context(open_alone(self._path, "trials"))
-            records, whole = read_lines(self._path, "trials", line.encode())
-            for number, record in enumerate(records, start=1):
-                with on_line(self._path, number):
-                    if number == 1:
-                        self._check_header(record, json.loads(line), code)
-                    elif record.keys() != (names := {field.name for field in fields(WeightTrial)}):
-                        raise ValueError(f"a trial has the fields {sorted(names)}; found {record}")
-                    else:
-                        self._on_file.append(WeightTrial(**record))
-            self._file.truncate(whole)
-            if not records:
-                append_line(self._file, self._path, line)
-            until_read.pop_all()  # it stays open
-
-    def _check_header(self, there: Options, here: Options, code: Mapping[str, str]) -> None:
-        assert self._path is not None
-        for name in ("format", "version"):
-            if there.get(name) != here[name]:
-                raise ValueError(f"{name} is {there.get(name)!r}; expected {here[name]!r}")
-        if differing := differences({**there, "code": None}, {**here, "code": None}):
-            raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
-        check_same_code(self._path, there.get("code", {}), code)
-
-    def next(self, play: Callable[[Weights, int, int], WeightTrial], weights: Weights, seed: int, games: int) -> Any:
-        """The next trial: read from the file, which must hold one with these arguments, or else played."""
-        number = len(self.trials)
-        if number < len(self._on_file):
-            trial = self._on_file[number]
-            if (trial.weights, trial.seed, trial.games) != (weights, seed, games):
+        def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
+            nonlocal played
+            played += 1
+            if played > len(on_file):
+                made = play(weights, seed, games)
+                append_line(file, path, json.dumps(asdict(made)))
+                return made
+            there = on_file[played - 1]
+            if (there.weights, there.seed, there.games) != (weights, seed, games):
                 expected = f"weights={weights}, seed={seed}, games={games}"
-                raise ValueError(f"{self._path}, line {number + 2}: the file has {trial}; expected {expected}")
-        else:
-            trial = play(weights, seed, games)
-            if self._file and self._path:
-                append_line(self._file, self._path, json.dumps(asdict(trial)))
-        self.trials.append(trial)
-        return trial
+                raise ValueError(f"{path}, line {played + 1}: the file has {there}; expected {expected}")
+            return there
 
-    def __enter__(self) -> Self:
-        return self
+        try:
+            yield trial
+        except KeyboardInterrupt as error:
+            error.add_note(f"{len(read_lines(path, 'trials')[0]) - 1} trials are in {path}; the same call resumes")
+            raise
+        check_there(file, path)
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if self._file and self._path:
-            with self._file:
-                if error is None:
-                    check_there(self._file, self._path)
-            if isinstance(error, KeyboardInterrupt):
-                error.add_note(f"{len(self.trials)} trials are in {self._path}; the same call resumes")
+
+def _trial_from(record: Options) -> WeightTrial:
+    names = {field.name for field in fields(WeightTrial)}
+    if record.keys() != names:
+        raise ValueError(f"a trial has the fields {sorted(names)}; found {record}")
+    return WeightTrial(**record)
+
+
+def _check_header(path: Path, there: Options, here: Options) -> None:
+    if differing := differences({**there, "code": None}, {**here, "code": None}):
+        raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
+    check_same_code(path, there.get("code", {}), here["code"])
 
 
 def tune(
@@ -192,24 +187,23 @@ def tune(
 
     most = (1 + climb.restarts) * (1 + 2 * len(start) * climb.passes)
     total = min(most, climb.trials or most)
-    best = -math.inf
+    path = None if out is None else Path(out)
+    trials: list[WeightTrial] = []
     with (
-        TrialFile(out, header, code) as record,
+        _recorded(path, header, code, play) as trial,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         progress_bar(f"{player}: trials, at most", total, enabled=progress) as show,
     ):
 
         def value(weights: Weights) -> float:
-            nonlocal best
-            mean = record.next(play, weights, TRIAL_SEED, climb.games).mean
-            best = max(best, mean)
-            show(len(record.trials), f"best {best:,.0f}")
-            return mean
+            trials.append(trial(weights, TRIAL_SEED, climb.games))
+            show(len(trials), f"best {max(one.mean for one in trials):,.0f}")
+            return trials[-1].mean
 
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
-        finals = [record.next(play, weights, FINAL_SEED, climb.finals) for weights in finalists]
-    finals.sort(key=lambda trial: -trial.mean)
-    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, record.trials[: -len(finals)])
+        finals = [trial(weights, FINAL_SEED, climb.finals) for weights in finalists]
+    finals.sort(key=lambda final: -final.mean)
+    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, trials)
 
 
 def _spec_of(player: Player, option: str, value: Any) -> Any:
