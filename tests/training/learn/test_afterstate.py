@@ -14,7 +14,6 @@ from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner, train
-from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, open_run, read_checkpoint, read_curve
 
@@ -227,40 +226,6 @@ def test_learns_to_clear_lines(tmp_path):
         train(run)
         before, after = run.points
     assert after.mean > 3 * before.mean
-
-
-def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
-    with open_run(tmp_path / "unbroken", config(), progress=False) as run:
-        train(run)
-        expected = run.points
-
-    class Killed(Exception):
-        pass
-
-    calls, learn = [], Learner.learn
-
-    def dying(self):
-        calls.append(self.step)
-        if len(calls) in (2, 6):  # on the way to a checkpoint, and right after one
-            raise Killed
-        return learn(self)
-
-    monkeypatch.setattr(Learner, "learn", dying)
-    for _ in range(2):
-        with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run, pytest.raises(Killed):
-            train(run)
-    with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run:
-        train(run)
-        found = run.points
-    assert calls == [0, 32, 0, 32, 64, 96, 64, 96, 128, 160]
-    assert [point.step for point in found] == [0, 64, 128, 192]
-    for one, other in zip(found, expected, strict=True):
-        assert (one.mean, one.episodes) == (other.mean, other.episodes)
-    for name in ("model.npz", "best.npz"):
-        one, other = (load_model(tmp_path / folder / name) for folder in ("unbroken", "broken"))
-        assert one.arrays.keys() == other.arrays.keys()
-        for key, array in one.arrays.items():
-            np.testing.assert_array_equal(array, other.arrays[key])
 
 
 def test_a_run_folder_is_a_player(tmp_path):

@@ -19,7 +19,7 @@ from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_
 from mergefall_training.learn.evolution.train import Learner, directions, train
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import Config, Run, open_run
+from mergefall_training.learn.run import Config, open_run
 
 TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "preview": 0}
@@ -77,46 +77,6 @@ def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
             mine = make("tetris/greedy", heuristic=weighted(HEURISTICS["bcts"], weights))
             seeds = [1_000_000 + 2 * generation + k for k in range(2)]
             assert pieces.tolist() == [len(mine.play(TETRIS, seed, SMALL, 60)) for seed in seeds]
-
-
-class Killed(BaseException):
-    """What no handler catches, as a kill is not."""
-
-
-def test_a_resumed_run_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch):
-    with open_run(tmp_path / "unbroken", config(), progress=False) as run:
-        train(run)
-        expected = run.points
-    assert len(expected) >= 4
-
-    def dying(function, kills):
-        calls = 0
-
-        def called(*arguments):
-            nonlocal calls
-            calls += 1
-            if calls in kills:
-                raise Killed
-            return function(*arguments)
-
-        return called
-
-    monkeypatch.setattr(Learner, "learn", dying(Learner.learn, (2, 8)))  # a generation is lost, or some
-    monkeypatch.setattr(Run, "save_checkpoint", dying(Run.save_checkpoint, (3,)))  # evaluated, but not kept
-    found, kills = [], 0
-    while not found:
-        with open_run(tmp_path / "broken", config(), resume=True, progress=False) as run:
-            try:
-                train(run)
-                found = run.points
-            except Killed:
-                kills += 1
-    assert kills == 3
-    for one, other in zip(found, expected, strict=True):
-        assert (one.step, one.mean, one.figures) == (other.step, other.mean, other.figures)
-    for name in ("model.npz", "best.npz"):
-        one, other = (load_model(tmp_path / folder / name) for folder in ("unbroken", "broken"))
-        np.testing.assert_array_equal(one.arrays["weights"], other.arrays["weights"])
 
 
 def test_threads_make_no_difference():
@@ -299,18 +259,15 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
     file, spec, arrays = network_file(tmp_path)
     with open_run(tmp_path / "whole", config(4000, warm_start=file), progress=False) as run:
         train(run)
-    learn, calls = Learner.learn, []
 
-    def dying(learner):
-        calls.append(learner)
-        if len(calls) == 2:
-            raise Killed
-        return learn(learner)
+    def dying(*_):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(Learner, "learn", dying)
     again = config(4000, warm_start=file)
-    with pytest.raises(Killed), open_run(tmp_path / "part", again, progress=False) as run:
-        train(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "play", dying)  # after the first checkpoint
+        with pytest.raises(KeyboardInterrupt), open_run(tmp_path / "part", again, progress=False) as run:
+            train(run)
     save_model(Path(file), spec, {name: array + 1 for name, array in arrays.items()})
     with open_run(tmp_path / "part", again, resume=True, progress=False) as run:
         train(run)

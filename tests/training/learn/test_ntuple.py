@@ -20,7 +20,7 @@ from mergefall_training.learn.ntuple.kernels import GAMES, SCORE, STREAM, Arrays
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import Config, Run, read_checkpoint, read_curve, train
+from mergefall_training.learn.run import Config, Run, read_checkpoint, train
 from mergefall_training.learn.training import hyperparameters_of
 
 GAME = "mergefall/Game2048-v0"
@@ -175,31 +175,6 @@ def test_entries_start_at_their_share_of_the_optimism():
     learner = Learner(config(optimism=160.0))
     assert learner.model([[1, 2], [0, 1]]) == 160.0
     assert np.unique(learner.model.weights).tolist() == [10.0]
-
-
-def test_an_interrupted_run_ends_as_an_unbroken_one(tmp_path, monkeypatch):
-    """With temporal coherence, and the interrupt in the middle of an interval."""
-    monkeypatch.setattr(ntuple_train, "ROUND", 500)
-    asked = config(coherence=0.5)
-    train(tmp_path / "whole", asked, progress=False)
-
-    calls, share = [], ntuple_train.share
-
-    def interrupted(*arguments):
-        calls.append(1)
-        share(*arguments)
-        if len(calls) == 7:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(ntuple_train, "share", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", asked, progress=False)
-    assert 1 < len(read_curve(tmp_path / "broken")) < 4
-    train(tmp_path / "broken", asked, resume=True, progress=False)
-    whole, broken = (network_of(tmp_path / name) for name in ("whole", "broken"))
-    assert np.array_equal(whole.weights, broken.weights)
-    points = [[(p.step, p.mean, p.figures) for p in read_curve(tmp_path / name)] for name in ("whole", "broken")]
-    assert points[0] == points[1]
 
 
 def test_a_run_begins_with_what_another_knows(tmp_path, monkeypatch):

@@ -62,28 +62,6 @@ def train(folder, what, resume=False):
     return folder
 
 
-class Killed(BaseException):
-    """What no handler catches, as a kill is not."""
-
-
-def train_until(monkeypatch, folder, what, *, name, time):
-    """Train until the run's method `name` is called the `time`-th time, and no further."""
-    calls = 0
-    with monkeypatch.context() as patch, open_run(folder, what, progress=False) as run:
-        method = getattr(run, name)
-
-        def killing(*arguments):
-            nonlocal calls
-            calls += 1
-            if calls == time:
-                raise Killed
-            return method(*arguments)
-
-        patch.setattr(run, name, killing)
-        with pytest.raises(Killed):
-            sb3.train(run)
-
-
 def end_of(folder):
     """All that a run left, but for times."""
     spec, arrays, _ = read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)
@@ -93,39 +71,6 @@ def end_of(folder):
     models = [load_model(folder / name).checksum for name in ("best.npz", "model.npz")]
     curve = [vars(point) | {"seconds": 0.0} for point in read_curve(folder)]
     return spec, arrays, models, curve
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "env_id"),
-    [("maskable-ppo", GAME), ("maskable-ppo", TETRIS), ("dqn", TETRIS)],
-)
-def test_a_stopped_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, algorithm, env_id):
-    what = config(algorithm, env_id)
-    unbroken = end_of(train(tmp_path / "unbroken", what))
-    assert [point["step"] for point in unbroken[3]][-1] == 128
-    # Between an evaluation and its checkpoint, then in the middle of an interval (`due` is asked in every rollout).
-    train_until(monkeypatch, tmp_path / "stopped", what, name="save_checkpoint", time=3)
-    assert len(read_curve(tmp_path / "stopped")) == 3
-    with monkeypatch.context() as patch:
-        patch.setattr(sb3._Keeper, "_on_step", stopping_at(112))
-        with pytest.raises(Killed):
-            train(tmp_path / "stopped", what, resume=True)
-    spec, arrays, models, curve = end_of(train(tmp_path / "stopped", what, resume=True))
-    assert spec == unbroken[0]
-    assert arrays.keys() == unbroken[1].keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, unbroken[1][name], strict=True)
-    assert models == unbroken[2]
-    assert curve == unbroken[3]
-
-
-def stopping_at(step):
-    def on_step(keeper):
-        if keeper.model.num_timesteps >= step:
-            raise Killed
-        return True
-
-    return on_step
 
 
 def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):

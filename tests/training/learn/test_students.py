@@ -16,8 +16,6 @@ from tests.training.learn.small_runs import (
     NETWORK,
     OF_TETRIS,
     TETRIS,
-    curve,
-    same,
     small,
     trained,
 )
@@ -93,29 +91,6 @@ def test_moves_are_drawn_or_the_most_probable(rate):
 
 
 # -- going on ----------------------------------------------------------------------------------------------------------
-
-CASES = [("distill", {"teacher": ["2048/optimal", "2048/greedy"]}), ("kickstart", {})]
-
-
-@pytest.mark.parametrize(("algorithm", "changed"), CASES)
-def test_a_run_that_was_killed_ends_where_an_unbroken_one_ends(tmp_path, monkeypatch, algorithm, changed):
-    config, kind = small(algorithm, changed), trainer(algorithm).Learner
-    whole = trained(tmp_path / "whole", config)
-    for rounds in (2, 3):  # right after a checkpoint is due, and in between
-        folder, calls = tmp_path / f"killed-{rounds}", []
-
-        def dies(self, rounds=rounds, calls=calls, learn=kind.learn):
-            calls.append(1)
-            if len(calls) > rounds:
-                raise KeyboardInterrupt
-            return learn(self)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(kind, "learn", dies)
-            with pytest.raises(KeyboardInterrupt):
-                trained(folder, config)
-        assert same(trained(folder, config, resume=True), whole)
-        assert curve(folder) == curve(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("algorithm", LEARNERS)

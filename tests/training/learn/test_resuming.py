@@ -1,0 +1,76 @@
+"""A run of any learner that was killed, wherever it was, ends where an unbroken one ends."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("cma")
+from mergefall_baselines.arrays import read_arrays
+from mergefall_training.learn.models import load_model
+from mergefall_training.learn.ntuple import train as ntuple_train
+from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_curve, train
+
+from tests.training.learn.small_runs import FIELD, G2048, NETWORK, OF_TETRIS, SMALL, TETRIS, small
+
+SMALL_NETWORK = {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": [4]}}
+ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "normalize": True}
+OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
+AFTERSTATE = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
+CMA_ES = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
+NTUPLE = {"patterns": "0123 01", "learning_rate": 0.5, "threads": 1, "coherence": 0.5}
+RUNS = {
+    "maskable-ppo 2048": Config("maskable-ppo", G2048, SMALL, ON_POLICY | SMALL_NETWORK, 256, 64, 3),
+    "maskable-ppo tetris": Config("maskable-ppo", TETRIS, FIELD, ON_POLICY | OF_TETRIS, 256, 64, 3),
+    "dqn": Config("dqn", TETRIS, FIELD, OFF_POLICY | SMALL_NETWORK | {"policy": "MultiInputPolicy"}, 128, 48, 3),
+    "dqn over afterstates": Config("dqn", TETRIS, FIELD, OFF_POLICY | OF_TETRIS, 128, 48, 3),
+    "distill": small("distill", {"policy_kwargs": NETWORK, "teacher": ["2048/optimal", "2048/greedy"]}),
+    "kickstart": small("kickstart"),
+    "afterstate": Config("afterstate", TETRIS, FIELD, AFTERSTATE, 192, 64, 3, 0, 40),
+    "cma-es": Config("cma-es", TETRIS, FIELD, CMA_ES, 4000, 1200, 3, 0, 60),
+    "ntuple": Config("ntuple", G2048, {"rows": 2, "cols": 2}, NTUPLE, 6000, 2000, 3),
+}
+
+
+class Killed(BaseException):
+    """What no handler catches, as a kill is not."""
+
+
+def dying(method, at):
+    """A method of `Run` that kills at its `at`-th call."""
+    calls = []
+
+    def called(*arguments):
+        calls.append(1)
+        if len(calls) == at:
+            raise Killed
+        return method(*arguments)
+
+    return called
+
+
+def ends(folder):
+    """All that a run left, but for times."""
+    _, checkpoint, _ = read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)
+    models = [load_model(folder / name).arrays for name in ("best.npz", "model.npz")]
+    return [(point.step, point.mean, point.figures) for point in read_curve(folder)], [checkpoint, *models]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_killed_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(ntuple_train, "ROUND", 500)
+    config = RUNS[name]
+    train(tmp_path / "whole", config, progress=False)
+    # In the middle of an interval; between an evaluation and its checkpoint; right after one.
+    for method, at in (("due", 3), ("save_checkpoint", 2), ("due", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Run, method, dying(getattr(Run, method), at))
+            with pytest.raises(Killed):
+                train(tmp_path / "broken", config, resume=True, progress=False)
+    train(tmp_path / "broken", config, resume=True, progress=False)
+    (curve, files), (expected, whole) = ends(tmp_path / "broken"), ends(tmp_path / "whole")
+    assert curve == expected
+    assert len(curve) > 3
+    for arrays, others in zip(files, whole, strict=True):
+        assert arrays.keys() == others.keys()
+        for key, array in arrays.items():
+            np.testing.assert_array_equal(array, others[key], strict=True)
