@@ -10,7 +10,6 @@ import torch
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
 from mergefall_baselines import make, play_in_env
-from mergefall_training import evaluate
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner, train
@@ -116,20 +115,6 @@ def test_compiled_network_is_pytorchs(units):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_gradient_step_goes_towards_the_target():
-    learner = Learner(config(policy_kwargs={"net_arch": []}, learning_rate=0.01, n_epochs=1), torch.device("cpu"))
-    layer = learner.layers[0]
-    x = np.zeros((1, layer.in_features), np.float32)
-    x[0, :2] = 1, -2
-    before, value = layer.weight.detach().clone(), learner.values(torch.from_numpy(x)).item()
-    loss = learner._fit(x, np.array([value + 1], np.float32))
-    moved = (layer.weight.detach() - before).numpy()[0]
-    assert loss == pytest.approx(1)
-    # The gradient of (V − target)² is −2x; Adam's first step is the learning rate, against its sign.
-    np.testing.assert_allclose(moved[:2], [0.01, -0.01], rtol=1e-4)
-    assert not moved[2:].any()
-
-
 def test_the_model_is_the_mean_of_the_networks():
     learner = Learner(config(average=0.75, n_epochs=1, learning_rate=0.5), torch.device("cpu"))
     x, y = np.ones((16, learner.layers[0].in_features), np.float32), np.ones(16, np.float32)
@@ -228,32 +213,12 @@ def test_learns_to_clear_lines(tmp_path):
     assert after.mean > 3 * before.mean
 
 
-def test_a_run_folder_is_a_player(tmp_path):
-    folder = tmp_path / "run"
-    with open_run(folder, config(SMALL, 32, 32), progress=False) as run:
-        train(run)
-    assert (folder / "model.npz").stat().st_size < 1_000_000
-    found = evaluate(str(folder), TETRIS, 3, env_kwargs=SMALL, workers=1, max_episode_steps=50, progress=False)
-    trained = make(str(folder))
-    assert found.episodes[1].score == trained.play(TETRIS, 1, SMALL, 50).figures["score"]
-
-
 def test_a_search_counts_the_rewards_and_the_discount_of_an_agent_at_its_leaves():
     pieces = agent(SMALL, gamma=0.75)[0]
     assert make("tetris/mcts", heuristic={"player": pieces}).plan.gamma == 0.75
     paid = agent(SMALL | {"reward": "score"})[0]
     with pytest.raises(ValueError, match="no search counts the rewards that the values of"):
         make("tetris/mcts", heuristic={"player": paid})
-
-
-def test_tetris_player_takes_other_heights_but_no_other_width():
-    mine, _ = agent(SMALL)
-    assert mine.with_rules({"cols": 6, "rows": 20, "preview": 1}).values(played({"cols": 6}, 0)[1]).shape == (
-        6,
-        24,
-    )
-    with pytest.raises(ValueError, match="cols=6, but the environment has cols=7"):
-        mine.with_rules({"cols": 7})
 
 
 @pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0"])

@@ -52,13 +52,6 @@ def test_it_finds_the_best_direction_and_goes_on_from_its_state():
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_it_takes_equal_values():
-    ours = Learner(config(population=20))
-    for _ in range(3):
-        ours.take(ours.draw(), [0.0] * 20)
-    assert np.isfinite(ours.draw()).all()
-
-
 def test_learns_to_clear_lines(tmp_path):
     asked = config(60_000, 60_000, 20, 1000, population=30)
     with open_run(tmp_path / "run", asked, progress=False) as run:
@@ -238,20 +231,6 @@ def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     for i, parameters in enumerate((arrays, found)):
         plain = player_of_network(spec, parameters)
         assert pieces[i].tolist() == [len(plain.play(TETRIS, 1_000_000 + k, SMALL, 60)) for k in range(2)]
-
-
-def test_an_evolved_network_is_a_player(tmp_path):
-    file, spec, _ = network_file(tmp_path)
-    with open_run(tmp_path / "run", config(4000, warm_start=file), progress=False) as run:
-        train(run)
-    model = load_model(tmp_path / "run" / "model.npz")
-    assert model.spec["network"] == NETWORK
-    agent, plain = make(str(tmp_path / "run"), model="last"), player_of_network(spec, model.arrays)
-    for seed in range(3):
-        games = [one.play(TETRIS, seed, SMALL, 60).actions.tolist() for one in (agent, plain)]
-        assert games[0] == games[1]
-    with pytest.raises(ValueError, match="a network plays without search"):
-        make(str(tmp_path / "run"), model="last", depth=2)
 
 
 def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from mergefall_baselines.game2048.ntuple import NTuple
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.learn.ntuple import train as ntuple_train
-from mergefall_training.learn.ntuple.kernels import GAMES, SCORE, STREAM, Arrays, game_kernel
+from mergefall_training.learn.ntuple.kernels import GAMES, STREAM, Arrays, game_kernel
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
@@ -141,22 +141,6 @@ def test_2x3_comes_within_one_percent_of_the_optimum():
     found = scores(learnt(asked), 40_000)
     error = np.std(found) / len(found) ** 0.5
     assert 480.258272 * 0.99 - 2 * error < np.mean(found) < 480.258272 + 4 * error
-
-
-@pytest.mark.slow
-def test_the_known_learning_curve_of_the_usual_network(monkeypatch):
-    """Means of 1000 games: 7.6k to 7.8k of the first, 15.0k of the fourth, 21.7k of the tenth, by a few per cent."""
-    monkeypatch.setattr(ntuple_train, "ROUND", 20_000)
-    asked = config("012345 456789 012456 45689a", 4, 4, timesteps=10**9, interval=10**9, learning_rate=0.1)
-    learner, means, before = Learner(asked), [], (0, 0)
-    while len(means) < 10:
-        learner.learn()
-        games, score = (int(learner.workers[0, word]) for word in (GAMES, SCORE))
-        if games >= 1000 * (len(means) + 1):
-            means.append((score - before[1]) / (games - before[0]))
-            before = games, score
-    for block, known in ((0, 7700), (3, 15000), (9, 21700)):
-        assert means[block] == pytest.approx(known, rel=0.08)
 
 
 def test_learning_beyond_all_numbers_ends_with_an_error(tmp_path):
@@ -349,16 +333,3 @@ def test_a_checkpoint_with_numbers_out_of_range_is_refused(name, change, message
         value[place if len(place) > 1 else place[0]] = change[-1]
     with pytest.raises(ValueError, match=message):
         Learner(asked).restore(learner.step, state | {name: value})
-
-
-@pytest.mark.parametrize("coherence", [0.05, 0.15])
-def test_temporal_coherence_begins_at_its_step(coherence):
-    """Not at the next evaluation, which a short run may not have before its end."""
-    asked = config(coherence=coherence, timesteps=20_000, interval=2000)
-    learner, begun = Learner(asked), None
-    while learner.step < asked.timesteps:
-        before = learner.step
-        learner.learn()
-        if begun is None and learner.coherence.size:
-            begun = before
-    assert begun == pytest.approx((1 - coherence) * asked.timesteps, abs=20)

@@ -17,7 +17,7 @@ from mergefall_training.cli import main
 from mergefall_training.learn.devices import use_mixed_precision
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve, with_gamma
+from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve
 from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import parameters_of
@@ -25,8 +25,6 @@ from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.play.batched import play_all
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.workers import process_pool, task
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
 from stable_baselines3.common.logger import configure as configure_logger
@@ -170,36 +168,6 @@ def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
     np.testing.assert_allclose(values[legal], unit * make(str(tmp_path / "raw.npz")).values(boards)[legal], rtol=1e-5)
 
 
-def test_a_policy_beyond_all_numbers_is_no_player(folder):
-    player = make(str(folder))
-    observation = make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
-    player.preferences = lambda seen: np.full((len(seen), 4), np.nan)
-    for ask in (player.values, player.act):
-        with pytest.raises(ValueError, match=r"values action \d at nan"):
-            ask(observation)
-
-
-def test_sb3_contrib_evaluates_a_maskable_model_on_the_native_batch():
-    envs = make_vec_env(GAME, 4, 0, {"rows": 2, "cols": 3})
-    model = MaskablePPO("MlpPolicy", envs, n_steps=4, batch_size=16, seed=0, device="cpu").learn(16)
-    returns, lengths = evaluate_policy(model, envs, 8, return_episode_rewards=True)
-    assert len(returns) == len(lengths) == 8
-    assert min(returns) > 0
-    # Our own evaluation tells the model what is legal, too: no game ends for illegal moves.
-    played = evaluate(model, GAME, 8, env_kwargs={"rows": 2, "cols": 3}, workers=1, progress=False)
-    assert all(episode.terminated for episode in played.episodes)
-
-
-def test_shaping_has_the_discount_of_the_learner():
-    shaping = {"potential": "nneonneo", "gamma": 0.5}
-    assert with_gamma({"shaping": shaping}, {"gamma": 0.5}) == {"shaping": shaping}
-    with pytest.raises(ValueError, match=r"gamma is 0\.99"):
-        with_gamma({"shaping": shaping}, {"gamma": 0.99})
-    with pytest.raises(ValueError, match=r"gamma is None"):
-        with_gamma({"shaping": shaping}, {})
-    assert with_gamma({"shaping": None}, {}) == {"shaping": None}
-
-
 def test_a_folder_holds_one_run(folder, tmp_path):
     with pytest.raises(ValueError, match="holds a training run"):
         train(folder, config())
@@ -263,24 +231,6 @@ def test_parameters_of_another_dtype_are_refused(tmp_path):
     sb3.set_parameters(policy, arrays)
     with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):
         sb3.set_parameters(policy, {name: array.astype(np.float64) for name, array in arrays.items()})
-
-
-def test_the_command_trains_resumes_and_evaluates(tmp_path, capsys):
-    out = tmp_path / "run"
-    command = ["train", "maskable-ppo", "--out", str(out), "--env-option", "rows=2", "--env-option", "cols=3"]
-    command += ["--timesteps", "64", "--interval", "32", "--episodes", "2", "--device", "cpu"]
-    command += [f"--set={name}={json.dumps(value)}" for name, value in CHANGED["maskable-ppo"].items()]
-    main(command)
-    assert f"{out}: 64 steps" in capsys.readouterr().out
-    assert list((out / "tensorboard").iterdir())
-    main([*command, "--resume"])
-    main(["train", str(out), "--resume"])
-    assert [point.step for point in read_curve(out)] == [0, 32, 64]
-    main(["evaluate", str(out), "--episodes", "3", "--workers", "1", "--out", str(tmp_path / "games.jsonl")])
-    assert "(2×3 " in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(command)
-    assert "--resume" in capsys.readouterr().err
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):

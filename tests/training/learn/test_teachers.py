@@ -9,7 +9,7 @@ from mergefall_baselines import Player, make
 from mergefall_baselines.registry import player_of
 from mergefall_training.learn import trainer
 from mergefall_training.learn.presets import configure, presets_of
-from mergefall_training.learn.teachers import Teachers, gaps, is_symmetric, soft_targets, values_of
+from mergefall_training.learn.teachers import Teachers, gaps, soft_targets, values_of
 
 from tests.training.learn.small_runs import G2048, LEARNERS, NETWORK, OF_TETRIS, SMALL, TETRIS, small
 
@@ -122,19 +122,6 @@ def test_a_teacher_that_wants_one_corner_of_a_network_that_sees_none_is_pointed_
 )
 def test_other_teachers_are_not(teacher, network):
     trainer("distill").check(small("distill", network | {"teacher": teacher}, env_kwargs={}))
-
-
-def test_an_advantage_of_one_direction_is_seen_beside_large_values():
-    class Downward(Player):
-        def values(self, observation, state=None):
-            return make("2048/greedy", heuristic="nneonneo").values(observation) + 1000.0 * (np.arange(4) == 2)
-
-    seen = gym.make_vec(G2048, num_envs=5).reset(seed=0)[0]
-    assert not is_symmetric(Downward(), seen)
-    for seed in range(5):
-        starts = gym.make_vec(G2048, num_envs=1).reset(seed=seed)[0]
-        assert is_symmetric(make("2048/symmetric", player=TILE_ORDER), starts)
-        assert not is_symmetric(make(**TILE_ORDER), starts)
 
 
 def test_a_player_that_remembers_cannot_teach():

@@ -92,39 +92,6 @@ def test_returns_are_logged_without_a_monitor():
     assert model.ep_info_buffer[0].keys() == {"r", "l", "t"}
 
 
-def test_returned_arrays_stay_as_they_were():
-    envs = make_vec_env("mergefall/Game2048-v0", 4, seed=0)
-    before = envs.reset()
-    kept = before.copy()
-    for _ in range(5):
-        after, *_ = envs.step(envs.env_method("action_masks").argmax(axis=1))
-    np.testing.assert_array_equal(before, kept)
-    assert not np.array_equal(after, kept)
-
-
-def test_monitored_and_normalised():
-    envs = VecNormalize(make_vec_env("mergefall/Game2048-v0", 8, 0, {"rows": 2, "cols": 2}), norm_obs=False)
-    envs.reset()
-    paid, told = np.zeros(8), []
-    for _ in range(60):
-        _, _, dones, infos = envs.step(envs.env_method("action_masks").argmax(axis=1))
-        paid += envs.get_original_reward()
-        for i in np.flatnonzero(dones):
-            told.append((infos[i]["episode"]["r"], paid[i], infos[i]["score"]))
-            paid[i] = 0
-    assert told
-    for returned, summed, score in told:
-        assert returned == summed == score
-
-
-def test_search_players_play_in_evaluate_policy():
-    player = make("2048/greedy")
-    envs = make_vec_env("mergefall/Game2048-v0", 1, 3, {"rows": 2, "cols": 3})
-    returns, lengths = evaluate_policy(player, envs, 4, return_episode_rewards=True)
-    episode = player.play("mergefall/Game2048-v0", 3, {"rows": 2, "cols": 3})
-    assert (returns[0], lengths[0]) == (episode.figures["score"], len(episode))
-
-
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("2048/greedy", {"rows": 2, "cols": 3}), ("tetris/dellacherie", {"cols": 5, "rows": 5})]
 )

@@ -1,8 +1,6 @@
 """Search players in environments: what they do where chance would have done it."""
 
-import copy
 import json
-import pickle
 from functools import partial
 
 import gymnasium as gym
@@ -169,21 +167,6 @@ def test_what_makes_no_sense_is_refused():
             make_it()
 
 
-def test_errors_of_the_environment_come_through():
-    envs = adversary(gym.make_vec(TETRIS, num_envs=2), "tetris/two-tetrad")
-    with pytest.raises(gym.error.ResetNeeded):
-        envs.step([0, 0])
-    envs.reset(seed=0)
-    with pytest.raises(ValueError, match="action of game 1 is 40"):
-        envs.step([0, 40])
-    with pytest.raises(ValueError, match="expected integers of shape"):
-        envs.step([0])
-    env = adversary(gym.make(TETRIS), "tetris/two-tetrad")
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="action is 40"):
-        env.step(40)
-
-
 def single(env, steps=30, seed=3):
     """All returns of random play in a single environment."""
     generator = np.random.default_rng(seed)
@@ -203,19 +186,6 @@ def test_made_again_from_the_spec(spec, env_id, kwargs, player):
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert again.spec == env.spec
     assert equal(single(again), single(env))
-
-
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
-@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_copies_play_on_alike(copied, env_id, kwargs, player):
-    wrapper = partial(adversary, rate=0.5)
-    env, envs = wrapper(gym.make(env_id, **kwargs), player), wrapper(gym.make_vec(env_id, num_envs=2, **kwargs), player)
-    env.reset(seed=1)
-    envs.reset(seed=1)
-    other, others = copied(env), copied(envs)
-    for action in (0, 1, 2, 3, 0):
-        assert equal(env.step(action), other.step(action))
-        assert equal(envs.step([action, 1]), others.step([action, 1]))
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
