@@ -8,7 +8,7 @@ import torch
 from mergefall_baselines import make
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import read_curve
-from mergefall_training.learn.training import lambda_returns
+from mergefall_training.learn.student import lambda_returns
 
 from tests.training.learn.small_runs import (
     FIELD,

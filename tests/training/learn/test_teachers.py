@@ -11,7 +11,7 @@ from mergefall_training.learn import trainer
 from mergefall_training.learn.presets import configure, presets_of
 from mergefall_training.learn.teachers import Teachers, gaps, soft_targets, values_of
 
-from tests.training.learn.small_runs import G2048, LEARNERS, NETWORK, OF_TETRIS, SMALL, TETRIS, small
+from tests.training.learn.small_runs import G2048, LEARNERS, OF_TETRIS, SMALL, TETRIS, small
 
 
 def teachers_of(teacher, gap_share=0.3, workers=1, config=None):
@@ -99,29 +99,6 @@ def test_the_temperature_starts_anew_with_each_teacher():
     alone = teachers_of({"name": "2048/expectimax", "depth": 1})
     alone.targets(seen, legal, 0)
     assert both.temperature == alone.temperature
-
-
-TILE_ORDER = {"name": "2048/greedy", "heuristic": "tile-order"}
-SEES_IMAGES_AS_ONE = {"policy": "AfterstatesPolicy", "policy_kwargs": NETWORK}
-
-
-def test_a_teacher_that_wants_one_corner_of_a_network_that_sees_none_is_pointed_out():
-    config = small("distill", SEES_IMAGES_AS_ONE | {"teacher": TILE_ORDER}, env_kwargs={})
-    with pytest.warns(UserWarning, match="the teacher <2048/greedy heuristic=tile-order> values a board and its"):
-        trainer("distill").check(config)
-
-
-@pytest.mark.parametrize(
-    ("teacher", "network"),
-    [
-        ({"name": "2048/symmetric", "player": TILE_ORDER}, SEES_IMAGES_AS_ONE),
-        ({"name": "2048/mcts", "simulations": 10}, SEES_IMAGES_AS_ONE),  # it draws other tiles for each image
-        ("2048/ntuple", SEES_IMAGES_AS_ONE),
-        (TILE_ORDER, {}),
-    ],
-)
-def test_other_teachers_are_not(teacher, network):
-    trainer("distill").check(small("distill", network | {"teacher": teacher}, env_kwargs={}))
 
 
 def test_a_player_that_remembers_cannot_teach():

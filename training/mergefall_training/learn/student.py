@@ -22,15 +22,13 @@ from mergefall_training.learn.devices import device_of, fuse, use_mixed_precisio
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.networks import (
     POLICIES,
-    EachAction,
-    RanksAfterstates,
     network_of,
     parameters_of,
     policy_class,
 )
 from mergefall_training.learn.sb3.train import KNOWN, made_of, warm_start
 from mergefall_training.learn.teachers import Teachers
-from mergefall_training.learn.training import lambda_returns, schedule, train_in_rounds
+from mergefall_training.learn.training import schedule, train_in_rounds
 
 F = np.float32
 EPSILON, MOST_PAID = 1e-8, 10.0  # as in Stable-Baselines3's VecNormalize
@@ -53,6 +51,33 @@ class Rollout(NamedTuple):
     log_probs: NDArray[np.float32]
     values: NDArray[np.float32]
     returns: NDArray[np.float32]
+
+
+def lambda_returns(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    following: NDArray[np.float32],
+    done: NDArray[np.bool_],
+    gamma: float,
+    gae_lambda: float,
+) -> NDArray[np.float32]:
+    """λ-returns float32[steps, n], R(t) = r(t) + γ · ((1 − λ) · following(t) + λ · R(t + 1)).
+
+    The sum ends, as with λ = 0, where a game ends and after the last step.
+
+    - `rewards`, `values` [steps, n]: of each step, and V of the state before it.
+    - `following` [steps, n]: V of the state that each step leads to; 0 if it terminated the game.
+    - `done` [steps, n]: whether a step ended a game, by a cap too.
+
+    >>> ones, never = np.ones((2, 1), np.float32), np.zeros((2, 1), bool)
+    >>> lambda_returns(ones, 0 * ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
+    array([2.5, 3. ], dtype=float32)
+    """
+    returns, advantage = np.empty_like(rewards), np.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        advantage = rewards[t] + gamma * following[t] - values[t] + gamma * gae_lambda * ~done[t] * advantage
+        returns[t] = values[t] + advantage
+    return returns
 
 
 @dataclass(frozen=True)
@@ -149,9 +174,7 @@ class Student:
         """Raise ValueError if a new run cannot begin; the teachers value one board."""
         self.begin()
         self.outputs(self.observations, self.masks)
-        extractor, head = self.policy.features_extractor, self.policy.action_net
-        symmetric = isinstance(extractor, RanksAfterstates) and isinstance(head, EachAction)
-        self.teachers.check(self.observations, symmetric)
+        self.teachers.check(self.observations)
 
     def begin(self) -> None:
         """Load the parameters at `warm_start`, if it is given."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from mergefall.game2048 import images
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
 from mergefall_baselines import Player
-from mergefall_baselines.mcts import TreeSearch
 from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
@@ -81,26 +78,15 @@ class Teachers(AbstractContextManager["Teachers"]):
         parts = [take(observations, part) for part in rows]
         return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
 
-    def check(self, observations: Observation, symmetric: bool) -> None:
+    def check(self, observations: Observation) -> None:
         """Raise ValueError for a teacher that cannot teach on a batch such as `observations`.
 
-        A teacher plays this game, values actions, and does not remember: it is asked about single boards. Warns if it
-        values a board and its images differently, and the network is `symmetric`: it cannot tell them apart.
+        A teacher plays this game, values actions, and does not remember: it is asked about single boards.
         """
-        first = take(observations, slice(1))
         for job in self.jobs:
-            if isinstance(job.player, Player):
-                without_memory(job.player, "teacher")
+            without_memory(job.player, "teacher")
             job.trajectory(0, 1)
-            values_of(job.player, first)
-            by_chance = isinstance(job.player, TreeSearch)  # it draws other tiles for each image
-            if symmetric and not by_chance and not is_symmetric(job.player, first):
-                warnings.warn(
-                    f"the teacher {job.player!r} values a board and its turned and mirrored images differently, but "
-                    "the network cannot tell them apart; expected a symmetric one, such as "
-                    "{player: 2048/symmetric, of: …}",
-                    stacklevel=2,
-                )
+            values_of(job.player, take(observations, slice(1)))
 
     def state(self) -> list[Any]:
         """What `restore` takes to go on from here."""
@@ -111,30 +97,12 @@ class Teachers(AbstractContextManager["Teachers"]):
         self._gap, self._gap_of = state
 
 
-def values_of(player: Any, observations: Observation) -> NDArray[np.float64]:
+def values_of(player: Player, observations: Observation) -> NDArray[np.float64]:
     """A player's values of a batch. Raises ValueError if it only chooses actions."""
-    if not isinstance(player, Player):
-        raise ValueError(f"the teacher is {player!r}; expected a player of mergefall")
     try:
         return player.values(observations)
     except NotImplementedError as error:
         raise ValueError(f"teacher: {error}") from error
-
-
-def is_symmetric(player: Any, boards: NDArray[np.uint8]) -> bool:
-    """Whether a player of 2048 values moves alike on all images of boards uint8[n, rows, cols].
-
-    >>> from mergefall_baselines import make
-    >>> boards = np.array([[[2, 1, 1], [0, 0, 1], [0, 0, 0]]], np.uint8)
-    >>> is_symmetric(make("2048/greedy"), boards)
-    True
-    """
-    of_boards, actions = images(boards)
-    n, k = of_boards.shape[:2]
-    values = values_of(player, of_boards.reshape(n * k, *boards.shape[1:])).reshape(n, k, -1)
-    expected = values[:, 0][:, actions]
-    best, rounding = values[:, :1].max(axis=2, keepdims=True), 1e-6 * np.abs(values[np.isfinite(values)]).max(initial=0)
-    return np.allclose(values - best, expected - best, 1e-3, rounding)
 
 
 def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:

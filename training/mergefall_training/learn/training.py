@@ -10,10 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 from mergefall.checks import known
 from mergefall.typing import Arrays, Options
-from numpy.typing import NDArray
 
 from mergefall_training.files import differences
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
@@ -159,30 +157,3 @@ def schedule(name: str, value: Any) -> Callable[[float], float]:
         raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
     # The last rollout may end beyond the last step.
     return lambda rest: number * max(rest, 0.0) if falls else number
-
-
-def lambda_returns(
-    rewards: NDArray[np.float32],
-    values: NDArray[np.float32],
-    following: NDArray[np.float32],
-    done: NDArray[np.bool_],
-    gamma: float,
-    gae_lambda: float,
-) -> NDArray[np.float32]:
-    """λ-returns float32[steps, n], R(t) = r(t) + γ · ((1 − λ) · following(t) + λ · R(t + 1)).
-
-    The sum ends, as with λ = 0, where a game ends and after the last step.
-
-    - `rewards`, `values` [steps, n]: of each step, and V of the state before it.
-    - `following` [steps, n]: V of the state that each step leads to; 0 if it terminated the game.
-    - `done` [steps, n]: whether a step ended a game, by a cap too.
-
-    >>> ones, never = np.ones((2, 1), np.float32), np.zeros((2, 1), bool)
-    >>> lambda_returns(ones, 0 * ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
-    array([2.5, 3. ], dtype=float32)
-    """
-    returns, advantage = np.empty_like(rewards), np.zeros_like(rewards[0])
-    for t in reversed(range(len(rewards))):
-        advantage = rewards[t] + gamma * following[t] - values[t] + gamma * gae_lambda * ~done[t] * advantage
-        returns[t] = values[t] + advantage
-    return returns

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from time import perf_counter
-from typing import Any, overload
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -22,30 +21,20 @@ class Infos(Sequence[dict[str, Any]]):
     """The infos of a step: a dictionary for each game, made when it is first read, because making all takes longer."""
 
     def __init__(self, infos: Options, ended: dict[int, dict[str, Any]], n: int) -> None:
-        self._infos, self._made, self._n = infos, ended, n
+        self._columns = {name: column for name, column in infos.items() if name[0] != "_" and "final" not in name}
+        self._made, self._n = ended, n
 
     def __len__(self) -> int:
         return self._n
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         which = range(self._n)[index]
         if isinstance(which, range):
             return [self[i] for i in which]
         if which not in self._made:
-            self._made[which] = {name: column[which] for name, column in self._columns.items()}
+            info = {name: column[which] for name, column in self._columns.items()}
+            self._made[which] = info | {"TimeLimit.truncated": False}
         return self._made[which]
-
-    @cached_property
-    def _columns(self) -> dict[str, list[Any]]:
-        plain = {name: column for name, column in self._infos.items() if name[0] != "_" and "final" not in name}
-        columns = {name: _list_of(column) for name, column in plain.items()}
-        return columns | {"TimeLimit.truncated": [False] * self._n}
 
 
 class NativeVecEnv(VecEnv):
@@ -88,15 +77,13 @@ class NativeVecEnv(VecEnv):
         self.lengths += 1
         last: dict[int, dict[str, Any]] = {}
         ended = np.flatnonzero(dones)
-        if ended.size:
-            columns = {"terminal_observation": infos["final_obs"], "TimeLimit.truncated": truncated & ~terminated}
-            columns |= {name: column for name, column in infos["final_info"].items() if name[0] != "_"}
-            values = [_list_of(column[ended]) for column in columns.values()]
+        for i in ended.tolist():
+            info = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"}
+            info["terminal_observation"] = infos["final_obs"][i]
+            info["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
             seconds = round(perf_counter() - self._begun, 6)
-            for i, row in zip(ended.tolist(), zip(*values, strict=True), strict=True):
-                episode = {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds}
-                last[i] = dict(zip(columns, row, strict=True)) | {"episode": episode}
-            self.returns[ended], self.lengths[ended] = 0, 0
+            last[i] = info | {"episode": {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds}}
+        self.returns[ended], self.lengths[ended] = 0, 0
         return observations, paid, dones, Infos(infos, last, self.num_envs)
 
     def close(self) -> None:
@@ -152,8 +139,3 @@ def make_vec_env(
     if seed is not None:
         envs.seed(seed)
     return envs
-
-
-def _list_of(column: Array) -> list[Any]:
-    """The entries of a column: Python numbers, or arrays."""
-    return column.tolist() if column.ndim == 1 else list(column)
