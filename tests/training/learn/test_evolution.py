@@ -217,7 +217,7 @@ def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     for array in arrays.items():
         np.testing.assert_array_equal(learner.arrays()[array[0]], array[1])  # the model begins as the network
     change = np.arange(1.0, 5.0)
-    found = learner.parameters.arrays(change)
+    found = learner.arrays_of(change)
     before = arrays["weight2"][0].tolist()
     size = (sum(weight**2 for weight in before) / 4) ** 0.5
     expected = [weight + size * part for weight, part in zip(before, change, strict=True)]

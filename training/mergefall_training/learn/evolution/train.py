@@ -41,13 +41,12 @@ import numpy as np
 from mergefall.checks import integer, number
 from mergefall.threads import cores, share
 from mergefall.typing import Arrays, Options
-from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.files import model_file
-from mergefall_training.learn.afterstate.player import AgentTetris
-from mergefall_training.learn.evolution.player import heuristic_of, names_of, playing, weighted
+from mergefall_training.learn.evolution.player import heuristic_of, names_of, player
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.training import hyperparameters_of, train_in_rounds
@@ -96,95 +95,61 @@ def directions(weights: Vectors) -> Vectors:
     return weights / np.where(length > 0, length, 1)
 
 
-class HeuristicWeights:
-    """The weights of a heuristic, as vectors float64[size]. Their length does not matter, so candidates have length 1.
-
-    - `spread`: the first standard deviation of vectors.
-    - `base`: the model that candidates differ from, none here.
-    """
-
-    spread, base = 1.0, None
-
-    def __init__(self, heuristic: Any, depth: int) -> None:
-        self._spec, self._depth, self._heuristic = heuristic, depth, heuristic_of(heuristic)
-        self.size = len(names_of(self._heuristic))
-        self.scaled = directions
-
-    def player(self, candidate: Vectors) -> Any:
-        """The player of a candidate."""
-        return playing(weighted(self._heuristic, candidate), self._depth)
-
-    def arrays(self, candidate: Vectors) -> Arrays:
-        """The arrays of a candidate's model."""
-        return {"weights": directions(candidate)}
-
-    def network(self) -> dict[str, Any]:
-        """What `player.player` needs besides the arrays."""
-        return {"heuristic": self._spec, "names": names_of(self._heuristic), "depth": self._depth}
-
-
-class LastLayer:
-    """The weights of a value network's last layer: how much each unit of the layer before counts.
-
-    It has the parts of `HeuristicWeights`. A candidate holds the differences to a trained network, in units of the root
-    mean square of its weights.
-    """
-
-    def __init__(self, spec: Options, arrays: Arrays, spread: float, config: Config) -> None:
-        ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
-        theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
-        layers = len(arrays) // 2
-        if "inputs" not in spec["network"] or layers < 2 or theirs != ours:
-            raise ValueError(
-                f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
-                f"hidden layer, {ours}"
-            )
-        self.spread, self.base = spread, {"spec": dict(spec), "arrays": dict(arrays)}
-        self._name = f"weight{layers - 1}"
-        self.size = arrays[self._name].size
-
-    def scaled(self, vectors: Vectors) -> Vectors:
-        return vectors
-
-    def player(self, candidate: Vectors) -> Any:
-        return AgentTetris(self.base["spec"], self.arrays(candidate))
-
-    def arrays(self, candidate: Vectors) -> Arrays:
-        before = self.base["arrays"][self._name]
-        after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
-        return {**self.base["arrays"], self._name: after.astype(np.float32)}
-
-    def network(self) -> dict[str, Any]:
-        return dict(self.base["spec"]["network"])
-
-
 class Learner:
     """A run's Gaussian over weights, at first with mean 0; one call of `learn` is one generation.
 
-    `base` is the model that a run with `warm_start` began with, as `state` keeps it; default: that of the folder.
+    Candidates are vectors float64[size]: the weights of a heuristic, or how much the weights of a network's last layer
+    differ from those of `base`, in units of their root mean square.
+
+    - `base`: the model that a run with `warm_start` begins with, as `state` keeps it; default: that of the folder.
+    - `model`: the candidate that the model is made of.
     """
 
     def __init__(self, config: Config, base: Options | None = None) -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
-        Greedy.form.rules_of(config.env_id, kwargs)  # raises ValueError for another game
+        FORM.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
-        self.config, self.step = config, 0
-        self.parameters: HeuristicWeights | LastLayer = HeuristicWeights(h.heuristic, h.depth)
-        if h.warm_start:
-            if base is None:
-                model = load_model(model_file(h.warm_start, "last"))
-                base = {"spec": model.spec, "arrays": model.arrays}
-            self.parameters = LastLayer(base["spec"], base["arrays"], h.spread, config)
+        self.config, self.step, self.base = config, 0, base
+        if h.warm_start and base is None:
+            model = load_model(model_file(h.warm_start, "last"))
+            self.base = {"spec": model.spec, "arrays": dict(model.arrays)}
+        if self.base is not None:
+            size, spread = self._last_layer().size, h.spread
         elif "spread" in config.hyperparameters:
             raise ValueError(f"spread is {h.spread}, which goes with warm_start; expected that too, or neither")
+        else:
+            size, spread = len(names_of(heuristic_of(h.heuristic))), 1.0
         self.values: list[list[float]] = []  # of the candidates of each generation so far
         self._random = np.random.default_rng(config.first_seed)
         options = {"popsize": h.population, "randn": self._normal, "seed": np.nan, "verbose": -9}
-        size = self.parameters.size
-        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), self.parameters.spread, options)
+        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
+
+    def _last_layer(self) -> NDArray[np.float32]:
+        """The weights of the last layer of `base`; raises ValueError if the run cannot evolve it."""
+        spec, arrays, config = self.base["spec"], self.base["arrays"], self.config
+        ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
+        theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
+        if "inputs" not in spec["network"] or len(arrays) < 4 or theirs != ours:
+            raise ValueError(
+                f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
+                f"hidden layer, {ours}"
+            )
+        return arrays[f"weight{len(arrays) // 2 - 1}"]
+
+    def _scaled(self, vectors: Vectors) -> Vectors:
+        """Candidates from vectors float64[..., size]. The length of a heuristic's weights does not matter: it is 1."""
+        return directions(vectors) if self.base is None else vectors
+
+    def arrays_of(self, candidate: Vectors) -> Arrays:
+        """The arrays of a candidate's model."""
+        if self.base is None:
+            return {"weights": candidate}
+        before = self._last_layer()
+        after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
+        return {**self.base["arrays"], f"weight{len(self.base['arrays']) // 2 - 1}": after.astype(np.float32)}
 
     def _normal(self, *shape: int) -> Vectors:
         return self._random.standard_normal(shape)
@@ -202,13 +167,13 @@ class Learner:
     def learn(self) -> dict[str, float]:
         """Draw a generation, let it play and learn from it; returns figures to log."""
         drawn = self.draw()
-        candidates = self.parameters.scaled(np.array(drawn))
+        candidates = self._scaled(np.array(drawn))
         pieces = self.play(candidates)
         self.step += int(pieces.sum())
         values = pieces.mean(axis=1)
         self.take(drawn, values.tolist())
         generation = len(self.values)
-        change = self.parameters.scaled(np.array(self.gaussian.mean)) - self.model
+        change = self._scaled(np.array(self.gaussian.mean)) - self.model
         self.model = self.model + change / min(generation, self.hyperparameters.averaging)
         spread = float(np.sqrt(candidates.var(axis=0).sum()))
         figures = {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
@@ -217,8 +182,8 @@ class Learner:
     def play(self, candidates: Vectors) -> NDArray[np.int64]:
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
-        pieces = np.zeros((len(candidates), h.games), dtype=np.int64)
-        stopped = False
+        spec = {"env_id": config.env_id, "env_kwargs": config.env_kwargs, "network": self.network()}
+        pieces, stopped = np.zeros((len(candidates), h.games), dtype=np.int64), False
 
         def work(which: tuple[int, ...]) -> None:
             nonlocal stopped
@@ -227,8 +192,8 @@ class Learner:
             try:
                 i, k = which
                 seed = config.first_seed + (len(self.values) * h.games + k) % SEEDS
-                player = self.parameters.player(candidates[i])  # one for each game: a player plays one at a time
-                pieces[i, k] = len(player.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
+                one = player(spec, self.arrays_of(candidates[i]))  # for each game: a player plays one at a time
+                pieces[i, k] = len(one.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
             except BaseException:
                 stopped = True  # after Ctrl-C the other threads begin no further game
                 raise
@@ -238,15 +203,18 @@ class Learner:
 
     def arrays(self) -> Arrays:
         """The model's arrays."""
-        return self.parameters.arrays(self.model)
+        return self.arrays_of(self._scaled(self.model))
 
     def network(self) -> dict[str, Any]:
         """What `player` needs besides the arrays."""
-        return self.parameters.network()
+        if self.base is not None:
+            return dict(self.base["spec"]["network"])
+        h = self.hyperparameters
+        return {"heuristic": h.heuristic, "names": names_of(heuristic_of(h.heuristic)), "depth": h.depth}
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        return {"model": self.model, "values": np.array(self.values), "base": self.parameters.base}
+        return {"model": self.model, "values": np.array(self.values), "base": self.base}
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner."""
