@@ -83,8 +83,6 @@ class Args:
     """Compute the network in bfloat16 where that is fast: on GPUs, and on CPUs with AMX or AVX-512 BF16."""
     checkpoint_interval: int = 50
     """Iterations between checkpoints; each prints a line."""
-    eval_episodes: int = 100
-    """Episodes of the final evaluation; episode k has seed k."""
     out: str = "runs/ppo"
     """Folder of the checkpoint and the TensorBoard logs."""
 
@@ -453,23 +451,5 @@ class Player:
         return self.agent.get_logprobs(hidden, mask).argmax(dim=1).numpy()[0], state
 
 
-@torch.no_grad()
-def evaluate(agent: Agent, args: Args) -> NDArray[np.int64]:
-    """Results int64[eval_episodes] of the most probable actions, from seeds 0, 1, …"""
-    envs = make_envs(args, args.eval_episodes, "NextStep")
-    obs, infos = envs.reset(seed=0)
-    playing, results = np.ones(args.eval_episodes, np.bool_), np.zeros(args.eval_episodes, np.int64)
-    while playing.any():  # environments reset after their episode; what they play then does not count
-        x, mask = obs_and_mask(obs, infos, args.device)
-        actions = agent.get_logprobs(agent.network(x), mask).argmax(dim=1)
-        obs, _, terminated, truncated, infos = envs.step(actions.cpu().numpy())
-        results[playing] = headline(infos)[playing]
-        playing &= ~(terminated | truncated)
-    return results
-
-
 if __name__ == "__main__":
-    args = tyro.cli(Args, description=__doc__)
-    results = evaluate(train(args), args)
-    margin = 1.96 * results.std(ddof=1) / len(results) ** 0.5
-    print(f"mean of {len(results)} episodes from seed 0: {results.mean():,.1f} ± {margin:,.1f} (95 %)")
+    train(tyro.cli(Args, description=__doc__))

@@ -197,7 +197,7 @@ def test_a_checkpoint_of_the_script(tmp_path, refused):
     ppo = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = ppo  # where dataclasses look for it
     spec.loader.exec_module(ppo)
-    small = {"num_envs": 2, "num_steps": 2, "num_minibatches": 1, "total_timesteps": 4, "eval_episodes": 2}
+    small = {"num_envs": 2, "num_steps": 2, "num_minibatches": 1, "total_timesteps": 4}
     ppo.train(ppo.Args(TETRIS, SMALL, **small, out=str(tmp_path)))
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     state["args"]["env_id"] = EVIL

@@ -19,7 +19,7 @@ sys.modules[spec.name] = ppo  # where dataclasses look for it
 spec.loader.exec_module(ppo)
 
 TINY = {"num_envs": 16, "num_steps": 4, "num_minibatches": 2, "update_epochs": 2, "channels": 8}
-TINY |= {"checkpoint_interval": 5, "eval_episodes": 5}
+TINY |= {"checkpoint_interval": 5}
 GAME2048 = {"env_kwargs": {"rows": 2, "cols": 3}, **TINY}
 TETRIS = {"env_id": "mergefall/Tetris-v0", "env_kwargs": {"cols": 5, "rows": 8, "placements": "slide"}, **TINY}
 TETRIS |= {"shaping": "bcts", "max_episode_steps": 6}
@@ -98,15 +98,16 @@ def test_equal_arguments_give_equal_agents_that_are_players(tmp_path, settings):
         ppo.train(args[0])
     player = make("ppo_script:Player", checkpoint=str(files[0]))
     cap = {"max_episode_steps": settings.get("max_episode_steps"), "workers": 1, "progress": False}
-    found = evaluate(player, args[0].env_id, 5, env_kwargs=settings["env_kwargs"], **cap)
-    results = ppo.evaluate(agents[0], args[0])
-    assert [int(episode.result) for episode in found.episodes] == results.tolist()
+    played = evaluate(player, args[0].env_id, 5, env_kwargs=settings["env_kwargs"], **cap)
+    assert all(episode.length > 0 for episode in played.episodes)
 
 
 def test_it_learns(tmp_path):
-    small = {"num_envs": 32, "num_minibatches": 2, "channels": 32, "learning_rate": 0.004, "eval_episodes": 200}
-    args = ppo.Args(env_kwargs={"rows": 2, "cols": 3}, **small, total_timesteps=20_000, out=str(tmp_path))
-    assert ppo.evaluate(ppo.train(args), args).mean() > 110  # random legal moves: 61
+    small = {"num_envs": 32, "num_minibatches": 2, "channels": 32, "learning_rate": 0.004}
+    ppo.train(ppo.Args(env_kwargs={"rows": 2, "cols": 3}, **small, total_timesteps=20_000, out=str(tmp_path)))
+    player = make("ppo_script:Player", checkpoint=str(tmp_path / "checkpoint.pt"))
+    kwargs = {"env_kwargs": {"rows": 2, "cols": 3}, "workers": 1, "progress": False}
+    assert evaluate(player, "mergefall/Game2048-v0", 200, **kwargs).mean().value > 110  # random legal moves: 61
 
 
 def test_shaping_has_the_discount_of_the_learner():
