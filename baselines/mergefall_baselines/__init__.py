@@ -7,12 +7,11 @@
 `make` makes a player by name, `players` lists them, `register` adds one; `Player` is the protocol.
 """
 
-from mergefall_baselines.game2048.expectimax import Expectimax
-from mergefall_baselines.game2048.greedy import Greedy
+from mergefall_baselines.game2048.expectimax import expectimax, greedy
 from mergefall_baselines.game2048.lookahead import Lookahead
 from mergefall_baselines.game2048.mcts import mcts
-from mergefall_baselines.game2048.minimax import Minimax, Mixed
-from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.minimax import minimax, mixed
+from mergefall_baselines.game2048.ntuple import ntuple
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.game2048.symmetric import Symmetric
@@ -28,13 +27,13 @@ from mergefall_baselines.tetris import two_tetrad as tetris_two_tetrad
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
 register("2048/random", Random)
-register("2048/greedy", Greedy)
+register("2048/greedy", greedy)
 register("2048/rollout", Rollout)
-register("2048/expectimax", Expectimax)
-register("2048/minimax", Minimax)
-register("2048/mixed", Mixed)
+register("2048/expectimax", expectimax)
+register("2048/minimax", minimax)
+register("2048/mixed", mixed)
 register("2048/optimal", Optimal)
-register("2048/ntuple", NTuple)
+register("2048/ntuple", ntuple)
 register("2048/mcts", mcts)
 register("2048/lookahead", Lookahead)
 register("2048/symmetric", Symmetric)

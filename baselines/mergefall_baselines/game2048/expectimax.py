@@ -1,15 +1,4 @@
-"""Expectimax for 2048: best move against chance.
-
-The kernels of a search call each other from the root down:
-
-- `root_move` values one move of the root, `decide` all four.
-- `chance` values an afterstate: the mean over new tiles of the best move after each. It calls itself.
-- `at_once` values an afterstate that needs no `chance`: one that is stored, or near enough to the leaves.
-- `last_chance` is `chance` where all moves lead to leaves; `best_leaf` is the best of these moves.
-- `leaf` values the last afterstate.
-
-`left` is the number of own moves after an afterstate, `TO_THE_END` without a limit.
-"""
+"""Expectimax for 2048: best move against chance."""
 
 from __future__ import annotations
 
@@ -18,117 +7,80 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mergefall.checks import number
+from mergefall.game2048 import packed
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
 from mergefall.words import popcount
 
-from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
+from mergefall_baselines.game2048.cells import cells_kernel
 from mergefall_baselines.game2048.leaves import mean_of_best
-from mergefall_baselines.game2048.player import Boards, pick
-from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, own_moves
+from mergefall_baselines.game2048.player import pick
+from mergefall_baselines.game2048.search import (
+    INNER,
+    TO_THE_END,
+    Search2048,
+    Shape,
+    evaluator,
+    own_moves,
+    read,
+    result_of,
+    slide,
+)
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
 U = np.uint64
+EXACT_CELLS = 6  # a table holds all positions of such a board
 
 
-@cache
-def expectimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
-    """``root_move(cells, action, settings) -> value`` of one move, and the decision kernel (see `player.py`)."""
-    boards = engine(shape.kind, shape.heuristic, shape.scored)
-    best_leaf, entry = _best_leaf(shape, boards), entry_type(shape.real)
-    at_once = _at_once(shape, boards, _leaf(shape, boards), _last_chance(shape, boards, best_leaf))
-    root_move = _root_move(shape, boards, at_once, _chance(shape, boards, at_once, best_leaf))
+def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
+    """The kernels that value a state, and an afterstate, next to the leaves."""
+    evaluate, scored, by_lines, real = evaluator(shape), shape.scored, shape.by_lines, shape.real
+    dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
 
-    @kernel(variant=boards.name)
-    def decide(cells, memory, values, settings):
-        ctx, _, order = settings
-        c = read(ctx)
-        forget(borrow(c.entries, entry, c.entry_count), own_moves(cells, c.depth))
-        for i in range(4):
-            values[order[i]] = root_move(cells, order[i], settings)
-        return pick(values, order)
-
-    return root_move, decide
-
-
-def _best_leaf(shape: SearchShape, boards: Engine) -> Kernel:
-    moves, evaluate, scored = boards.moves, boards.evaluate, shape.scored
-    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
-
-    @kernel(variant=boards.name)
-    def best_leaf(state, ctx):
-        """Value of a player's node whose moves lead to leaves."""
-        best, legal = lowest, False
-        after0, after1, after2, after3, along, across = moves(state, ctx)
-        for i in range(4):
-            if after0 != state:
+    @kernel
+    def last_state(state, itself, ctx):
+        """Value of a state by the heuristic alone: of the state `itself`, or of its best afterstate."""
+        slid, best, legal = slide(state, ctx), lowest, False
+        for i in range(0, 8, 2):
+            after, score = result_of(slid, INNER >> i & 3)
+            if after != state:
                 legal = True
-                value = real(evaluate(after0, False, ctx))
+                if itself:
+                    return real(evaluate(state, True, ctx))
+                value = real(evaluate(after, False, ctx))
                 if scored:
-                    value = real(value + (along if i < 2 else across))
+                    value = real(value + score)
                 best = max(best, value)
-            after0, after1, after2 = after1, after2, after3
         return best if legal else dead
 
-    return best_leaf
-
-
-def _last_chance(shape: SearchShape, boards: Engine, best_leaf: Kernel) -> Kernel:
-    open_cells, with_tile, by_lines = boards.open_cells, boards.with_tile, shape.by_lines
-    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
-    two, four = real(0.9), real(0.1)
-
-    @kernel(variant=boards.name)
-    def last_chance(board, ctx):
-        """Value of an afterstate all of whose successors' moves lead to leaves: `best_leaf`, averaged."""
+    @kernel
+    def mean_of_last(board, itself, ctx):
+        """`last_state`, averaged over the tile after an afterstate."""
         c = read(ctx)
-        if by_lines:
+        if by_lines and not itself:
             return mean_of_best(board, c.slid_lines, c.table0, c.sums, lowest, dead)
-        cells = open_cells(board, ctx)
+        cells = packed.empties(board) & c.area
         total, empty = real(0.0), 0
         while cells:
             bit = cells & (~cells + U(1))
-            total += best_leaf(with_tile(board, bit, 1), ctx) * two
-            total += best_leaf(with_tile(board, bit, 2), ctx) * four
+            total += last_state(board | bit, itself, ctx) * two
+            total += last_state(board | bit << U(1), itself, ctx) * four
             cells ^= bit
             empty += 1
         return total / real(empty)
 
-    return last_chance
+    return last_state, mean_of_last
 
 
-def _leaf(shape: SearchShape, boards: Engine) -> Kernel:
-    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
-    real, dead = shape.real, shape.real(shape.dead)
-    two, four = real(0.9), real(0.1)
+def _afterstates(shape: Shape) -> tuple[Kernel, Kernel]:
+    """The kernels that value an afterstate: without a further search, and by one; `left` is the own moves left."""
+    evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
+    dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
+    last_state, mean_of_last = _last_level(shape)
 
-    @kernel(variant=boards.name)
-    def leaf(board, ctx):
-        """Value of an afterstate at the end of the search: its own, or averaged over one more tile."""
-        if read(ctx).state_leaves == 0:
-            return real(evaluate(board, False, ctx))
-        cells = open_cells(board, ctx)
-        total, empty = real(0.0), 0
-        while cells:
-            bit = cells & (~cells + U(1))
-            for rank in range(1, 3):
-                state = with_tile(board, bit, rank)
-                value = real(evaluate(state, True, ctx)) if can_move(state, moves(state, ctx)) else dead
-                total += value * (two if rank == 1 else four)
-            cells ^= bit
-            empty += 1
-        return total / real(empty)
-
-    return leaf
-
-
-def _at_once(shape: SearchShape, boards: Engine, leaf: Kernel, last_chance: Kernel) -> Kernel:
-    open_cells, key_of, evaluate = boards.open_cells, boards.key, boards.evaluate
-    real, dead, entry = shape.real, shape.real(shape.dead), entry_type(shape.real)
-    two = real(0.9)
-
-    @kernel(variant=boards.name)
+    @kernel
     def at_once(board, left, probability, ctx):
         """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves.
 
@@ -136,40 +88,29 @@ def _at_once(shape: SearchShape, boards: Engine, leaf: Kernel, last_chance: Kern
         """
         c = read(ctx)
         if left == 0:
-            return True, leaf(board, ctx)
+            return True, mean_of_last(board, True, ctx) if c.state_leaves else real(evaluate(board, False, ctx))
         if probability < c.cutoff:
             return True, real(evaluate(board, False, ctx))
-        key = key_of(board)
         entries = borrow(c.entries, entry, c.entry_count)
-        index = find(entries, key)
-        if holds(entries, index, key):
+        index = find(entries, board)
+        if holds(entries, index, board):
             stored = np.int64(entries[index].tag & 255)
             if stored == left or (stored > left and c.cutoff > 0.0):
                 return True, entries[index].value
-        if c.stop:
+        if c.stop or stopped():
             return True, dead
-        share = probability / real(popcount(open_cells(board, ctx)))
+        share = probability / real(popcount(packed.empties(board) & c.area))
         if (left > 1 or c.state_leaves == 0) and (left == 1 or share * two < c.cutoff):
-            value = last_chance(board, ctx)
-            keep(entries, index, key, value, left)
+            value = mean_of_last(board, False, ctx)
+            keep(entries, index, board, value, left)
             return True, value
         return False, dead
 
-    return at_once
-
-
-def _chance(shape: SearchShape, boards: Engine, at_once: Kernel, best_leaf: Kernel) -> Kernel:
-    key_of, moves, open_cells, with_tile = boards.key, boards.moves, boards.open_cells, boards.with_tile
-    real, dead, lowest = shape.real, shape.real(shape.dead), shape.real(shape.lowest)
-    two, four, scored, entry = real(0.9), real(0.1), shape.scored, entry_type(shape.real)
-
-    @kernel(variant=boards.name)
+    @kernel
     def chance(board, left, probability, ctx):
-        """Value of an afterstate that `at_once` does not value."""
-        if stopped():
-            return dead
+        """Value of an afterstate that `at_once` does not value: the mean over new tiles of the best move after each."""
         c = read(ctx)
-        cells = open_cells(board, ctx)
+        cells = packed.empties(board) & c.area
         empty = popcount(cells)
         share = probability / real(empty)
         plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
@@ -180,59 +121,96 @@ def _chance(shape: SearchShape, boards: Engine, at_once: Kernel, best_leaf: Kern
             cells ^= bit
             for rank in range(1, 3):
                 weight = two if rank == 1 else four
-                state = with_tile(board, bit, rank)
-                onward = share * weight
+                state, onward = board | bit << U(rank - 1), share * weight
                 if plain and onward < c.cutoff:
-                    total += best_leaf(state, ctx) * weight
+                    total += last_state(state, False, ctx) * weight
                     continue
-                best, legal = lowest, False
-                after0, after1, after2, after3, along, across = moves(state, ctx)
-                for i in range(4):
-                    if after0 != state:
+                slid, best, legal = slide(state, ctx), lowest, False
+                for i in range(0, 8, 2):
+                    after, score = result_of(slid, INNER >> i & 3)
+                    if after != state:
                         legal = True
-                        known, later = at_once(after0, below, onward, ctx)
-                        if not known:
-                            later = chance(after0, below, onward, ctx)
+                        done, later = at_once(after, below, onward, ctx)
+                        if not done:
+                            later = chance(after, below, onward, ctx)
                         if scored:
-                            later = real(later + (along if i < 2 else across))
+                            later = real(later + score)
                         best = max(best, later)
-                    after0, after1, after2 = after1, after2, after3
                 total += (best if legal else dead) * weight
-        value = total / real(empty)
-        key, entries = key_of(board), borrow(c.entries, entry, c.entry_count)
-        keep(entries, find(entries, key), key, value, left)
+        value, entries = total / real(empty), borrow(c.entries, entry, c.entry_count)
+        keep(entries, find(entries, board), board, value, left)
         return value
 
-    return chance
+    return at_once, chance
 
 
-def _root_move(shape: SearchShape, boards: Engine, at_once: Kernel, chance: Kernel) -> Kernel:
-    from_cells, moves, scored = boards.from_cells, boards.moves, shape.scored
-    real, entry = shape.real, entry_type(shape.real)
+@cache
+def expectimax_kernel(shape: Shape) -> Kernel:
+    """The decision kernel of expectimax."""
+    if shape.kind == "wide":
+        return cells_kernel(shape, "chance")
+    pack, scored, real, entry = shape.pack_kernel, shape.scored, shape.real, entry_type(shape.real)
+    at_once, chance = _afterstates(shape)
 
-    @kernel(variant=boards.name)
-    def root_move(cells, action, settings):
-        """Value of one root move; -inf if it is illegal."""
-        ctx, blank, _ = settings
+    @kernel
+    def decide(cells, memory, values, settings):
+        ctx, order = settings
         c = read(ctx)
-        board = from_cells(blank, cells, c.cols)
-        found = moves(board, ctx)
-        after = after_of(found, action)
-        if after == board:
-            return -np.inf
-        left = own_moves(cells, c.depth) - 1
-        if c.own_table:
-            forget(borrow(c.entries, entry, c.entry_count), left)
-        known, value = at_once(after, left, real(1.0), ctx)
-        if not known:
-            value = chance(after, left, real(1.0), ctx)
-        value = np.float64(value)
-        return value + score_of(found, action) if scored else value
+        entries, left = borrow(c.entries, entry, c.entry_count), own_moves(cells, c.depth) - 1
+        forget(entries, left + 1)
+        board = pack(cells, c.rows, c.cols)
+        slid = slide(board, ctx)
+        for action in order:
+            after, score = result_of(slid, action)
+            values[action] = -np.inf
+            if after != board:
+                if c.own_table:
+                    forget(entries, left)
+                done, value = at_once(after, left, real(1.0), ctx)
+                if not done:
+                    value = chance(after, left, real(1.0), ctx)
+                values[action] = np.float64(value) + score if scored else value
+        return pick(values, order)
 
-    return root_move
+    return decide
 
 
-class Expectimax(Search2048):
+@cache
+def greedy_kernel(shape: Shape) -> Kernel:
+    """The decision kernel of a search of one own move, which compiles in about half the time of that of any depth."""
+    if shape.kind == "wide":
+        return cells_kernel(shape, "chance")
+    evaluate, pack, scored, real = evaluator(shape), shape.pack_kernel, shape.scored, shape.real
+
+    @kernel
+    def decide_greedily(cells, memory, values, settings):
+        ctx, order = settings
+        c = read(ctx)
+        board = pack(cells, c.rows, c.cols)
+        slid = slide(board, ctx)
+        for action in range(4):
+            after, score = result_of(slid, action)
+            values[action] = -np.inf
+            if after != board:
+                value = real(evaluate(after, False, ctx))
+                values[action] = real(score) + value if scored else value
+        return pick(values, order)
+
+    return decide_greedily
+
+
+def expectimax(
+    heuristic: Any = "nneonneo",
+    depth: Any = 3,
+    cutoff: float | None = None,
+    table: bool | str = True,
+    order: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    leaf: str = "afterstate",
+    rewards: bool | None = None,
+    rows: int | None = None,
+    cols: int | None = None,
+) -> Search2048:
     """Expectimax: the best move when each new tile is averaged over.
 
     A *position* is a board with the player to move, an *afterstate* the board that a move leaves. With `d` own moves
@@ -242,8 +220,8 @@ class Expectimax(Search2048):
     - ``afterstate(d)`` = mean over empty cells of 0.9 ``position(d)`` with a 2 there + 0.1 ``position(d)`` with a 4;
     - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or of the boards with one more tile, averaged.
 
-    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Without a cut-off, `table`
-    and `order` change no value.
+    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Without a cut-off, `table` and `order`
+    change no value.
 
     Args:
         heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts. With
@@ -273,32 +251,25 @@ class Expectimax(Search2048):
         >>> make("2048/expectimax", heuristic=None, depth=None).values([[1, 1], [2, 0]]).round(3)
         array([  -inf, 64.908, 57.746, 64.908])
     """
+    if not isinstance(table, bool) and table != "shared":
+        raise ValueError(f"table is {table!r}; expected True, False or 'shared'")
+    if depth is None and table is False and time_limit is None:
+        raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
+    least = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else number("cutoff", cutoff, 0, 1)
+    numbers = leaf, rewards, order, time_limit, table, least, EXACT_CELLS
+    return Search2048(expectimax_kernel, heuristic, depth, *numbers, rows=rows, cols=cols)
 
-    exact_cells = 6
 
-    def __init__(
-        self,
-        heuristic: Any = "nneonneo",
-        depth: Any = 3,
-        cutoff: float | None = None,
-        table: bool | str = True,
-        order: Sequence[int] | None = None,
-        time_limit: float | None = None,
-        leaf: str = "afterstate",
-        rewards: bool | None = None,
-        rows: int | None = None,
-        cols: int | None = None,
-    ) -> None:
-        super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
-        self.cutoff = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else cutoff
-        if not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
-            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
-        if not isinstance(table, bool) and table != "shared":
-            raise ValueError(f"table={table!r}; expected True, False or 'shared'")
-        if depth is None and table is False and time_limit is None:
-            raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
-        self.table = table
+def greedy(
+    heuristic: Any = None, order: Sequence[int] | None = None, rows: int | None = None, cols: int | None = None
+) -> Search2048:
+    """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
 
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        _, decide = expectimax_kernels(self._shape(rules))
-        return decide, self._settings(rules)
+    Options: heuristic (see `2048/expectimax`), order (of ties), rows, cols.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> int(make("2048/greedy").act([[1, 1], [0, 2]]))
+        1
+    """
+    return Search2048(greedy_kernel, heuristic, 1, order=order, rows=rows, cols=cols)

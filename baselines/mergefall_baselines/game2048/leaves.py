@@ -41,12 +41,13 @@ SLID = np.dtype(
 @lru_cache(maxsize=8)
 def slid_lines(heuristic: Any) -> NDArray[np.void]:
     """Each line of four slid both ways, and its value then: SLID[65536], for a heuristic that is a sum over lines."""
-    lines, values = line_table(4), heuristic.tables()
+    lines, values = line_table(4), heuristic.tables()[0]
     back, on = lines & LINE, lines >> U(16) & LINE
     table = np.empty(LINES, dtype=SLID)
     table["back"], table["on"] = spread.py_func(back), spread.py_func(on)
     table["back_value"], table["on_value"] = values[back], values[on]
     table["changes"] = lines >> U(62)
+    table.flags.writeable = False
     return table
 
 

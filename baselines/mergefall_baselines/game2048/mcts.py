@@ -12,7 +12,7 @@ from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.greedy import Greedy
+from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.mcts import SIDES, Game, Side, TreeSearch
 from mergefall_baselines.tree import GameKernels, tree_kernels
@@ -101,7 +101,7 @@ def _game(search: TreeSearch, way: Boards) -> Game:
 
 SIDES["2048"] = Side(
     form=FORM,
-    greedy=Greedy,
+    greedy=greedy,
     counted=(True, False, "log2"),
     game=_game,
     decider=_decision_kernel,

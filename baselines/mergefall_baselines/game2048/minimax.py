@@ -10,25 +10,33 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from mergefall.game2048 import packed
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 
-from mergefall_baselines.game2048.engines import Engine, after_of, can_move, engine, read, score_of
-from mergefall_baselines.game2048.player import Boards, pick
-from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchShape, own_moves
+from mergefall_baselines.game2048.cells import cells_kernel
+from mergefall_baselines.game2048.player import pick
+from mergefall_baselines.game2048.search import (
+    INNER,
+    TO_THE_END,
+    Search2048,
+    Shape,
+    evaluator,
+    own_moves,
+    read,
+    result_of,
+    slide,
+)
 
 U = np.uint64
 
 
-@cache
-def minimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
-    """``decide`` and ``choose`` of minimax, see `_root`."""
-    boards, scored, dead = engine(shape.kind, shape.heuristic, shape.scored), shape.scored, float(shape.dead)
-    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
-    worst_leaf = _worst_leaf(boards, dead)
+def worst_reply_kernel(shape: Shape) -> Kernel:
+    """The kernel that values an afterstate in minimax."""
+    evaluate, scored, dead = evaluator(shape), shape.scored, float(shape.dead)
 
-    @kernel(variant=boards.name)
+    @kernel
     def worst_reply(board, left, alpha, beta, ctx):
         """Value of an afterstate after which `left` own moves follow.
 
@@ -40,89 +48,60 @@ def minimax_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
             return np.float64(evaluate(board, False, ctx))
         if c.stop or stopped():
             return dead
-        if left == 0:
-            return worst_leaf(board, alpha, ctx)
-        cells = open_cells(board, ctx)
-        worst = np.inf
+        cells, worst = packed.empties(board) & c.area, np.inf
         below = left - (left != TO_THE_END)
         last = below == 0 and c.state_leaves == 0
         while cells:
             bit = cells & (~cells + U(1))
             cells ^= bit
             for rank in range(1, 3):
-                state = with_tile(board, bit, rank)
-                best, legal = -np.inf, False
-                after0, after1, after2, after3, along, across = moves(state, ctx)
-                for i in range(4):
-                    if after0 != state and best < min(beta, worst):
+                state = board | bit << U(rank - 1)
+                slid, best, legal = slide(state, ctx), -np.inf, False
+                for i in range(0, 8, 2):
+                    after, gain = result_of(slid, INNER >> i & 3)
+                    if after != state and best < min(beta, worst):
                         legal = True
-                        score = np.float64(along if i < 2 else across) if scored else 0.0
+                        if left == 0:  # a leaf with one more tile
+                            best = np.float64(evaluate(state, True, ctx))
+                            break
+                        score = np.float64(gain) if scored else 0.0
                         if last:
-                            later = np.float64(evaluate(after0, False, ctx))
+                            later = np.float64(evaluate(after, False, ctx))
                         else:
-                            low, high = max(alpha, best) - score, min(beta, worst) - score
-                            later = worst_reply(after0, below, low, high, ctx)
+                            later = worst_reply(after, below, max(alpha, best) - score, min(beta, worst) - score, ctx)
                         best = max(best, later + score)
-                    after0, after1, after2 = after1, after2, after3
                 worst = min(worst, best if legal else dead)
                 if worst <= alpha:
                     return worst
         return worst
 
-    return _root(boards, scored, worst_reply)
+    return worst_reply
 
 
-def _worst_leaf(boards: Engine, dead: float) -> Kernel:
-    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
+def worst_cell_kernel(shape: Shape) -> Kernel:
+    """The kernel that values an afterstate in the mixed search."""
+    evaluate, dead = evaluator(shape), float(shape.dead)
 
-    @kernel(variant=boards.name)
-    def worst_leaf(board, alpha, ctx):
-        """Value of the worst board with one more tile; an upper bound of it if at most `alpha`."""
-        cells = open_cells(board, ctx)
-        worst = np.inf
-        while cells:
-            bit = cells & (~cells + U(1))
-            cells ^= bit
-            for rank in range(1, 3):
-                state = with_tile(board, bit, rank)
-                value = np.float64(evaluate(state, True, ctx)) if can_move(state, moves(state, ctx)) else dead
-                worst = min(worst, value)
-                if worst <= alpha:
-                    return worst
-        return worst
-
-    return worst_leaf
-
-
-@cache
-def mixed_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
-    """``decide`` and ``choose`` of the mixed search, see `_root`."""
-    boards, dead = engine(shape.kind, shape.heuristic, shape.scored), float(shape.dead)
-    moves, open_cells, with_tile, evaluate = boards.moves, boards.open_cells, boards.with_tile, boards.evaluate
-
-    @kernel(variant=boards.name)
+    @kernel
     def worst_cell(board, left, alpha, factor, ctx):
         """Value of an afterstate `factor` = 2^d deep; an upper bound of it if at most `alpha`."""
         c = read(ctx)
         own = np.float64(evaluate(board, False, ctx)) * factor
         if c.stop or stopped() or (left == 0 and c.state_leaves == 0):
             return own
-        cells = open_cells(board, ctx)
-        worst = np.inf
+        cells, worst = packed.empties(board) & c.area, np.inf
         while cells:
             bit = cells & (~cells + U(1))
             cells ^= bit
             mean = 0.0
             for rank in range(1, 3):
-                state = with_tile(board, bit, rank)
-                best, legal = -np.inf, False
-                after0, after1, after2, after3, _, _ = moves(state, ctx)
-                for _ in range(4):
-                    if after0 != state:
+                state = board | bit << U(rank - 1)
+                slid, best, legal = slide(state, ctx), -np.inf, False
+                for i in range(0, 8, 2):
+                    after, _ = result_of(slid, INNER >> i & 3)
+                    if after != state:
                         legal = True
-                        later = worst_cell(after0, left - 1, best, 4.0 * factor, ctx) if left else 0.0
-                        best = max(best, later)
-                    after0, after1, after2 = after1, after2, after3
+                        best = max(best, worst_cell(after, left - 1, best, 4.0 * factor, ctx) if left else 0.0)
                 if legal:
                     best += np.float64(evaluate(state, True, ctx)) * 2.0 * factor
                 else:
@@ -133,55 +112,65 @@ def mixed_kernels(shape: SearchShape) -> tuple[Kernel, Kernel]:
                 break
         return worst + own
 
-    @kernel(variant=boards.name)
-    def from_root(board, left, alpha, beta, ctx):
-        return worst_cell(board, left, alpha, 2.0, ctx)
-
-    return _root(boards._replace(name=f"{boards.name}-mixed"), False, from_root)
+    return worst_cell
 
 
-def _root(boards: Engine, scored: bool, reply: Kernel) -> tuple[Kernel, Kernel]:
-    """The root of a search whose opponent is ``reply(board, left, alpha, beta, ctx)``.
+@cache
+def minimax_kernel(shape: Shape) -> Kernel:
+    """The decision kernel of minimax."""
+    if shape.kind == "wide":
+        return cells_kernel(shape, "adversary")
+    return _root_kernel(shape, worst_reply_kernel(shape), np.inf)
 
-    ``decide`` gives each move its exact value; ``choose`` only the first best one, the others bounds below it.
+
+@cache
+def mixed_kernel(shape: Shape) -> Kernel:
+    """The decision kernel of the mixed search."""
+    if shape.kind == "wide":
+        return cells_kernel(shape, "mixed")
+    return _root_kernel(shape, worst_cell_kernel(shape), 2.0)
+
+
+def _root_kernel(shape: Shape, reply: Kernel, first: float) -> Kernel:
+    """The decision kernel of a search whose opponent is ``reply(board, left, alpha, first, ctx)``.
+
+    Each move gets its exact value. If the context is `bounded`, only the first best one does, and the others get bounds
+    below it.
     """
-    from_cells, moves = boards.from_cells, boards.moves
+    pack, scored = shape.pack_kernel, shape.scored
 
-    @kernel(variant=boards.name)
-    def search_root(cells, values, settings, bounded):
-        ctx, blank, order = settings
+    @kernel
+    def decide(cells, memory, values, settings):
+        ctx, order = settings
         c = read(ctx)
-        board = from_cells(blank, cells, c.cols)
-        found = moves(board, ctx)
-        below = own_moves(cells, c.depth) - 1
-        best = -np.inf
-        for i in range(4):
-            action = order[i]
-            after = after_of(found, action)
+        board, below, best = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1, -np.inf
+        slid = slide(board, ctx)
+        for action in order:
+            after, gain = result_of(slid, action)
             values[action] = -np.inf
             if after != board:
-                score = np.float64(score_of(found, action)) if scored else 0.0
-                alpha = best - score if bounded else -np.inf
-                found_value = reply(after, below, alpha, np.inf, ctx)
-                values[action] = found_value + score
-                if bounded and found_value <= alpha:  # a bound, which rounding must not lift above the best
+                score = np.float64(gain) if scored else 0.0
+                alpha = best - score if c.bounded else -np.inf
+                value = reply(after, below, alpha, first, ctx)
+                values[action] = value + score
+                if c.bounded and value <= alpha:  # a bound, which rounding must not lift above the best
                     values[action] = min(values[action], best)
                 best = max(best, values[action])
+        return pick(values, order)
 
-    @kernel(variant=boards.name)
-    def decide(cells, memory, values, settings):
-        search_root(cells, values, settings, False)
-        return pick(values, settings[2])
-
-    @kernel(variant=boards.name)
-    def choose(cells, memory, values, settings):
-        search_root(cells, values, settings, True)
-        return pick(values, settings[2])
-
-    return decide, choose
+    return decide
 
 
-class Minimax(Search2048):
+def minimax(
+    heuristic: Any = "monotone-smooth",
+    depth: Any = "empties",
+    leaf: str = "afterstate",
+    rewards: bool | None = None,
+    order: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    rows: int | None = None,
+    cols: int | None = None,
+) -> Search2048:
     """Minimax with alpha-beta: the best move when each new tile is the worst, over both tiles in every empty cell.
 
     A *position* is a board with the player to move, an *afterstate* the board that a move leaves. With `d` own moves
@@ -193,7 +182,7 @@ class Minimax(Search2048):
       one more tile.
 
     `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Pruning changes no chosen move.
-    `values` is exact for all four moves, and slower than `act`. Options: see `Search2048`.
+    `values` is exact for all four moves, and slower than `act`. Options: see `2048/expectimax`.
 
     Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
     ``monotone-smooth`` to depth ``"empties"``; and of the evaluation document (Hanoi capstone project, 2021), whose d5
@@ -205,29 +194,19 @@ class Minimax(Search2048):
         >>> int(player.act([[5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]))
         1
     """
-
-    two_kernels = True
-    _kernels = staticmethod(minimax_kernels)
-
-    def __init__(
-        self,
-        heuristic: Any = "monotone-smooth",
-        depth: Any = "empties",
-        leaf: str = "afterstate",
-        rewards: bool | None = None,
-        order: Sequence[int] | None = None,
-        time_limit: float | None = None,
-        rows: int | None = None,
-        cols: int | None = None,
-    ) -> None:
-        super().__init__(heuristic, depth, leaf, rewards, order, time_limit, rows, cols)
-
-    def _make_decider(self, rules: Boards, exact: bool) -> tuple[Kernel, Any]:
-        decide, choose = self._kernels(self._shape(rules))
-        return decide if exact else choose, self._settings(rules)
+    options = leaf, rewards, order, time_limit
+    return Search2048(minimax_kernel, heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols)
 
 
-class Mixed(Minimax):
+def mixed(
+    heuristic: Any = "tile-order",
+    depth: Any = 3,
+    leaf: str = "afterstate",
+    order: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    rows: int | None = None,
+    cols: int | None = None,
+) -> Search2048:
     """Mixed search: the adversary picks the cell, chance the tile, and boards on the way count, the deeper the more.
 
     With h the heuristic and d the number of moves and tiles since the root, the values are
@@ -239,26 +218,12 @@ class Mixed(Minimax):
     - at the last afterstate 2^d · h(board) alone.
 
     The root's own value is left out: it is the same for all moves. Pruning allows for the boards on the way, so it
-    changes no chosen move. Options: see `Search2048`; heuristic and depth are needed, rewards never count.
+    changes no chosen move. Options: see `2048/expectimax`; heuristic and depth are needed, rewards never count.
 
     Source: the program of the evaluation document (Hanoi capstone project, 2021), hlongng2002241/2048. Its own cut-offs
     do not allow for the boards on the way.
     """
-
-    _kernels = staticmethod(mixed_kernels)
-
-    def __init__(
-        self,
-        heuristic: Any = "tile-order",
-        depth: Any = 3,
-        leaf: str = "afterstate",
-        order: Sequence[int] | None = None,
-        time_limit: float | None = None,
-        rows: int | None = None,
-        cols: int | None = None,
-    ) -> None:
-        if heuristic is None or depth is None:
-            raise ValueError(
-                f"heuristic={heuristic!r}, depth={depth!r}; the mixed search needs a heuristic and a depth"
-            )
-        super().__init__(heuristic, depth, leaf, False, order, time_limit, rows, cols)
+    if heuristic is None or depth is None:
+        raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
+    options = leaf, False, order, time_limit
+    return Search2048(mixed_kernel, heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols)

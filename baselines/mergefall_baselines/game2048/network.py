@@ -105,9 +105,6 @@ class TupleNetwork:
     @classmethod
     def unpacked(cls, spec: Options, arrays: Arrays) -> TupleNetwork:
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
-        if spec.get("stages"):
-            found = f"the network has the stages {spec['stages']}, which this release does not know"
-            raise ValueError(f"{found}. Train it again")
         try:
             network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
             network._fill(arrays)

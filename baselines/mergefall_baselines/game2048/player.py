@@ -45,7 +45,7 @@ MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 
 
 
 class Boards(NamedTuple):
-    """How a kernel holds boards, and their size; `engines.py` has the kernels for each kind."""
+    """How a kernel holds boards, and their size; searches by words are in `search.py`, others in `cells.py`."""
 
     kind: str  # "packed": 4×4 in a word; "small": smaller boards in a word; "wide": any board
     rows: int

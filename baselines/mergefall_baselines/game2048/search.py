@@ -1,21 +1,27 @@
-"""Shared by the searches of 2048: options, depth rules, and the context and settings of their kernels."""
+"""What the searches of 2048 share: their context, the kernels that value boards, depth rules, options and settings.
+
+A search holds boards of up to 4×4 in a word (`mergefall.game2048.packed`). Boards that do not fit, because they are
+larger or have ranks above 15, are searched by `cells.py`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.heuristics import Heuristic
+from mergefall.checks import boolean, choice, integer
+from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import heuristic as make_heuristic
-from mergefall.game2048.packed import area, line_table
-from mergefall.kernels import kernel
+from mergefall.game2048.heuristics.base import NO_TABLE
+from mergefall.kernels import borrow, kernel
+from mergefall.typing import Kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import seconds_option
-from mergefall_baselines.game2048.engines import CONTEXT, tables_of
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
 from mergefall_baselines.kernel_player import KernelPlayer
@@ -26,42 +32,130 @@ UNLIMITED, DISTINCT, EMPTIES = 0, -1, -2  # how kernels know depths that are no 
 DEPTH_RULES = {None: UNLIMITED, "distinct": DISTINCT, "empties": EMPTIES}
 LARGEST_TABLE = 21  # bits: two million entries
 LINE = 4  # the longest line of a board in a word
+LINES = 1 << 16
+INNER = 0b01111000  # the order of the moves below the root, two bits each, from the lowest: up, down, left, right
+
+# The context of a search, shared by all nodes: numbers, and addresses of arrays that the player keeps alive. Nodes pass
+# on the address of one such record, `ctx`.
+CONTEXT = np.dtype(
+    [
+        ("rows", np.int64),
+        ("cols", np.int64),
+        ("area", np.uint64),  # one bit for each cell of a board in a word
+        ("row_lines", np.uint64),  # line tables, uint64[65536]
+        ("column_lines", np.uint64),
+        ("table0", np.uint64),  # the heuristic's own
+        ("table1", np.uint64),
+        ("weights", np.uint64),  # float64[weight_count]
+        ("weight_count", np.int64),
+        ("cells", np.uint64),  # scratch, uint8[rows·cols]; of `cells.py` a board for each number of own moves left
+        ("slid_lines", np.uint64),  # for `leaves.py`
+        ("sums", np.uint64),  # scratch of `leaves.py`
+        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
+        ("entry_count", np.int64),
+        ("stop", np.int64),  # set from outside: return at once
+        ("depth", np.int64),  # own moves, or one of `DEPTH_RULES`
+        ("own_table", np.int64),  # whether each root move has the table to itself
+        ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
+        ("state_leaves", np.int64),  # whether a leaf has one more tile than the last afterstate
+        ("bounded", np.int64),  # whether only the best root move's value must be exact
+    ]
+)
 
 
-class SearchShape(NamedTuple):
+class Shape(NamedTuple):
     """The facts about a search that its kernels are compiled for: code for other searches is left out."""
 
     kind: str  # how boards are held, see `Boards`
-    heuristic: type[Heuristic] | None  # None: every leaf is worth 0
     scored: bool  # whether the score of the moves counts
-
-    @property
-    def real(self) -> Any:
-        """The floating-point type of values."""
-        return self.heuristic.real if self.heuristic else np.float64
-
-    @property
-    def dead(self) -> float:
-        """The value of a board without a legal move."""
-        if self.heuristic is None:
-            return 0.0
-        return getattr(self.heuristic, "dead_scored", self.heuristic.dead) if self.scored else self.heuristic.dead
-
-    @property
-    def lowest(self) -> float:
-        """A lower bound of the value of every other board."""
-        return self.dead if self.heuristic and self.heuristic.floored else -np.inf
-
-    @property
-    def by_lines(self) -> bool:
-        """Whether `leaves.py` can value the last level: the value is a sum over lines."""
-        heuristic = self.heuristic
-        return self.kind == "packed" and heuristic is not None and heuristic.line_additive and not self.scored
+    value_kernel: Kernel  # of flat cells, see `Heuristic`
+    packed_kernel: Kernel
+    pack_kernel: Kernel = packed.pack  # (cells, rows, cols) -> board in a word
+    tables: tuple[Any, ...] = (np.float64, 0, np.float64, 0)  # types and sizes of the heuristic's tables
+    real: Any = np.float64  # the floating-point type of values
+    dead: float = 0.0  # the value of a board without a legal move
+    lowest: float = -np.inf  # a lower bound of the value of every other board
+    by_lines: bool = False  # whether `leaves.py` values the last level: values are nneonneo's, sums over lines
 
 
-# The settings of a search's kernels: the address of its context (`engines.CONTEXT`), an empty board, which tells the
-# compiler how boards are held, and the order of the root moves.
-Settings = tuple[np.uint64, Any, NDArray[np.int64]]
+@kernel
+def nothing(cells, rows, cols, to_move, weights):
+    """Every board is worth 0."""
+    return 0.0
+
+
+@kernel
+def nothing_packed(board, to_move, tables, weights):
+    return 0.0
+
+
+def shape_of(heuristic: Any, kind: str, scored: bool) -> Shape:
+    """The shape of a search with a heuristic, None: every leaf is worth 0. A network packs every board."""
+    if heuristic is None:
+        return Shape(kind, scored, nothing, nothing_packed)
+    pack = getattr(heuristic, "pack_kernel", None)
+    dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
+    return Shape(
+        "packed" if pack else kind,
+        scored,
+        heuristic.value_kernel,
+        heuristic.packed_kernel,
+        pack or packed.pack,
+        tuple(fact for table in heuristic.tables() for fact in (table.dtype.type, table.size)),
+        heuristic.real,
+        float(dead),
+        dead if heuristic.by_lines else -np.inf,
+        heuristic.by_lines and kind == "packed" and not scored,
+    )
+
+
+# -- boards in a word --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def read(ctx):
+    """The context at an address."""
+    return borrow(ctx, CONTEXT, 1)[0]
+
+
+@kernel
+def slide(board, ctx):
+    """The four afterstates in the order of the actions, then the scores of a vertical and of a horizontal move."""
+    c = read(ctx)
+    return packed.moves(board, borrow(c.row_lines, np.uint64, LINES), borrow(c.column_lines, np.uint64, LINES))
+
+
+@kernel(inline="always")
+def result_of(slid, action):
+    """(afterstate, score) of an action; an afterstate that equals the board is illegal."""
+    up, right, down, left, along, across = slid
+    after = up if action == 0 else right if action == 1 else down if action == 2 else left
+    return after, across if action & 1 else along
+
+
+@cache
+def evaluator(shape: Shape) -> Kernel:
+    """The kernel ``(board, to_move, ctx) -> value`` of boards in a word, by a heuristic."""
+    of_packed, value_of = shape.packed_kernel, shape.value_kernel
+    type0, count0, type1, count1 = shape.tables
+
+    @kernel
+    def evaluate_by_tables(board, to_move, ctx):
+        c = read(ctx)
+        tables = borrow(c.table0, type0, count0), borrow(c.table1, type1, count1)
+        return of_packed(board, to_move, tables, borrow(c.weights, np.float64, c.weight_count))
+
+    @kernel
+    def evaluate_cells(board, to_move, ctx):
+        c = read(ctx)
+        cells = borrow(c.cells, np.uint8, c.rows * c.cols)
+        packed.unpack(board, cells, c.rows, c.cols)
+        return value_of(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count))
+
+    return evaluate_by_tables if shape.kind == "packed" else evaluate_cells
+
+
+# -- depth -------------------------------------------------------------------------------------------------------------
 
 
 def depth_rule(depth: Any) -> int:
@@ -69,11 +163,9 @@ def depth_rule(depth: Any) -> int:
 
     Raises ValueError for anything else.
     """
-    if (depth is None or isinstance(depth, str)) and depth in DEPTH_RULES:
-        return DEPTH_RULES[depth]
-    if isinstance(depth, int) and not isinstance(depth, bool) and 1 <= depth <= MARGIN:
-        return depth
-    raise ValueError(f"depth={depth!r}; expected 1 to {MARGIN} own moves, 'distinct', 'empties' or None")
+    if depth is None or isinstance(depth, str):
+        return DEPTH_RULES[depth if depth is None else choice("depth", depth, ("distinct", "empties"))]
+    return integer("depth", depth, 1, MARGIN)
 
 
 @kernel
@@ -83,14 +175,14 @@ def own_moves(cells, rule):
         return rule
     if rule == UNLIMITED:
         return TO_THE_END + 1
-    empty, seen = 0, 0
+    empty, ranks = 0, 0
     for i in range(cells.size):
         empty += cells[i] == 0
         if cells[i]:
-            seen |= 1 << cells[i]
+            ranks |= 1 << cells[i]
     if rule == EMPTIES:
         return 3 if empty <= 6 else 2 if empty <= 11 else 1
-    return max(3, popcount(np.uint64(seen)) - 2) + 1
+    return max(3, popcount(np.uint64(ranks)) - 2) + 1
 
 
 def order_option(order: Sequence[int] | None) -> NDArray[np.int64]:
@@ -110,82 +202,91 @@ def table_bits(cutoff: float) -> int:
     return min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(cutoff, 1e-300)))))
 
 
+# -- players -----------------------------------------------------------------------------------------------------------
+
+
 class Search2048(KernelPlayer):
     """A search to a depth, with a heuristic at its leaves.
 
     Args:
-        heuristic: a name, a mapping with a name and weights, or None: every leaf is worth 0.
-        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
-            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game, on
-            boards of up to 4 cells.
-        leaf: ``"afterstate"``, the board that the last own move leaves; ``"state"``, that board with one more tile.
-        rewards: whether the score of the moves counts. Default: only with heuristic None.
-        order: the order in which root moves are searched; ties go to the first. Default: 0, 1, 2, 3.
-        time_limit: seconds for a decision: the search deepens move by move, up to `depth` if that is a number, and the
-            last complete depth decides. Two runs may differ. Default: no limit.
-        rows, cols: the board's size. Default: the observation's.
+        kernel_of: makes the decision kernel for a `Shape`; its settings are the address of a context and the order.
+        heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
+        depth: own moves, or one of `DEPTH_RULES`.
+        leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
+        exact_cells: ``depth=None`` searches boards of up to so many cells.
+        two_kernels: whether a decision is faster than exact values of all moves.
     """
 
     form = FORM
-    table: bool | str = False  # options that not every search has
-    cutoff: float = 0.0
-    exact_cells: int = 4  # `depth=None` searches boards of up to so many cells
 
     def __init__(
         self,
+        kernel_of: Callable[[Shape], Kernel],
         heuristic: Any,
         depth: Any,
         leaf: str = "afterstate",
         rewards: bool | None = None,
         order: Sequence[int] | None = None,
         time_limit: float | None = None,
+        table: bool | str = False,
+        cutoff: float = 0.0,
+        exact_cells: int = 4,
+        two_kernels: bool = False,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
         super().__init__(rows=rows, cols=cols)
+        self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
+        self.exact_cells, self.two_kernels = exact_cells, two_kernels
+        if heuristic is not None:
+            self.heuristic = heuristic if hasattr(heuristic, "pack_kernel") else make_heuristic(heuristic)
+        self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)
+        self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
+        self.rewards = heuristic is None if rewards is None else boolean("rewards", rewards)
         self._order = order_option(order)
-        if leaf not in ("afterstate", "state"):
-            raise ValueError(f"leaf={leaf!r}; expected 'afterstate' or 'state'")
-        self.heuristic = None if heuristic is None else make_heuristic(heuristic)
-        self.rule = depth_rule(depth)
-        if rewards not in (None, True, False) or isinstance(rewards, int) != isinstance(rewards, bool):
-            raise ValueError(f"rewards={rewards!r}; expected True, False or None")
-        self.time_limit = seconds_option(time_limit)
-        self.state_leaves = leaf == "state"
-        self.rewards = self.heuristic is None if rewards is None else bool(rewards)
 
-    def _shape(self, boards: Boards) -> SearchShape:
-        return SearchShape(boards.kind, type(self.heuristic) if self.heuristic else None, self.rewards)
+    def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
+        shape = shape_of(self.heuristic, way.kind, self.rewards)
+        return self.kernel_of(shape), (self._context(shape, way.rows, way.cols, exact), self._order)
 
-    def _settings(self, boards: Boards) -> Settings:
-        """Settings with a context and a table of their own."""
-        kind, rows, cols = boards
-        if self.rule == UNLIMITED and self.time_limit is None and rows * cols > self.exact_cells:
+    def _context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
+        """The address of a new context."""
+        in_word = shape.kind != "wide"
+        if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= self.exact_cells):
             raise ValueError(
                 f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
                 f"{self.exact_cells} cells; expected a number of own moves, such as depth=3"
             )
-        shape, heuristic = self._shape(boards), self.heuristic
-        record = np.zeros(1, dtype=CONTEXT)
-        record["rows"], record["cols"], record["depth"], record["own_table"] = rows, cols, self.rule, self.table is True
-        record["cutoff"], record["state_leaves"] = shape.real(self.cutoff), self.state_leaves
+        heuristic = self.heuristic
         if heuristic:
             heuristic.check_size(rows, cols)
-        weights = heuristic.weight_vector() if heuristic else np.zeros(1)
-        record["weights"], record["weight_count"] = self._hold(weights), weights.size
-        record["cells"] = self._hold(np.zeros(rows * cols, dtype=np.uint8))
-        record["row_lines"] = self._hold(line_table(min(cols, LINE)))
-        record["column_lines"] = self._hold(line_table(min(rows, LINE)))
-        bits = table_bits(self.cutoff) if self.table and kind != "wide" else 0
-        entries = new_table(bits, shape.real)
-        record["entries"], record["entry_count"] = self._hold(entries), entries.size
-        if kind != "wide":
-            record["area"] = area(rows, cols)
-        if kind == "packed" and heuristic:
-            for i, table in enumerate(tables_of(heuristic)):
-                record[f"table{i}"] = self._hold(table)
-            if heuristic.line_additive:
-                record["slid_lines"] = self._hold(slid_lines(heuristic))
-                record["sums"] = self._hold(np.zeros(SUMS, REAL))
-        blank = (np.uint64(0),) * rows if kind == "wide" else np.uint64(0)
-        return self._hold(record), blank, self._order
+        tables = heuristic.tables() if heuristic else (NO_TABLE, NO_TABLE)
+        weights = heuristic.weight_vector() if heuristic else NO_TABLE
+        entries = new_table(table_bits(self.cutoff) if self.table and in_word else 0, shape.real)
+        arrays = {
+            "row_lines": packed.line_table(min(cols, LINE)),
+            "column_lines": packed.line_table(min(rows, LINE)),
+            "table0": tables[0],
+            "table1": tables[1],
+            "weights": weights,
+            "cells": np.zeros((1 if in_word else MARGIN, rows * cols), np.uint8),
+            "entries": entries,
+            "slid_lines": slid_lines(heuristic) if shape.by_lines else NO_TABLE,
+            "sums": np.zeros(SUMS, REAL),
+        }
+        numbers = {
+            "rows": rows,
+            "cols": cols,
+            "area": packed.area(rows, cols) if in_word else 0,
+            "weight_count": weights.size,
+            "entry_count": entries.size,
+            "depth": self.depth,
+            "own_table": self.table is True,
+            "cutoff": shape.real(self.cutoff),
+            "state_leaves": self.state_leaves,
+            "bounded": not exact,
+        }
+        record = np.zeros(1, dtype=CONTEXT)
+        for name, value in {**numbers, **{name: self._hold(array) for name, array in arrays.items()}}.items():
+            record[name] = value
+        return self._hold(record)

@@ -36,21 +36,19 @@ from mergefall_baselines.player import NotFiniteError
 
 SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
 FORMAT, VERSION = "mergefall-2048-solution", 2  # version 1 had a file format of its own
+POLICY = "optimal"  # in files, which once held random play, too
 _SAVED = ("keys", "values", "bounds")  # the arrays of `Table` in a file
 
 
-def solve(
-    rows: int, cols: int, objective: str | int = "score", policy: str = "optimal", progress: bool = False
-) -> Solution:
+def solve(rows: int, cols: int, objective: str | int = "score", progress: bool = False) -> Solution:
     """Value every position of a small board exactly, to the end of the game and undiscounted.
 
     Args:
         rows, cols: one of 2×2, 2×3, 3×2, 2×4, 4×2 and 3×3.
         objective: ``"score"``, or a tile (4, 8, 16 …): values are the probability of ever making it.
-        policy: ``"optimal"``, or ``"random"`` for moves drawn uniformly from the legal ones.
         progress: show progress bars on stderr.
 
-    Raises ValueError for another size, objective or policy.
+    Raises ValueError for another size or objective.
 
     Example:
         >>> round(solve(2, 2).start_value, 6)
@@ -60,14 +58,13 @@ def solve(
     """
     check_size(rows, cols)
     goal = check_objective(objective)
-    check_policy(policy)
     space = _reachable(rows, cols, progress)
     lines = line_table(cols), line_table(rows)
-    table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal, policy == "random")
+    table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal)
     layers = range(space.bounds.size - 2, 0, -1)
     for layer in _track(layers, f"2048 {rows}×{cols}: valuing positions", progress):
         evaluate_layer(layer, table)
-    return Solution(rows, cols, objective, policy, space.counts, table)
+    return Solution(rows, cols, objective, space.counts, table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,6 @@ class Solution:
     rows: int
     cols: int
     objective: str | int
-    policy: str
     counts: Mapping[str, int]
     table: Table = field(repr=False)
 
@@ -127,7 +123,7 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution to a file of arrays (`mergefall_baselines.arrays`), whole or not at all."""
-        spec = {"rows": self.rows, "cols": self.cols, "objective": self.objective, "policy": self.policy}
+        spec = {"rows": self.rows, "cols": self.cols, "objective": self.objective, "policy": POLICY}
         arrays = {name: getattr(self.table, name) for name in _SAVED}
         write_arrays(path, FORMAT, VERSION, spec | {"counts": dict(self.counts)}, arrays)
 
@@ -141,15 +137,16 @@ class Solution:
         except ValueError as error:
             raise ValueError(f"{error}. A solution can be solved again: delete the file") from error
         try:
-            rows, cols, objective, policy = (spec[name] for name in ("rows", "cols", "objective", "policy"))
+            rows, cols, objective = (spec[name] for name in ("rows", "cols", "objective"))
             check_size(rows, cols)
-            check_policy(policy)
+            if spec["policy"] != POLICY:
+                raise ValueError(f"policy is {spec['policy']!r}; expected {POLICY!r}")
             _check_arrays(rows, cols, **arrays)
             lines, goal, counts = (line_table(cols), line_table(rows)), check_objective(objective), spec["counts"]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is no solution of 2048: {error}") from error
-        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *lines, rows, cols, goal, policy == "random")
-        return cls(rows, cols, objective, policy, counts, table)
+        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *lines, rows, cols, goal)
+        return cls(rows, cols, objective, counts, table)
 
 
 class _Space(NamedTuple):
@@ -228,12 +225,6 @@ def check_objective(objective: str | int) -> int:
     if not isinstance(objective, int) or objective < 4 or objective & (objective - 1):
         raise ValueError(f"objective={objective!r}; expected 'score' or a tile: 4, 8, 16 …")
     return objective.bit_length() - 1
-
-
-def check_policy(policy: str) -> None:
-    """Raises ValueError for anything but "optimal" and "random"."""
-    if policy not in ("optimal", "random"):
-        raise ValueError(f"policy={policy!r}; expected 'optimal' or 'random'")
 
 
 def _track(layers: range, text: str, progress: bool) -> Iterable[int]:

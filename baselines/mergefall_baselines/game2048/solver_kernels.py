@@ -31,7 +31,6 @@ class Table(NamedTuple):
     rows: int
     cols: int
     goal: int  # the rank whose probability is sought, 0 for the score
-    average: bool  # whether moves are drawn at random instead of chosen
 
 
 @kernel
@@ -159,18 +158,13 @@ def action_values(board, layer, table):
 
 @kernel
 def state_value(board, layer, table):
-    """Value of a state: its best move's, or the mean of its legal moves'; 1 at a goal, 0 at any other end."""
+    """Value of a state: its best move's; 1 at a goal, 0 at any other end."""
     if table.goal and reached(board, table.goal):
         return 1.0
-    best, total, legal = ILLEGAL, 0.0, 0
+    best = ILLEGAL
     for value in action_values(board, layer, table):
-        if value != ILLEGAL:
-            best = max(best, value)
-            total += value
-            legal += 1
-    if legal == 0:
-        return 0.0
-    return total / legal if table.average else best
+        best = max(best, value)
+    return 0.0 if best == ILLEGAL else best
 
 
 @kernel

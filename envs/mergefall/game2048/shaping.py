@@ -22,7 +22,7 @@ U = np.uint64
 
 @cache
 def _kernel(cls: type[Heuristic]) -> Kernel:
-    of_packed, of_cells = cls.packed_kernel, cls.cells_kernel
+    of_packed, of_cells = cls.packed_kernel, cls.value_kernel
 
     @kernel
     def potentials(states, tables, weights, offset, scale, bends, values):

@@ -27,7 +27,7 @@ def test_its_values_are_those_of_tdl2048():
 def test_a_player_and_a_file_of_ours_are_made_of_it(tmp_path):
     player = make("2048/ntuple", network=str(FILE))
     assert player.options["checksum"] == read_tdl2048(FILE)[1][:16]
-    player.network.save(tmp_path / "ours.npz")
+    player.heuristic.network.save(tmp_path / "ours.npz")
     ours = make("2048/ntuple", network=str(tmp_path / "ours.npz"))
     boards = np.random.default_rng(0).integers(0, 12, (50, 4, 4))
     np.testing.assert_array_equal(player.values(boards), ours.values(boards))
@@ -35,7 +35,7 @@ def test_a_player_and_a_file_of_ours_are_made_of_it(tmp_path):
 
 
 def test_it_is_packed(tmp_path):
-    main(["pack", str(FILE), str(tmp_path / "small.npz"), "--bits", "16"])
+    main(["export", str(FILE), str(tmp_path / "small.npz"), "--bits", "16"])
     small, (network, _) = TupleNetwork.load(tmp_path / "small.npz")[0], read_tdl2048(FILE)
     np.testing.assert_allclose(small.weights, network.weights, atol=np.abs(network.weights).max() / 2**15)
 

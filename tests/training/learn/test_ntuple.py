@@ -12,7 +12,7 @@ from mergefall.game2048.packed import line_table, pack
 from mergefall.words import next_bits
 from mergefall_baselines import make
 from mergefall_baselines.game2048.network import TupleNetwork
-from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.ntuple import ntuple
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.learn.ntuple import train as ntuple_train
@@ -122,7 +122,7 @@ def test_games_are_learnt_from_as_the_plain_twin_does(coherence):
 
 def scores(learner: Learner, games: int) -> np.ndarray:
     kwargs = {"rows": learner.model.shape.rows, "cols": learner.model.shape.cols}
-    player = NTuple(learner.model)
+    player = ntuple(learner.model)
     return np.array([player.play(GAME, seed, kwargs).figures["score"] for seed in range(games)])
 
 
@@ -235,7 +235,7 @@ def test_a_run_is_a_player_that_searches_if_told(tmp_path):
     assert network.record["step"] >= 40_000
     kwargs = {"rows": 2, "cols": 2}
     for depth in (1, 3):
-        agent, ours = make(str(tmp_path), model="last", depth=depth), NTuple(network, depth)
+        agent, ours = make(str(tmp_path), model="last", depth=depth), ntuple(network, depth)
         for seed in range(5):
             moves = [player.play(GAME, seed, kwargs).actions.tolist() for player in (agent, ours)]
             assert moves[0] == moves[1]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
-from mergefall_baselines.game2048.expectimax import Expectimax
-from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.expectimax import expectimax
+from mergefall_baselines.game2048.ntuple import ntuple
 from mergefall_baselines.registry import factory_of
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -98,8 +98,8 @@ def test_workers_do_not_change_the_episodes(processes):
 def test_players_that_are_made_directly_travel_to_other_processes():
     with process_pool(2) as pool:
         for player, env_id, kwargs in (
-            (lambda: Expectimax("monotone-smooth", 2), ENV, SMALL),
-            (lambda: NTuple("small", 1), ENV, {}),
+            (lambda: expectimax("monotone-smooth", 2), ENV, SMALL),
+            (lambda: ntuple("small", 1), ENV, {}),
             (lambda: factory_of("tetris/greedy")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
             (lambda: factory_of("tetris/two-tetrad")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
         ):

@@ -17,12 +17,7 @@ from mergefall.kernels import kernel
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    return (value_at(weights, cells, rows, cols),)
-
-
-@kernel
-def value_of_cells(cells, rows, cols, to_move, weights):
-    return value_at(weights, cells, rows, cols)
+    return (value_at(weights[1:], cells, rows, cols),)
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,6 @@ class FunctionHeuristic(Heuristic):
     dead_scored: ClassVar[float] = 0.0
     value: ClassVar[float] = 1.0
     terms_kernel = staticmethod(terms_of_cells)
-    cells_kernel = staticmethod(value_of_cells)
 
     function: Callable[..., Any]
     label: str
@@ -67,8 +61,8 @@ class FunctionHeuristic(Heuristic):
         return []
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The function's address."""
-        return self._called.weight
+        """The weight of the value, 1, and the function's address."""
+        return np.append(1.0, self._called.weight)
 
     def check(self) -> None:
         """Raises what the function raised while compiled code called it."""

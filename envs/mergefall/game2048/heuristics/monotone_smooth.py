@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.heuristics.base import Heuristic, weighted_sum
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
 
@@ -59,11 +59,6 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
     )
 
 
-@kernel
-def value_of_cells(cells, rows, cols, to_move, weights):
-    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
-
-
 # The fast twin: one entry for each line of four. The fields can be added up over four lines, except the largest rank.
 #
 #   bits 0-6 rises, 7-13 falls, 14-21 roughness, 22-26 empty cells, 27-30 largest rank
@@ -109,7 +104,7 @@ def value_of_packed(board, to_move, tables, weights):
         np.float64(top),
         np.float64(0 if cornered else -top),
     )
-    return dot(terms, weights, 0)
+    return weighted_sum(terms, board, weights)
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,6 @@ class MonotoneSmooth(Heuristic):
     term_names: ClassVar[tuple[str, ...]] = ("monotonicity", "smoothness", "empty", "max", "corner")
     dead: ClassVar[float] = -1e9
     terms_kernel = staticmethod(terms_of_cells)
-    cells_kernel = staticmethod(value_of_cells)
     packed_kernel = staticmethod(value_of_packed)
 
     monotonicity: float = 1.0

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic
 from mergefall.game2048.packed import LINE, U, transpose, unpack
 from mergefall.kernels import kernel
 
@@ -62,11 +62,6 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
 
 
 @kernel
-def value_of_cells(cells, rows, cols, to_move, weights):
-    return dot(terms_of_cells(cells, rows, cols, to_move, weights), weights, 0)
-
-
-@kernel
 def fill_line_values(table, weights):
     """Fill the values of all lines of four, float32[65536], rounded step by step as in the original's table."""
     single = weights.astype(np.float32)
@@ -83,9 +78,9 @@ def fill_line_values(table, weights):
 
 
 @kernel(forceinline=True)
-def value_of_packed(board, to_move, table, weights):
+def value_of_packed(board, to_move, tables, weights):
     """The value in single precision, equal to the original's bit for bit: rows and columns are summed separately."""
-    turned = transpose(board)
+    table, turned = tables[0], transpose(board)
     rows = table[board & LINE] + table[board >> U(16) & LINE] + table[board >> U(32) & LINE] + table[board >> U(48)]
     columns = (
         table[turned & LINE] + table[turned >> U(16) & LINE] + table[turned >> U(32) & LINE] + table[turned >> U(48)]
@@ -118,10 +113,8 @@ class Nneonneo(Heuristic):
     term_names: ClassVar[tuple[str, ...]] = ("base", "empty", "merges", "monotonicity", "sum")
     dead: ClassVar[float] = 0.0
     real: ClassVar[type[np.floating]] = np.float32
-    floored: ClassVar[bool] = True
-    line_additive: ClassVar[bool] = True
+    by_lines: ClassVar[bool] = True
     terms_kernel = staticmethod(terms_of_cells)
-    cells_kernel = staticmethod(value_of_cells)
     packed_kernel = staticmethod(value_of_packed)
 
     base: float = 200000.0
@@ -130,9 +123,9 @@ class Nneonneo(Heuristic):
     monotonicity: float = -47.0
     sum: float = -11.0
 
-    def tables(self) -> NDArray[np.float32]:
-        """The value of each line of four cells, float32[65536]."""
-        return _line_values(self)
+    def tables(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The value of each line of four cells, float32[65536], and an empty table."""
+        return _line_values(self), NO_TABLE
 
 
 @lru_cache(maxsize=8)  # a tuning run tries many weights

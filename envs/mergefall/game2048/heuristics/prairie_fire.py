@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.heuristics.base import Heuristic
-from mergefall.game2048.heuristics.prairie_packed import packed_tables, value_of_packed
-from mergefall.game2048.heuristics.prairie_terms import TERMS, terms_of_cells, value_of_cells
+from mergefall.game2048.heuristics.prairie_kernels import (
+    TERMS,
+    combine,
+    packed_tables,
+    terms_of_cells,
+    value_of_packed,
+)
 from mergefall.game2048.rules import MAX_RANK
 from mergefall.weighted import check_weight
 
@@ -59,7 +64,7 @@ class PrairieFire(Heuristic):
     term_names: ClassVar[tuple[str, ...]] = TERMS
     dead: ClassVar[float] = -1e9
     terms_kernel = staticmethod(terms_of_cells)
-    cells_kernel = staticmethod(value_of_cells)
+    combine_kernel = staticmethod(combine)
     packed_kernel = staticmethod(value_of_packed)
 
     reward: float = 1.0

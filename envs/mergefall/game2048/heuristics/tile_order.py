@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
-from mergefall.game2048.heuristics.base import Heuristic, dot
+from mergefall.game2048.heuristics.base import Heuristic, weighted_sum
 from mergefall.game2048.packed import LINE, U, mirror, transpose
 from mergefall.kernels import kernel
 from mergefall.weighted import check_weight
@@ -86,8 +86,8 @@ def good_rows(cells, strict, distinct):
 
 
 @kernel
-def terms_of_mask(cells, mask, to_move, weights):
-    """(average, empty, merges, order), given the legal actions."""
+def terms_of_cells(cells, rows, cols, to_move, weights):
+    """(average, empty, merges, order)."""
     total, empty, merges, order = 0.0, 0, 0.0, 0.0
     matrix = MATRICES[good_rows(cells, weights[STRICT] != 0, weights[DISTINCT] != 0)]
     for i in range(16):
@@ -97,23 +97,15 @@ def terms_of_mask(cells, mask, to_move, weights):
     order += tile(cells[12]) * (weights[CORNER] - IN_CORNER)
     for i in range(4):
         merges += pairs(cells, 4 * i, 1) + pairs(cells, i, 4)
-    if to_move and mask & ~(1 << UP) == 0:
+    if to_move and legal_mask(cells, 4, 4) & ~(1 << UP) == 0:
         order = GAME_OVER
     average = np.floor(total / (16 - empty)) if empty < 16 else 0.0
     return average, np.float64(empty), merges, order
 
 
 @kernel
-def terms_of_cells(cells, rows, cols, to_move, weights):
-    return terms_of_mask(cells, legal_mask(cells, 4, 4), to_move, weights)
-
-
-@kernel
-def value_of_cells(cells, rows, cols, to_move, weights):
-    mask = legal_mask(cells, 4, 4)
-    if mask == 0:
-        return GAME_OVER
-    return dot(terms_of_mask(cells, mask, to_move, weights), weights, 0)
+def combine(terms, cells, weights):
+    return weighted_sum(terms, cells, weights) if legal_mask(cells, 4, 4) else GAME_OVER
 
 
 # The fast twin: two entries for each line of four, `counts` and `orders`. Fields can be added up over four lines.
@@ -215,7 +207,7 @@ def value_of_packed(board, to_move, tables, weights):
     total = (o0 >> 32) + (o1 >> 32) + (o2 >> 32) + (o3 >> 32)
     merges = (across & 0xFFFFF) + (along & 0xFFFFF)
     average = np.floor(np.float64(total) / np.float64(16 - empty))
-    return dot((average, np.float64(empty), np.float64(merges), order), weights, 0)
+    return weighted_sum((average, np.float64(empty), np.float64(merges), order), board, weights)
 
 
 @dataclass(frozen=True)
@@ -247,7 +239,7 @@ class TileOrder(Heuristic):
     term_names: ClassVar[tuple[str, ...]] = ("average", "empty", "merges", "order")
     dead: ClassVar[float] = GAME_OVER
     terms_kernel = staticmethod(terms_of_cells)
-    cells_kernel = staticmethod(value_of_cells)
+    combine_kernel = staticmethod(combine)
     packed_kernel = staticmethod(value_of_packed)
 
     average: float = 1.0

@@ -15,7 +15,7 @@ from mergefall.checks import integer, typed
 from mergefall.typing import Arrays, Options
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
-from mergefall_baselines.game2048.ntuple import NTuple
+from mergefall_baselines.game2048.ntuple import ntuple
 from mergefall_baselines.game2048.tdl2048 import SUFFIX, read_tdl2048
 
 from mergefall_training.files import model_file
@@ -35,9 +35,7 @@ def player(
 ) -> Player:
     """The player of a model; the options are those of `2048/ntuple`."""
     network = TupleNetwork.unpacked(spec["network"], arrays)
-    return NTuple(
-        network, depth=depth, downgrade=downgrade, cutoff=cutoff, table=table, order=order, time_limit=time_limit
-    )
+    return ntuple(network, depth, downgrade, cutoff, table, order, time_limit)
 
 
 def network_of(path: str | os.PathLike[str]) -> TupleNetwork:

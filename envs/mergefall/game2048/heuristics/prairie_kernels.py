@@ -1,0 +1,332 @@
+"""The terms of `prairie-fire`: on boards of any size, and the fast twin for packed 4×4 boards.
+
+Sets of cells are bits: bit r·cols + c of a 64-bit word is the cell in row r, column c. Shifting a set by 1 or by `cols`
+moves it by a cell; masking with `starts` and `ends`, the first and the last column, keeps it from running over into the
+next row. Clusters are found as a prairie fire burns: from one cell to all neighbours of the same rank.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.game2048.heuristics.base import weighted_sum
+from mergefall.game2048.packed import LINE, LOW_BITS, filled, transpose, unpack
+from mergefall.kernels import kernel
+from mergefall.words import popcount
+
+U = np.uint64
+TERMS = (
+    "reward",
+    "penalty",
+    "bonus",
+    "cluster_size",
+    "fragments",
+    "large",
+    "low",
+    "zero_fragments",
+    "shape",
+    "neighbours",
+    "cliffs",
+    "checkerboard",
+    "gap_merges",
+)
+LARGE, LOW, NEIGHBOURS, CLIFFS, CHECKERBOARD, GAP_MERGES = (
+    TERMS.index(name) for name in ("large", "low", "neighbours", "cliffs", "checkerboard", "gap_merges")
+)
+STAGE = len(TERMS) + 1  # the length of a stage in the weight vector: the rank at which it begins, then its weights
+CLIFF = 4  # neighbours this many ranks apart are a cliff, tiles this many below the top are low
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def grown(group, cols, starts, ends):
+    """A set and its neighbours. It may extend below the last row, so intersect it with cells that exist."""
+    return group | (group & ~ends) << U(1) | (group & ~starts) >> U(1) | group << U(cols) | group >> U(cols)
+
+
+@kernel
+def burnt(fuel, cols, starts, ends):
+    """The cells of `fuel` that a fire reaches from its lowest cell: a cluster."""
+    fire, before = fuel & (~fuel + U(1)), U(0)
+    while fire != before:
+        before = fire
+        fire = grown(fire, cols, starts, ends) & fuel
+    return fire
+
+
+@kernel
+def turns_of(group, cols, starts, ends):
+    """The turns of a cluster that is a path: cells whose two neighbours are not opposite; 0 for other clusters."""
+    left, right = group & (group & ~ends) << U(1), group & (group & ~starts) >> U(1)
+    above, below = group & group << U(cols), group & group >> U(cols)
+    block = right & below & right >> U(cols)
+    crossing = (left & right & (above | below)) | (above & below & (left | right))
+    if block | crossing:
+        return 0
+    return popcount((left ^ right) & (above ^ below))
+
+
+@kernel
+def touched(group, fuel, cols, starts, ends):
+    """The number of clusters of `fuel` that touch `group`, which lies outside of `fuel`."""
+    count, edge = 0, grown(group, cols, starts, ends)
+    while fuel & edge:
+        cluster = burnt(fuel, cols, starts, ends)
+        count += cluster & edge != 0
+        fuel ^= cluster
+    return count
+
+
+# -- terms on any board ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def bonus_of(top):
+    """The bonus for the largest tile: 256 10, 512 20, 1024 50, 2048 100, and so doubling up to 800."""
+    if top < 8:
+        return 0.0
+    if top < 10:
+        return 10.0 if top == 8 else 20.0
+    return 50.0 * (1 << min(top - 10, 4))
+
+
+@kernel
+def power(base, exponent):
+    """A power by multiplication, which is exact if the result is exact in binary."""
+    result = 1.0
+    for _ in range(exponent):
+        result *= base
+    return result
+
+
+@kernel
+def line_terms(cells, start, stride, length):
+    """(cliffs, merges over a gap) of one line of flat cells."""
+    cliffs, gaps, last, place = 0, 0, 0, 0
+    for i in range(length):
+        rank = np.int64(cells[start + i * stride])
+        if rank:
+            if last and i - place == 1:
+                cliffs += abs(rank - last) >= CLIFF
+            elif last == rank:
+                gaps += 1
+            last, place = rank, i
+    return cliffs, gaps
+
+
+@kernel
+def terms_of_cells(cells, rows, cols, to_move, weights):
+    """All terms in the order of TERMS; `weights` is ignored."""
+    starts = U(0)
+    for r in range(rows):
+        starts |= U(1) << U(r * cols)
+    ends = starts << U(cols - 1)
+    reward, penalty, joined, fragments, turns, neighbours = 0.0, 0.0, 0, 0, 0, 0
+    top, large, low, zero_fragments, blocks, cliffs, gaps = 0, 0, 0, 0, 0, 0, 0
+    left = (U(1) << U(rows * cols)) - U(1)  # cells of ranks that are not counted yet
+    for i in range(rows * cols):
+        rank = np.int64(cells[i])
+        top = max(top, rank)
+        large += rank
+        if not left >> U(i) & U(1):
+            continue
+        fuel, above = U(0), U(0)
+        for k in range(rows * cols):
+            fuel |= U(cells[k] == rank) << U(k)
+            above |= U(cells[k] == rank + 1) << U(k)
+        left &= ~fuel
+        largest, count = 0, 0
+        while fuel:
+            group = burnt(fuel, cols, starts, ends)
+            fuel ^= group
+            size = popcount(group)
+            largest, count = max(largest, size), count + 1
+            if rank:
+                joined += size if size > 1 else 0
+                turns += turns_of(group, cols, starts, ends)
+                neighbours += touched(group, above, cols, starts, ends)
+        reward += power(1.5, largest)
+        penalty += power(3.0, count)
+        if rank:
+            fragments += count - 1
+        else:
+            zero_fragments = count - 1
+    for i in range(rows * cols):
+        low += 0 < cells[i] <= top - CLIFF
+        if i % cols < cols - 1 and i < (rows - 1) * cols:
+            here, right, below, across = cells[i], cells[i + 1], cells[i + cols], cells[i + cols + 1]
+            differ = here != right and here != below and right != across and below != across
+            blocks += differ and here > 0 and right > 0 and below > 0 and across > 0
+    for line in range(rows + cols):
+        c, g = line_terms(cells, line * cols, 1, cols) if line < rows else line_terms(cells, line - rows, cols, rows)
+        cliffs, gaps = cliffs + c, gaps + g
+    return (
+        reward,
+        penalty,
+        bonus_of(top),
+        np.float64(joined),
+        np.float64(-fragments),
+        np.float64(large),
+        np.float64(-low),
+        np.float64(-zero_fragments),
+        np.float64(-turns),
+        np.float64(neighbours),
+        np.float64(-cliffs),
+        np.float64(-blocks),
+        np.float64(gaps),
+    )
+
+
+@kernel
+def stage_of(weights, top):
+    """The index of the first weight of the stage that applies to a top rank: the last that begins at or below it."""
+    first = 0
+    while first + STAGE < weights.size and weights[first + STAGE] <= top:
+        first += STAGE
+    return first + 1
+
+
+@kernel
+def combine(terms, cells, weights):
+    """Σ weight · term, with the weights of a stage."""
+    return weighted_sum(terms, cells, weights[stage_of(weights, cells.max()) :])
+
+
+# -- the fast twin -----------------------------------------------------------------------------------------------------
+#
+# The cells of one rank are a set of 16 bits, which determines their clusters. A table holds the terms of all 65536
+# sets. Its fields can be added up over the ranks of a board (`reward` is in units of 2⁻¹⁶, which makes it whole):
+#
+#   bits 0-27 reward, 28-42 penalty, 43-47 cells in clusters of 2 and more, 48-51 clusters less one, 52-56 turns
+#
+# A second table holds the terms of lines: bits 0-7 cliffs, 8-15 merges over a gap.
+
+PENALTY, JOINED, FRAGMENTS, TURNS = 28, 43, 48, 52  # the first bit of each field
+REWARD_MASK, PENALTY_MASK = (1 << PENALTY) - 1, (1 << JOINED - PENALTY) - 1
+UNIT = 65536.0
+STARTS, ENDS, ALL = U(0x1111), U(0x8888), U(0xFFFF)
+BLOCKS = U(0x0000011101110111)  # the cells at which a 2×2 block begins
+
+
+@kernel
+def fill_tables(sets, lines):
+    """Fill both tables: the entry of a set joins its cluster of the lowest cell and the entry of the other cells."""
+    row = np.zeros(4, dtype=np.uint8)
+    sets[0] = 0
+    for i in range(1 << 16):
+        unpack(U(i), row, 1, 4)
+        cliffs, gaps = line_terms(row, 0, 1, 4)
+        lines[i] = cliffs | gaps << 8
+        if i:
+            group = burnt(U(i), 4, STARTS, ENDS)
+            size, rest = popcount(group), sets[U(i) ^ group]
+            reward = max(np.int64(UNIT * power(1.5, size)), rest & REWARD_MASK)
+            penalty = 3 * max(rest >> PENALTY & PENALTY_MASK, 1)
+            joined = (rest >> JOINED & 31) + (size if size > 1 else 0)
+            fragments = (rest >> FRAGMENTS & 15) + (1 if rest else 0)
+            turns = (rest >> TURNS) + turns_of(group, 4, STARTS, ENDS)
+            sets[i] = reward | penalty << PENALTY | joined << JOINED | fragments << FRAGMENTS | turns << TURNS
+
+
+@cache
+def packed_tables() -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """The tables of sets, int64[65536], and of lines, uint16[65536], read-only."""
+    sets, lines = np.empty(1 << 16, dtype=np.int64), np.empty(1 << 16, dtype=np.uint16)
+    fill_tables(sets, lines)
+    sets.flags.writeable = lines.flags.writeable = False
+    return sets, lines
+
+
+@kernel(forceinline=True)
+def gather(bits):
+    """The lowest bit of each nibble, gathered into 16 bits."""
+    bits &= LOW_BITS
+    bits = (bits | bits >> U(3)) & U(0x0303030303030303)
+    bits = (bits | bits >> U(6)) & U(0x000F000F000F000F)
+    bits = (bits | bits >> U(12)) & U(0x000000FF000000FF)
+    return (bits | bits >> U(24)) & ALL
+
+
+@kernel(forceinline=True)
+def rank_set(planes, rank):
+    """The cells of one rank, from the four bit planes of a board."""
+    cells = ALL
+    for i in range(4):
+        cells &= planes[i] if rank >> i & 1 else ~planes[i]
+    return cells
+
+
+@kernel
+def touching_pairs(planes):
+    """The number of touching pairs of clusters of tiles one rank apart."""
+    count = 0
+    for rank in range(1, 15):
+        above = rank_set(planes, rank + 1)
+        fuel = rank_set(planes, rank) if above else U(0)
+        while fuel:
+            group = burnt(fuel, 4, STARTS, ENDS)
+            fuel ^= group
+            count += touched(group, above, 4, STARTS, ENDS)
+    return count
+
+
+@kernel
+def board_terms(board, lines):
+    """(cliffs, checkerboard blocks, merges over a gap) of a board."""
+    tiles, across, along = filled(board), filled(board ^ board >> U(4)), filled(board ^ board >> U(16))
+    tiles &= tiles >> U(4)
+    blocks = popcount(tiles & tiles >> U(16) & across & across >> U(16) & along & along >> U(4) & BLOCKS)
+    turned, total = transpose(board), 0
+    for _ in range(4):
+        total += np.int64(lines[board & LINE]) + np.int64(lines[turned & LINE])
+        board >>= U(16)
+        turned >>= U(16)
+    return total & 255, blocks, total >> 8
+
+
+@kernel(forceinline=True)
+def value_of_packed(board, to_move, tables, weights):
+    """The value; slow terms are skipped where their weight is 0."""
+    sets, lines = tables
+    planes = gather(board), gather(board >> U(1)), gather(board >> U(2)), gather(board >> U(3))
+    zeros, of_tiles, top = sets[rank_set(planes, 0)], np.int64(0), 0
+    for rank in range(1, 16):
+        cells = rank_set(planes, rank)
+        of_tiles += sets[cells]
+        top = rank if cells else top
+    both, w = of_tiles + zeros, stage_of(weights, top)
+    large, low, neighbours, cliffs, blocks, gaps = 0, 0, 0, 0, 0, 0
+    if weights[w + LARGE]:
+        for i in range(4):
+            large += popcount(planes[i]) << i
+    if weights[w + LOW]:
+        for rank in range(1, top - CLIFF + 1):
+            low += popcount(rank_set(planes, rank))
+    if weights[w + NEIGHBOURS]:
+        neighbours = touching_pairs(planes)
+    if weights[w + CLIFFS] or weights[w + GAP_MERGES] or weights[w + CHECKERBOARD]:
+        cliffs, blocks, gaps = board_terms(board, lines)
+    terms = (
+        np.float64(both & REWARD_MASK) / UNIT,
+        np.float64(both >> PENALTY & PENALTY_MASK),
+        bonus_of(top),
+        np.float64(of_tiles >> JOINED & 31),
+        np.float64(-(of_tiles >> FRAGMENTS & 15)),
+        np.float64(large),
+        np.float64(-low),
+        np.float64(-(zeros >> FRAGMENTS & 15)),
+        np.float64(-(of_tiles >> TURNS)),
+        np.float64(neighbours),
+        np.float64(-cliffs),
+        np.float64(-blocks),
+        np.float64(gaps),
+    )
+    value = 0.0
+    for i in range(len(terms)):  # a slice of the weights would cost time
+        value += weights[w + i] * terms[i]
+    return value
