@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,9 @@ def known(owner: str, given: Options, names: Iterable[str]) -> None:
     """Raises ValueError for the first of the given options that is not among `names`, the options of `owner`."""
     names = list(names)
     if unknown := sorted(set(map(str, given)) - set(names)):
-        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names)}")
+        near = get_close_matches(unknown[0].replace("-", "_"), names, 1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names)}{hint}")
 
 
 def number(

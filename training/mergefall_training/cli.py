@@ -445,7 +445,7 @@ def run_of(
     from mergefall_training.learn.run import read_config
 
     folder, changes = Path(algorithm), {name: value for name, value in changes.items() if value is not None}
-    if algorithm not in ALGORITHMS and folder.is_dir():
+    if algorithm not in ALGORITHMS and (folder.is_dir() or folder.name != algorithm):
         if not resume or changes or hyperparameters or out or where != InEnvironment():
             expected = f"`mergefall train {folder} --resume`, without options but --device"
             raise ValueError(f"{folder} is a folder, not an algorithm; to continue its run: {expected}")
@@ -640,6 +640,7 @@ COMMANDS: dict[str, Any] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads: networks this small are no faster on two
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
     arguments = sys.argv[1:] if arguments is None else list(arguments)
