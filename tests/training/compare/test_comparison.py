@@ -392,7 +392,7 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("seed: 5", "sead: 5", "game 1: it has the unknown key 'sead'"),
+        ("seed: 5", "sead: 5", "game 1: got an unexpected keyword argument 'sead'"),
         ("seed: 5", "seed: five", "game 1: seed is 'five'; expected int"),
         ("seed: 5", "seed: -5", "game 1: seed is -5"),
         ("seed: 5", "max_episode_steps: 0", "game 1: max_episode_steps is 0"),
@@ -401,7 +401,7 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
             "baseline: greedy",
             "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
         ),
-        ("episodes: 12", "", "lacks 'episodes'"),
+        ("episodes: 12", "", "missing a required argument: 'episodes'"),
         ("episodes: 8", "episodes: 0", "game 1: player 2: episodes is 0"),
         ("2048/greedy", "2048/greedier", "2048/greedier"),
         ("2048/greedy,", "2048/greedy, depht: 1,", "depht"),
@@ -428,7 +428,7 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
             "both after and warm_start",
         ),
         ("games:", "games: [", "while parsing"),
-        ("games:", "games: none\nmore:", "unknown key 'more'"),
+        ("games:", "games: none\nmore:", "unexpected keyword argument 'more'"),
     ],
 )
 def test_a_faulty_suite_says_where_and_what(tmp_path, old, new, complaint):

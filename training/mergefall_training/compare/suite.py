@@ -36,7 +36,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -256,9 +257,10 @@ def _contest(content: Any) -> Contest:
     adversary = contest.adversary
     if adversary is not None:
         with _named("adversary"):
-            adversary = arguments({str(name): value for name, value in adversary.items()})
+            adversary = arguments(adversary)
             player_of(adversary["player"])
-            _check_different([f"{number('rate', rate, 0, 1):g}" for rate in _rates(adversary)], "rates")
+            rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
+            _check_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
     return replace(contest, players=players, adversary=adversary)
 
 
@@ -285,25 +287,19 @@ def _training(content: Any) -> Training:
     return _made(Training, content)
 
 
-def _rates(adversary: Mapping[str, Any]) -> list[Any]:
-    rate = adversary["rate"]
-    return rate if isinstance(rate, list) else [rate]
-
-
 def _variants(contest: Contest) -> Iterator[Contest]:
     """The contest with each of its presets, at each rate of its adversary."""
-    for preset in contest.presets or [""]:
-        name, players = contest.name, contest.players
-        if preset:
-            name = f"{name}-{preset}"
-            players = [replace(one, training=one.training and one.training.with_preset(preset)) for one in players]
-        variant = replace(contest, name=name, players=players, presets=[])
-        adversary = contest.adversary
-        if adversary is None or not isinstance(adversary["rate"], list):
-            yield variant
-            continue
-        for rate in adversary["rate"]:
-            yield replace(variant, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
+    for preset in contest.presets:
+        players = [replace(one, training=one.training and one.training.with_preset(preset)) for one in contest.players]
+        yield from _variants(replace(contest, name=f"{contest.name}-{preset}", players=players, presets=[]))
+    if contest.presets:
+        return
+    adversary, name = contest.adversary or {"rate": 1}, contest.name
+    if not isinstance(adversary["rate"], list):
+        yield contest
+        return
+    for rate in adversary["rate"]:
+        yield replace(contest, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
 
 
 def _check(contest: Contest, contestant: Contestant) -> None:
@@ -332,23 +328,17 @@ def _named(where: str) -> Iterator[None]:
 
 def _made(kind: type[T], content: Any) -> T:
     """An instance of a dataclass from a mapping. Raises ValueError for an unknown, a missing or a mistyped field."""
-    known: Any = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    names = ", ".join(field.name for field in fields(kind))  # pyright: ignore[reportArgumentType]
     if not isinstance(content, Mapping):
-        raise ValueError(f"it is {content!r}; expected a mapping with {', '.join(known)}")
-    if unknown := content.keys() - known.keys():
-        raise ValueError(f"it has the unknown key {min(map(str, unknown))!r}; expected {', '.join(known)}")
+        raise ValueError(f"it is {content!r}; expected a mapping with {names}")
+    try:
+        signature(kind).bind(**content)
+    except TypeError as error:
+        raise ValueError(f"{error}; expected {names}") from error
     types = get_type_hints(kind)
-    for name, field_ in known.items():
-        if name not in content:
-            if field_.default is field_.default_factory is MISSING:
-                raise ValueError(f"it lacks {name!r}")
-            continue
-        hint, value = types[name], content[name]
-        kinds = (
-            [get_origin(one) or one for one in get_args(hint)]
-            if isinstance(hint, UnionType)
-            else [get_origin(hint) or hint]
-        )
+    for name, value in content.items():
+        hint = types[name]
+        kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
         if not isinstance(value, (*kinds, *([int] if float in kinds else []))) or isinstance(value, bool):
             raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
     return kind(**content)
