@@ -217,6 +217,7 @@ def bench_stable_baselines(rounds: int) -> None:
 def bench_learning(rounds: int) -> None:
     for game in ("2048", "tetris"):
         names = ["maskable-ppo", "dqn", "maskable-ppo-own", "dqn-own", "distill", "kickstart", "one-file"]
+        names += ["ntuple"] if game == "2048" else []
         contestants = [
             Contestant(f"{name.replace('-own', ', SB3 network')}, {game}", f"learn-{game}-{name}") for name in names
         ]

@@ -353,7 +353,7 @@ def learner(algorithm, env_id, changed=None):
         model.set_logger(logger(None, []))
         model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
         return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
-    ours = trainer(algorithm).Learner(config, "auto")
+    ours = trainer(algorithm).Learner(config, *([] if algorithm == "ntuple" else ["auto"]))
 
     def learn():
         first = ours.step
@@ -413,6 +413,7 @@ WORKERS = {
     "text-expectimax": lambda size: judged_moves(GAME, size, ("2048/expectimax", {"heuristic": "nneonneo"})),
     "text-two-tetrad": lambda size: judged_moves(TETRIS, size, ("tetris/two-tetrad", {"heuristic": "bcts"})),
 }
+WORKERS["learn-2048-ntuple"] = lambda _: learner("ntuple", GAME)
 for game, env_id in (("2048", GAME), ("tetris", TETRIS)):
     WORKERS[f"sb3-{game}-native"] = lambda size, env_id=env_id: stable_baselines(env_id, size, native=True)
     WORKERS[f"sb3-{game}-dummy"] = lambda size, env_id=env_id: stable_baselines(env_id, size, native=False)
