@@ -196,7 +196,7 @@ class OfPredictor(Player):
         except TypeError as error:
             expected = "predict(observation, state=None, episode_start=None, deterministic=True)"
             raise ValueError(f"{name_of_player(predictor)} has predict{signature}; expected {expected}") from error
-        self.predictor = predictor
+        self.predictor, self.name = predictor, getattr(predictor, "name", Player.name)
         self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
 

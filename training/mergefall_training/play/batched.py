@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from mergefall.games import game_of, take
 from mergefall.typing import Array
-from mergefall_baselines import Player
 
 from mergefall_training.play.actions import RECORDED, text_of
 from mergefall_training.play.records import Episode, episode_from
@@ -27,7 +26,7 @@ def play_all(
 
     A `Player.batched` plays side by side in this process, others as `workers.spread` does; Ray plays both.
     """
-    if executor != "ray" and isinstance(job.player, Player) and job.player.batched:
+    if executor != "ray" and job.player.batched:
         yield from play_together(job, seeds)
     else:
         yield from spread(job, Task.episode, seeds, workers, executor)
@@ -50,7 +49,6 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
 
 def _play(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     player, n = job.player, len(seeds)
-    assert isinstance(player, Player)
     assert player.start(0) is None
     game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
     envs = job.opposed(gym.make_vec(job.env_id, num_envs=n, max_episode_steps=job.max_episode_steps, **kwargs))

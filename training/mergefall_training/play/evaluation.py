@@ -22,7 +22,7 @@ from mergefall.games import Game
 from mergefall.imports import strings_in
 from mergefall.typing import Options
 from mergefall_baselines import Player
-from mergefall_baselines.player import Predictor, name_of_player
+from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
@@ -377,21 +377,20 @@ def evaluate(
                 return evaluation
 
 
-def _header(player: Predictor, job: Task, recorded: bool) -> Header:
-    name = name_of_player(player)
-    options = dict(getattr(player, "options", {}))
-    named = "" if "checksum" in options else name  # a model of its own is known by that
-    functions = list(getattr(player, "functions", {}).values())
-    code = code_of(named, options, player, *functions, job.adversary or {}) if recorded else {}
+def _header(player: Player, job: Task, recorded: bool) -> Header:
+    name, options = name_of_player(player), dict(player.options)
+    code: dict[str, str] = {}
+    if recorded:  # a model of its own is known by its checksum
+        code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
     return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 
 def _recording(
-    out: str | os.PathLike[str] | None, player: Predictor, header: Header
+    out: str | os.PathLike[str] | None, player: Player, header: Header
 ) -> AbstractContextManager[RecordFile | None]:
     if out is None:
         return nullcontext()
-    if getattr(player, "name", Player.name) == Player.name:
+    if player.name == Player.name:
         # Without a name, a resumed run could mix two models of one class.
         raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
     for text in strings_in([header.player, header.options]):

@@ -16,7 +16,7 @@ from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Observation, Options
 from mergefall.wrappers import ViewObservation
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import OfPredictor, Predictor, check_values, choose_unmasked
+from mergefall_baselines.player import OfPredictor, check_values, choose_unmasked
 from numpy.typing import NDArray
 
 VIEWS = ("flat", "planes")  # of `mergefall.wrappers`
@@ -95,7 +95,7 @@ class ModelPlayer(PreferringPlayer):
         return preferences_of(self._policy, observation)
 
 
-def player_of_model(predictor: Predictor, env: Any, kwargs: Options) -> Predictor:
+def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
     """The player of a model of Stable-Baselines3 in an environment; anything else as it is.
 
     Recurrent policies stay as they are, too, because they remember what they saw. The statistics of a model's
@@ -130,8 +130,7 @@ def player_of_model(predictor: Predictor, env: Any, kwargs: Options) -> Predicto
     if normalized is not None and normalized.norm_obs:
         views.append(normalized.normalize_obs)
     player = ModelPlayer(model.policy, views, env.spec.id, kwargs)
-    player.name, player.made_as = getattr(predictor, "name", Player.name), getattr(predictor, "made_as", None)
-    player.options = getattr(predictor, "options", {})
+    player.name, player.made_as, player.options = predictor.name, predictor.made_as, predictor.options
     return player
 
 

@@ -130,8 +130,8 @@ def puzzles(
     if low > high:
         raise ValueError(f"gap is {gap}; expected the smaller end first")
     kwargs = dict(env_kwargs or {})
-    judging = task(player_of(default_judge(env_id, kwargs) if judge is None else judge), env_id, kwargs, None)
-    guiding = judging if guide is None else task(player_of(guide), env_id, kwargs, None)
+    judging = task(default_judge(env_id, kwargs) if judge is None else judge, env_id, kwargs, None)
+    guiding = judging if guide is None else task(guide, env_id, kwargs, None)
     return _drawn(judging, guiding, split, (low, high), longest, afterstates, seed)
 
 
@@ -157,8 +157,6 @@ def _drawn(
     seed: int,
 ) -> Iterator[Puzzle]:
     judge, guide, env_id, env_kwargs = judging.player, guiding.player, judging.env_id, judging.env_kwargs
-    assert isinstance(judge, Player)
-    assert isinstance(guide, Player)
     env: Any = environment(env_id, env_kwargs)
     rules = _rules_of(env_id, json.dumps(env_kwargs))
     names, refused, passed = action_names(rules), 0, 0

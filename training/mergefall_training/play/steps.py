@@ -11,7 +11,7 @@ import numpy as np
 from mergefall.games import stack
 from mergefall.typing import Observation
 from mergefall_baselines import Player, Trajectory
-from mergefall_baselines.player import Predictor, checked, takes_masks
+from mergefall_baselines.player import checked, takes_masks
 from numpy.typing import NDArray
 
 from mergefall_training.play.workers import Task, spread, workers_of
@@ -65,10 +65,9 @@ def recorded(actions: Iterable[Any]) -> Choose:
     return lambda step: next(left, None)
 
 
-def chosen_by(player: Predictor, seed: int) -> Choose:
+def chosen_by(player: Player, seed: int) -> Choose:
     """The actions of a player in a game from a seed."""
-    state = player.start(seed) if isinstance(player, Player) else None
-    masked = takes_masks(player)
+    state, masked = player.start(seed), takes_masks(player)
 
     def choose(step: Step) -> int:
         nonlocal state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -29,7 +29,7 @@ class Table:
 
     title: str
     about: str
-    columns: dict[str, Sequence[Cell]]
+    columns: Mapping[str, Sequence[Cell]]
     note: str = ""
     spare: tuple[str, ...] = ()
 

@@ -107,13 +107,13 @@ def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> Episode:
 def _verdicts(header: Header, games: list[tuple[int, Episode]]) -> Iterator[Verdict]:
     """Play the games of some lines side by side, and compare each with its record."""
     kwargs: Any = {"max_episode_steps": header.max_episode_steps, **header.game_kwargs}
-    highest = environment(header.env_id, header.game_kwargs).action_space.n - 1
+    space: Any = environment(header.env_id, header.game_kwargs).action_space
     played: list[tuple[int, Episode, Array]] = []
     for line, episode in games:
         try:
             actions = actions_of(episode.actions, episode.length)
-            if actions.max() > highest:
-                raise ValueError(f"it holds the action {actions.max()}; the highest is {highest}")
+            if actions.max() >= space.n:
+                raise ValueError(f"it holds the action {actions.max()}; the highest is {space.n - 1}")
             played.append((line, episode, actions))
         except ValueError as error:
             yield Verdict(line, episode.seed, str(error), episode)

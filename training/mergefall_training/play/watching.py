@@ -47,7 +47,6 @@ class Show:
         """The game that a header's player plays from a seed; `record`: as it was recorded."""
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        assert isinstance(job.player, Player)
         env = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
         return cls(replace(header, adversary=job.adversary, **env), seed, job.player, record=record)
 

@@ -32,13 +32,13 @@ from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
-from mergefall.games import GAMES
+from mergefall.games import ENVIRONMENTS, GAMES
 from mergefall.imports import load, strings_in
 from mergefall.threads import cores
 from mergefall.typing import Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.player import Predictor
+from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.actions import text_of
@@ -60,7 +60,7 @@ class Task:
     `adversary`: all arguments of `mergefall_training.wrappers.adversary`; None if chance draws alone.
     """
 
-    player: Predictor
+    player: Player
     env_id: str
     env_kwargs: dict[str, Any]
     max_episode_steps: int | None
@@ -88,7 +88,7 @@ class Task:
     def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
         cap = self.max_episode_steps if cap is None else cap
-        if isinstance(self.player, Player) and self.adversary is None:
+        if self.adversary is None:
             return self.player.play(self.env_id, seed, self.env_kwargs, cap)
         return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap, self.opposed)
 
@@ -99,7 +99,7 @@ class Task:
         users registered travels along; cloudpickle also takes functions and classes of scripts and notebooks.
         """
         player: Any = self.player
-        if isinstance(player, Player) and player.made_as is not None:
+        if player.made_as is not None:
             player = player.made_as, {**player.options, **player.functions}
         parts = self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary
         names = set(strings_in([player if isinstance(player, tuple) else (), *parts]))
@@ -110,7 +110,7 @@ class Task:
         try:
             return cloudpickle.dumps(((added(names), heuristics), player, *parts))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            name = getattr(self.player, "name", repr(self.player))
+            name = name_of_player(self.player)
             raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
 
 
@@ -142,13 +142,15 @@ def _played(packed: bytes, work: Callable[[Task, int], Any], seeds: Sequence[int
 
 
 def task(
-    player: Predictor,
+    player: Any,
     env_id: str,
     env_kwargs: Options | None,
     max_episode_steps: int | None,
     adversary: Options | None = None,
 ) -> Task:
     """A task whose parts fit together, with the defaults of the environment and of the adversary filled in.
+
+    `player`: what `registry.player_of` takes.
 
     Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player,
     and for arguments that `mergefall_training.wrappers.adversary` does not take.
@@ -166,21 +168,19 @@ def task(
     # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = all_kwargs(env, kwargs)
-    player = _in_rules(player, env, kwargs)
+    player = _in_rules(player_of(player), env, kwargs)
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
     if against is None and isinstance(player, KernelPlayer):
         rules = player.form.rules_of(known, kwargs)  # raises for an environment of another game
-        heuristic = getattr(player, "heuristic", None)
-        if heuristic is not None:
-            heuristic.check_size(rules.rows, rules.cols)
+        if player.heuristic is not None:
+            player.heuristic.check_size(rules.rows, rules.cols)
     return Task(player, known, kwargs, spec.max_episode_steps, against)
 
 
-def _in_rules(player: Predictor, env: gym.Env[Any, Any], kwargs: Options) -> Predictor:
+def _in_rules(player: Player, env: gym.Env[Any, Any], kwargs: Options) -> Player:
     """A player that knows the rules of an environment, which `kwargs` says in full."""
-    player = player_of_model(player, env, kwargs)
-    return player.with_rules(kwargs) if isinstance(player, Player) else player
+    return player_of_model(player, env, kwargs).with_rules(kwargs)
 
 
 def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:
@@ -198,8 +198,11 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
 
 
 def _unknown(env_id: str, kwargs: Options) -> str:
-    """What is wrong if an environment of ours has no argument of a given name."""
+    """What is wrong if an environment of ours has no argument of a given name, or is only nearly named."""
     entry = gym.registry.get(env_id.removeprefix("mergefall:"))
+    near = [one for one in ENVIRONMENTS if env_id and env_id in one]
+    if entry is None and near:
+        return f"did you mean {near[0]}?"
     if entry is None or entry.namespace != "mergefall" or not isinstance(entry.entry_point, str):
         return ""
     known = [name for name in inspect.signature(load_env_creator(entry.entry_point)).parameters]
