@@ -355,12 +355,13 @@ def learner(algorithm, env_id, changed=None):
         return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
     ours = trainer(algorithm).Learner(config, *([] if algorithm == "ntuple" else ["auto"]))
 
-    def learn():
-        first = ours.step
+    def chunk():
+        first, start = ours.step, time.perf_counter()
         while ours.step < first + size:
             ours.learn()
+        return ours.step - first, time.perf_counter() - start
 
-    return measured(lambda: (size, timed(learn)))
+    return measured(chunk)
 
 
 def own_network(algorithm, env_id):
