@@ -26,26 +26,29 @@ from mergefall_baselines.tetris import two_tetrad as tetris_two_tetrad
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
-register("2048/random", Random)
-register("2048/greedy", greedy)
-register("2048/rollout", Rollout)
-register("2048/expectimax", expectimax)
-register("2048/minimax", minimax)
-register("2048/mixed", mixed)
-register("2048/optimal", Optimal)
-register("2048/ntuple", ntuple)
-register("2048/mcts", mcts)
-register("2048/lookahead", Lookahead)
-register("2048/symmetric", Symmetric)
-register("tetris/random", tetris_simple.Random)
-register("tetris/rollout", tetris_simple.Rollout)
-register("tetris/greedy", tetris_greedy.Greedy)
-register("tetris/dellacherie", tetris_greedy.dellacherie)
-register("tetris/bcts", tetris_greedy.preset("bcts", "Building Controllers for Tetris"))
-register("tetris/dt-10", tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."))
-register("tetris/dt-20", tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."))
-register("tetris/el-tetris", tetris_greedy.preset("el-tetris", "El-Tetris"))
-register("tetris/two-tetrad", tetris_two_tetrad.TwoTetrad)
-register("tetris/expectimax", tetris_expectimax.Expectimax)
-register("tetris/mcts", tetris_mcts.mcts)
-register("quintris/expectimax", tetris_quintris.Quintris)
+for _name, _factory in {
+    "2048/random": Random,
+    "2048/greedy": greedy,
+    "2048/rollout": Rollout,
+    "2048/expectimax": expectimax,
+    "2048/minimax": minimax,
+    "2048/mixed": mixed,
+    "2048/optimal": Optimal,
+    "2048/ntuple": ntuple,
+    "2048/mcts": mcts,
+    "2048/lookahead": Lookahead,
+    "2048/symmetric": Symmetric,
+    "tetris/random": tetris_simple.Random,
+    "tetris/rollout": tetris_simple.Rollout,
+    "tetris/greedy": tetris_greedy.Greedy,
+    "tetris/dellacherie": tetris_greedy.dellacherie,
+    "tetris/bcts": tetris_greedy.preset("bcts", "Building Controllers for Tetris"),
+    "tetris/dt-10": tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."),
+    "tetris/dt-20": tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."),
+    "tetris/el-tetris": tetris_greedy.preset("el-tetris", "El-Tetris"),
+    "tetris/two-tetrad": tetris_two_tetrad.TwoTetrad,
+    "tetris/expectimax": tetris_expectimax.Expectimax,
+    "tetris/mcts": tetris_mcts.mcts,
+    "quintris/expectimax": tetris_quintris.Quintris,
+}.items():
+    register(_name, _factory)

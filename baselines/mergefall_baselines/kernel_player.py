@@ -9,11 +9,10 @@ each.
 from __future__ import annotations
 
 import copy
-import json
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -85,6 +84,12 @@ def has_nonsense(values):
     return found
 
 
+def best_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The actions of the highest values, for `KernelPlayer._decide`; the lowest of several."""
+    actions = values.argmax(axis=1)
+    return np.where(np.isfinite(values.max(axis=1)), actions, UNDECIDED - actions)  # NaN and +inf show in the best
+
+
 @dataclass(frozen=True)
 class Form:
     """A game as the shell of its players needs it.
@@ -101,6 +106,7 @@ class Form:
     - `states`: (player's name, parts, rules) -> states uint64[n, words].
     - `settle`: (player's name, values, state). Raises the error of values that are no decision, if they are none.
     - `figures`: the game's figures in a state, by the names in `game.figures`.
+    - `counts`: whether a search by a player needs to know what came before the observation.
     """
 
     game: Game
@@ -115,10 +121,16 @@ class Form:
     states: Callable[[str, Any, Any], NDArray[np.uint64]]
     settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
     figures: Callable[[NDArray[np.uint64]], dict[str, int]]
+    counts: Callable[[KernelPlayer], bool]
+
+    def __reduce__(self) -> Any:
+        """Pickles name the game."""
+        return _form, (self.game.name,)
 
     def rules_of(self, env_id: str, env_kwargs: Options | None) -> Any:
         """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
-        rules = _rules_of(env_id, json_of(env_kwargs))
+        kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in ("shaping", "render_mode")}
+        rules = getattr(gym.make(env_id, **kwargs).unwrapped, "rules", None)
         if not isinstance(rules, self.rules):
             raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(self.game.env_ids)}")
         return rules
@@ -127,27 +139,8 @@ class Form:
 FORMS: dict[str, Form] = {}  # by `Game.name`
 
 
-def json_of(env_kwargs: Options | None) -> str:
-    """An environment's arguments as JSON, without `shaping` and `render_mode`, which do not change the game.
-
-    NumPy's numbers become Python's. Raises ValueError for an argument that is no JSON type.
-
-    >>> json_of({"cols": np.int64(6), "render_mode": "ansi"})
-    '{"cols": 6}'
-    """
-
-    def plain(value: Any) -> int | float | bool:
-        if isinstance(value, np.generic):
-            return value.item()
-        raise ValueError(f"an argument of the environment is {value!r}; expected JSON types")
-
-    kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in ("shaping", "render_mode")}
-    return json.dumps(kwargs, default=plain)
-
-
-@lru_cache
-def _rules_of(env_id: str, env_kwargs: str) -> Any:
-    return getattr(gym.make(env_id, **json.loads(env_kwargs)).unwrapped, "rules", None)
+def _form(name: str) -> Form:
+    return FORMS[name]
 
 
 class KernelPlayer(Player):
@@ -170,6 +163,7 @@ class KernelPlayer(Player):
     compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
     two_kernels: bool = False  # whether `_make_decider` uses `exact`
     time_limit: float | None = None  # seconds for a decision
+    distribution: str | None = None  # the option `distribution` of searches that have it
     playing: Any = None  # a heuristic by which the player plays games out
 
     def __init__(self, **rules: Any) -> None:
@@ -233,13 +227,7 @@ class KernelPlayer(Player):
         """Raises what a user's function raised in the search."""
         heuristic = self.playing if self.heuristic is None else self.heuristic
         if heuristic is not None:
-            try:
-                heuristic.check()
-            except BaseException:
-                with self._lock:  # tables hold values of the search that failed
-                    self._made.clear()
-                    self._held.clear()
-                raise
+            heuristic.check()
 
     # -- rules --------------------------------------------------------------------------------------------------------
 
@@ -250,7 +238,7 @@ class KernelPlayer(Player):
         """
         theirs = {name: value for name, value in rules.items() if name in self.form.options}
         self._check_rules(theirs, "the environment has")
-        if set(theirs) <= set(self.form.game.shown):
+        if set(self.form.options) <= set(self.form.game.shown):
             return self
         player = copy.copy(self)
         player._rules = self._rules | theirs
@@ -319,8 +307,9 @@ class KernelPlayer(Player):
         It is not for players that decide in Python or have a time limit. The trajectory holds the first `KEPT` actions
         and counts all.
         """
-        rules = self.form.rules_of(env_id, env_kwargs)
-        self._check_rules(asdict(rules), "the environment has")
+        kwargs = {name: value for name, value in (env_kwargs or {}).items() if name != "shaping"}
+        rules = self._once((env_id, repr(kwargs)), lambda: self.form.rules_of(env_id, kwargs))
+        self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
         if not self.compiled or self.time_limit is not None:
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         state = rules.new_states(1)[0]
@@ -342,14 +331,16 @@ class KernelPlayer(Player):
         memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
-        self._check_heuristic()
-        self._check_values(states, values)
+        actions = self._settled(states, values, actions)
         return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
-    def _check_values(self, states: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
-        """Raises NotFiniteError if some values are no decision."""
-        for i in np.flatnonzero(~np.isfinite(values.max(axis=1))):  # NaN and +inf show in the best value
+    def _settled(self, states: Array, values: Array, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The actions; raises what a user's function raised, and NotFiniteError if some values are no decision."""
+        self._check_heuristic()
+        doubtful = np.flatnonzero(actions < 0)
+        for i in doubtful:
             self.form.settle(self.name, values[i], states[i])
+        return np.where(actions < 0, UNDECIDED - actions, actions) if doubtful.size else actions
 
     def _decide(
         self,
@@ -359,7 +350,10 @@ class KernelPlayer(Player):
         values: NDArray[np.float64],
         exact: bool,
     ) -> NDArray[np.int64]:
-        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`."""
+        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`.
+
+        Instead of action a it returns ``UNDECIDED - a`` where the values may be no decision; see `best_of`.
+        """
         actions = np.empty(len(states), dtype=np.int64)
         way, *wider = self.form.ways(rules)
         self._decide_by_kernel(way, exact, states, memory, values, actions)
@@ -369,7 +363,7 @@ class KernelPlayer(Player):
                 some = memory[rows], values[rows], actions[rows]
                 self._decide_by_kernel(way, exact, states[rows], *some)
                 memory[rows], values[rows], actions[rows] = some
-        return np.where(actions <= UNDECIDED, UNDECIDED - actions, actions)
+        return actions
 
     def _decide_by_kernel(
         self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: NDArray[np.int64]

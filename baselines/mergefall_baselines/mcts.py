@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +70,8 @@ class Game(NamedTuple):
     - `leaf`: the player that values leaves.
     - `observations`: of nodes' states uint64[n, words].
     - `write_root`: (state, memory, root). Writes the root that a search from a state of the environment begins with.
+    - `decider`: makes the decision kernel of a compiled search over `kernels`, whose settings are (tree, plan,
+      `settings`).
     - `exclude`: (states, values). Sets the values float64[n, A] of actions that are fatal to -inf; None: no action is.
     """
 
@@ -81,30 +82,8 @@ class Game(NamedTuple):
     leaf: Player
     observations: Callable[[NDArray[np.uint64]], Observation]
     write_root: Callable[[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]], None]
-    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], None] | None = None
-
-
-@dataclass(frozen=True)
-class Side:
-    """A game as `TreeSearch` needs it.
-
-    - `greedy`: the player that values leaves by a heuristic.
-    - `counted`: values of the option `rewards`.
-    - `game`: (search, way) -> the game in one of `Form.ways`.
-    - `decider`: the decision kernel of a search over the game's kernels, with the settings (tree, plan, those of the
-      game).
-    - `remembers`: whether decisions of a search depend on what it saw before.
-    """
-
-    form: Form
-    greedy: Callable[[Any], Player]
-    counted: tuple[bool | str, ...]
-    game: Callable[[TreeSearch, Any], Game]
     decider: Callable[[GameKernels], Kernel]
-    remembers: Callable[[TreeSearch], bool]
-
-
-SIDES: dict[str, Side] = {}  # by `Game.name`
+    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], None] | None = None
 
 
 def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
@@ -144,11 +123,20 @@ def lost_of(lost: float | None, leaf: Player, rewards: bool | str, otherwise: fl
 
 
 class TreeSearch(KernelPlayer):
-    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options."""
+    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options.
+
+    Args:
+        form, game: the game, and what makes it under the rules of one of `Form.ways`.
+        greedy: makes the player that values leaves by a heuristic.
+        counted: values of the option `rewards`.
+    """
 
     def __init__(
         self,
-        game: str,
+        form: Form,
+        game: Callable[[TreeSearch, Any], Game],
+        greedy: Callable[[Any], Player],
+        counted: tuple[bool | str, ...],
         heuristic: Any,
         simulations: int,
         considered: int,
@@ -163,15 +151,15 @@ class TreeSearch(KernelPlayer):
         distribution: str | None = None,
         **rules: Any,
     ) -> None:
-        self.game, self.distribution, side = game, distribution, SIDES[game]
+        self.form, self._make_game, self.distribution = form, game, distribution
         super().__init__(**rules)
         by_player = isinstance(heuristic, Mapping) and "player" in heuristic
-        self.leaf = leaf = leaf_player(heuristic, self.form) if by_player else side.greedy(heuristic)
+        self.leaf = leaf = leaf_player(heuristic, form) if by_player else greedy(heuristic)
         self.compiled = (
             isinstance(leaf, KernelPlayer) and leaf.compiled and not leaf.remembers and leaf.time_limit is None
         )
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
-        self.rewards = counted_rewards(leaf, rewards, side.counted)
+        self.rewards = counted_rewards(leaf, rewards, counted)
         self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)
         simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
         self.plan = Plan(
@@ -187,13 +175,9 @@ class TreeSearch(KernelPlayer):
         )
 
     @property
-    def form(self) -> Form:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return SIDES[self.game].form
-
-    @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether decisions depend on what the player saw before."""
-        return SIDES[self.game].remembers(self)
+        return self.form.counts(self)
 
     @property
     def batched(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -201,7 +185,7 @@ class TreeSearch(KernelPlayer):
         return not self.compiled and not self.remembers
 
     def _game(self, way: Any) -> Game:
-        return self._once(("game", way), lambda: SIDES[self.game].game(self, way))
+        return self._once(("game", way), lambda: self._make_game(self, way))
 
     def _tree(self, game: Game) -> Trees:
         """The tree of compiled searches."""
@@ -210,7 +194,7 @@ class TreeSearch(KernelPlayer):
 
     def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
         game = self._game(way)
-        return SIDES[self.game].decider(game.kernels), (self._tree(game), self.plan, game.settings)
+        return game.decider(game.kernels), (self._tree(game), self.plan, game.settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
@@ -234,8 +218,7 @@ class TreeSearch(KernelPlayer):
                     one = slice(i, i + 1)
                     actions[one] = self._decide(rules, states[one], memory[one], values[one], exact=True)
                     edges[i], trees[i] = tree.edges[0], tree.tree
-        self._check_heuristic()
-        self._check_values(states, values)
+        actions = self._settled(states, values, actions)
         means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
         policy = self._policy(edges, trees, means)
         value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
@@ -258,16 +241,16 @@ class TreeSearch(KernelPlayer):
         self, game: Game, states: Array, memory: Array, values: Array
     ) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.void]]:
         """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots)."""
-        count, plan, kernels = len(states), self.plan, tree_kernels(game.kernels)
+        count, plan, (_, select, conclude) = len(states), self.plan, tree_kernels(game.kernels)
         trees = new_trees(count, plan.simulations, game.n_actions, game.words)
         for t in range(count):
             game.write_root(states[t], memory[t], trees.states[t, 0])
         leaves, actions = np.empty(count, np.int64), np.empty(count, np.int64)
         for simulation in range(-1, plan.simulations):
-            kernels.select(trees, simulation, leaves, plan, game.settings)
+            select(trees, simulation, leaves, plan, game.settings)
             self._value_leaves(game, trees, leaves)
         for t in range(count):
-            actions[t] = kernels.conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
+            actions[t] = conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
         return actions, trees.edges[:, 0], trees.tree
 
     def _value_leaves(self, game: Game, trees: Trees, leaves: NDArray[np.int64]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
@@ -56,14 +56,7 @@ def choose_unmasked(
     return np.where(masked, np.where(allowed, np.maximum(values(), lowest), -np.inf).argmax(axis=-1), actions)
 
 
-class Predictor(Protocol):
-    """Anything with Stable-Baselines3's ``predict``: our players and SB3's models alike."""
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[Any, Any]:
-        """(action, state); see `Player.predict`."""
-        ...
+Predictor: TypeAlias = Any  # an object with Stable-Baselines3's `predict`: our players and its models alike
 
 
 @dataclass(frozen=True)
@@ -187,29 +180,25 @@ class Player:
 
 
 class OfPredictor(Player):
-    """A player of an object with Stable-Baselines3's ``predict`` (`predictor`), such as a model of SB3."""
+    """A player of an object with Stable-Baselines3's ``predict``, or of a function (`predictor`) of an observation."""
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Any) -> None:
+        self.predictor = predictor
+        if not hasattr(predictor, "predict"):
+            self.name = name_of(predictor)
+            return
         signature = inspect.signature(predictor.predict)
         try:
             signature.bind(None, state=None, episode_start=None, deterministic=True)
         except TypeError as error:
             expected = "predict(observation, state=None, episode_start=None, deterministic=True)"
             raise ValueError(f"{name_of_player(predictor)} has predict{signature}; expected {expected}") from error
-        self.predictor, self.name = predictor, getattr(predictor, "name", Player.name)
+        self.name = getattr(predictor, "name", Player.name)
         self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
-
-class OfFunction(Player):
-    """A player of a function ``policy(observation) -> action`` of one observation."""
-
-    def __init__(self, policy: Callable[[Any], Any]) -> None:
-        self.predictor, self.name = policy, name_of(policy)
-
-    def predict(
+    def predict(  # of a function
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
-        """(action, None); in a batch the function is called for each observation."""
         if np.ndim(board_of(observation)) == 2:
             return np.array(checked(self, self.predictor(observation))), None
         return np.array([checked(self, self.predictor(one)) for one in each(observation)], dtype=np.int64), None
@@ -244,10 +233,8 @@ def as_player(value: Any, what: str) -> Player:
     """
     if isinstance(value, Player):
         return value
-    if callable(getattr(value, "predict", None)):
+    if callable(getattr(value, "predict", None)) or (callable(value) and not isinstance(value, type)):
         return OfPredictor(value)
-    if callable(value) and not isinstance(value, type):
-        return OfFunction(value)
     raise ValueError(
         f"{what} is {value!r}; expected a Player, an object with Stable-Baselines3's `predict`, or a function of an "
         "observation that returns an action"

@@ -133,7 +133,7 @@ def player_of(spec: Any, what: str = "player") -> Player:
             return make(name, **options)
         if name is not None and not options:
             return player_of(name, what)
-    elif isinstance(spec, Player) or hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
+    elif hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
         return as_player(spec, what)
     raise ValueError(f"{what} is {spec!r}; expected a player's name, or a mapping of player and options")
 

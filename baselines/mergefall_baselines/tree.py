@@ -348,20 +348,6 @@ class GameKernels(NamedTuple):
     leaf: Kernel
 
 
-class TreeKernels(NamedTuple):
-    """The kernels of a game's searches.
-
-    - search: (tree, plan, game). Grows one tree from the root state in it, with the game's `leaf`; None without one.
-    - select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root has
-      no action. Simulation -1 begins the trees: their leaves are the roots.
-    - conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
-    """
-
-    search: Kernel
-    select: Kernel
-    conclude: Kernel
-
-
 @kernel
 def update(trees, leaves, rows, values, value, plan):
     """Value the leaves int64[T] of all trees and back them up.
@@ -378,9 +364,15 @@ def update(trees, leaves, rows, values, value, plan):
 
 
 @cache
-def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
-    """The kernels of a search over a game's kernels."""
-    leaf_of, descend = game_kernels.leaf, _descend(game_kernels)
+def tree_kernels(game_kernels: GameKernels) -> tuple[Kernel, Kernel, Kernel]:
+    """(search, select, conclude) over a game's kernels.
+
+    - search: (tree, plan, game). Grows one tree from the root state in it, with the game's `leaf`.
+    - select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root has
+      no action. Simulation -1 begins the trees: their leaves are the roots.
+    - conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
+    """
+    leaf_of, descend = game_kernels.leaf, _descend(game_kernels.advance)
 
     @kernel
     def search(tree, plan, game):
@@ -408,12 +400,11 @@ def tree_kernels(game_kernels: GameKernels) -> TreeKernels:
             else:
                 leaves[t] = -1 if tree.nodes[0].over else descend(tree, simulation, plan, game)
 
-    return TreeKernels(search if leaf_of else None, select, _conclude(game_kernels.is_legal))
+    return search, select, _conclude(game_kernels.is_legal)
 
 
-def _descend(game_kernels: GameKernels) -> Kernel:
+def _descend(advance: Kernel) -> Kernel:
     """The kernel of one walk from the root to a leaf."""
-    advance = game_kernels.advance
 
     @kernel
     def child_of(tree, index, action, game):

@@ -90,17 +90,6 @@ def test_what_a_compiled_function_raises_ends_the_search():
     assert player.act([[1, 0, 0], [0, 0, 0]]) in range(4)
 
 
-def test_a_search_that_failed_keeps_no_memory():
-    def fails(board):
-        raise KeyError("mine")
-
-    player = make("2048/expectimax", heuristic=fails, depth=2)
-    for _ in range(3):
-        with pytest.raises(KeyError, match="mine"):
-            player.act([[1, 1], [0, 0]])
-        assert not player._held
-
-
 def test_what_a_function_raises_ends_the_search_and_the_game():
     calls = []
 

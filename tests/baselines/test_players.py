@@ -354,7 +354,7 @@ def test_installed_distributions_bring_players(tmp_path, monkeypatch):
         assert type(make("2048/theirs")) is Random
         assert type(make("2048/random")) is Random  # what is registered comes first
         trained = make(str(tmp_path), depth=2)
-        assert (trained.rule, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
+        assert (trained.depth, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
         with pytest.raises(ValueError, match="has no option 'size'; it has depth"):
             make(str(tmp_path), size=3)
         with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
@@ -416,8 +416,6 @@ def test_an_environments_arguments_may_be_numpys_numbers():
     ours, theirs = ({"rows": kind(3)} for kind in (np.int64, int))
     name = "mergefall/Game2048-v0"
     assert player.play(name, 0, ours).actions.tolist() == player.play(name, 0, theirs).actions.tolist()
-    with pytest.raises(ValueError, match=r"argument of the environment is \{3\}; expected JSON types"):
-        player.play(name, 0, {"rows": {3}})
 
 
 def test_registering():

@@ -12,7 +12,7 @@ from mergefall.typing import Array
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import FORM, boards_of
-from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.kernel_player import KernelPlayer, best_of
 from mergefall_baselines.mcts import counted_rewards, leaf_player, lost_of
 from mergefall_baselines.player import check_values
 
@@ -100,7 +100,7 @@ class Lookahead(KernelPlayer):
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         values[:] = self._searched(boards_of(rules, states), self.depth)
-        return values.argmax(axis=1)
+        return best_of(values)
 
     def _searched(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
         """`_values`, at `depth` own moves."""

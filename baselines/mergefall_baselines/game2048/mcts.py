@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
-from mergefall_baselines.mcts import SIDES, Game, Side, TreeSearch
+from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.tree import GameKernels, tree_kernels
 
 U = np.uint64
@@ -68,7 +68,7 @@ def game_kernels(decide: Kernel | None) -> GameKernels:
 
 @cache
 def _decision_kernel(game: GameKernels) -> Kernel:
-    search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
+    search, _, conclude = tree_kernels(game)
 
     @kernel
     def decide(cells, memory, values, settings):
@@ -96,17 +96,9 @@ def _game(search: TreeSearch, way: Boards) -> Game:
     def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
         return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)
 
-    return Game(game_kernels(decide), settings, -(-rows * cols // 8), 4, leaf, observations, _write_root)
-
-
-SIDES["2048"] = Side(
-    form=FORM,
-    greedy=greedy,
-    counted=(True, False, "log2"),
-    game=_game,
-    decider=_decision_kernel,
-    remembers=lambda search: False,
-)
+    return Game(
+        game_kernels(decide), settings, -(-rows * cols // 8), 4, leaf, observations, _write_root, _decision_kernel
+    )
 
 
 def mcts(
@@ -177,5 +169,6 @@ def mcts(
         >>> player.statistics(board).visits.tolist()
         [0, 21, 8, 21]
     """
-    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost
-    return TreeSearch("2048", heuristic, *numbers, rewards, gamma, seed, rows=rows, cols=cols)
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
+    counted = (True, False, "log2")
+    return TreeSearch(FORM, _game, greedy, counted, heuristic, *numbers, rows=rows, cols=cols)

@@ -22,7 +22,7 @@ from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
 from mergefall.games import GAMES
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation
 from numpy.typing import NDArray
 
@@ -83,6 +83,7 @@ def _turn(state, action):
 def _entry(decide: Kernel, settings_type: Any, bounded: bool) -> Kernel:
     @kernel
     def entry(state, memory, values, settings):
+        state, memory, values = unowned((state, memory, values))
         rows, cols, _ = board.shape_of(state)
         cells = board.flat_cells(state, rows, cols)
         if bounded and not fits(cells, rows, cols, MARGIN):
@@ -143,4 +144,5 @@ FORM = FORMS["2048"] = Form(
     states=_states,
     settle=_settle,
     figures=_figures,
+    counts=lambda player: False,
 )

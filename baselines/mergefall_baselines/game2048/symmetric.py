@@ -10,7 +10,7 @@ from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import FORM, boards_of
-from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.kernel_player import KernelPlayer, best_of
 from mergefall_baselines.mcts import leaf_player
 from mergefall_baselines.player import Player, check_values
 from mergefall_baselines.registry import without_memory
@@ -74,7 +74,7 @@ class Symmetric(KernelPlayer):
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         values[:] = self._judge(boards_of(rules, states))[0]
-        return values.argmax(axis=1)
+        return best_of(values)
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""

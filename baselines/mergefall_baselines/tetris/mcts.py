@@ -16,7 +16,7 @@ from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel, Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.mcts import SIDES, Game, Side, TreeSearch
+from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.player import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
@@ -30,7 +30,7 @@ from mergefall_baselines.tetris.memory import (
     observe,
     piece_from,
 )
-from mergefall_baselines.tetris.player import FORM, counts_pieces
+from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.two_tetrad import TwoTetrad
 from mergefall_baselines.tree import GameKernels, tree_kernels
 
@@ -164,7 +164,7 @@ def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, exclu
 
 @cache
 def _decision_kernel(game: GameKernels) -> Kernel:
-    search, conclude = tree_kernels(game).search, tree_kernels(game).conclude
+    search, _, conclude = tree_kernels(game)
 
     @kernel
     def decide(columns, queue, memory, values, settings):
@@ -212,21 +212,13 @@ def _game(search: TreeSearch, way: Rules) -> Game:
         exclude_all_fatal(nodes, values, settings)
 
     kernels = game_kernels(decide, type(heuristic) if heuristic else None, isinstance(leaf, TreeSearch))
-    return Game(kernels, settings, COLUMNS + way.cols, way.n_actions, leaf, observations, write, exclude)
+    return Game(
+        kernels, settings, COLUMNS + way.cols, way.n_actions, leaf, observations, write, _decision_kernel, exclude
+    )
 
 
 def _greedy(heuristic: Any) -> Player:
     return TwoTetrad(None, depth=1) if heuristic is None else Greedy(heuristic)
-
-
-SIDES["tetris"] = Side(
-    form=FORM,
-    greedy=_greedy,
-    counted=(True, False),
-    game=_game,
-    decider=_decision_kernel,
-    remembers=lambda search: counts_pieces(search, search.distribution),
-)
 
 
 def mcts(
@@ -275,6 +267,6 @@ def mcts(
         >>> int(player.act(shown))  # I, upright in the gap
         7
     """
-    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
     distribution = distribution_option(distribution)
-    return TreeSearch("tetris", heuristic, *numbers, rewards, gamma, seed, distribution, **rules)
+    return TreeSearch(FORM, _game, _greedy, (True, False), heuristic, *numbers, distribution, **rules)

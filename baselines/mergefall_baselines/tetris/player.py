@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from mergefall.checks import array
 from mergefall.games import GAMES
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.placements import action_of
+from mergefall.tetris.placements import action_of, rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Kernel, Observation
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from mergefall_baselines.entry import settings_at
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
-    ILLEGAL,
     OVER,
     UNDECIDED,
     Form,
@@ -50,9 +49,9 @@ _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece id
 
 @kernel
 def _turn(state, action):
-    legal, over, _ = game.step(state, action)
-    if not legal:
-        return ILLEGAL
+    piece, (_, _, _, slides, _) = game.table_row(state, game.queued(state, 0)), game.settings_of(state)
+    rotation, column, y = rest(game.columns_in(state), piece, action, slides)
+    _, over = game.play(state, rotation, column, y)
     return OVER if over else GO_ON
 
 
@@ -60,6 +59,7 @@ def _turn(state, action):
 def _entry(decide: Kernel, settings_type: Any) -> Kernel:
     @kernel
     def entry(state, memory, values, settings):
+        state, memory, values = unowned((state, memory, values))
         columns, queue = game.columns_in(state), state[game.QUEUE]
         observe(memory, queue, 1 + game.settings_of(state)[2])
         placement = decide(columns, queue, memory, values, settings_at(settings, settings_type)[0])
@@ -116,6 +116,7 @@ FORM = FORMS["tetris"] = Form(
     states=_states,
     settle=lambda name, values, state: check_values(name, values),
     figures=_figures,
+    counts=lambda player: counts_pieces(player, player.distribution),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from mergefall.checks import integer
@@ -16,10 +16,9 @@ from mergefall.tetris.placements import action_of, column_of, list_placements, r
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
-from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.greedy import GreedySettings, greedy_kernels, greedy_settings
+from mergefall_baselines.tetris.greedy import greedy_kernels, greedy_settings
 from mergefall_baselines.tetris.memory import (
     IDS,
     STREAM,
@@ -80,41 +79,6 @@ class Random(KernelPlayer):
         return choose_any, (way.piece_set.first, way.placements == "slide", scratch)
 
 
-class RolloutSettings(NamedTuple):
-    """What the kernel of `rollout_kernel` takes besides the board.
-
-    Attributes:
-        first: table row of piece id 0.
-        rows: of the field.
-        clear_first: whether the rules' overflow is ``clear_first``.
-        drawn: ids that the game draws, as bits.
-        known: pieces known at the root.
-        distribution: of the unknown pieces, an index into `DISTRIBUTIONS`.
-        games: for each placement.
-        length: of a game, in pieces.
-        greedy: settings of the greedy moves, or None for random ones.
-        placements, options: int64[n_actions], overwritten, as are the next three.
-        board: uint64[cols].
-        weights: float64[7], see `memory.py`.
-        ignored: float64[n_actions], values of the greedy moves.
-    """
-
-    first: int
-    rows: int
-    clear_first: bool
-    drawn: int
-    known: int
-    distribution: int
-    games: int
-    length: int
-    greedy: GreedySettings | None
-    placements: NDArray[np.int64]
-    options: NDArray[np.int64]
-    board: NDArray[np.uint64]
-    weights: NDArray[np.float64]
-    ignored: NDArray[np.float64]
-
-
 @cache
 def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
     """The kernel ``decide`` of a rollout: games are greedy by a heuristic class, or random if it is None."""
@@ -123,44 +87,48 @@ def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
     @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
         """Points of one game that begins with a placement: one for each piece placed alive and for each line."""
-        s = settings
-        board, piece, points = s.board, s.first + (np.int64(queue) & 15), 0.0
+        _, rules, length, scratch, greedy = settings
+        first, rows, clear_first, drawn, known, _ = rules
+        _, options, board, weights, values = scratch
+        piece, points = first + (np.int64(queue) & 15), 0.0
         for c in range(board.size):
             board[c] = columns[c]
-        for placed in range(s.length):
+        for placed in range(length):
             rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
-            lines, _, over = place(board, piece, rotation, column, y, s.rows, s.clear_first)
+            lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
             if over:
                 break
             points += 1.0 + lines
-            if placed + 1 < s.known:
+            if placed + 1 < known:
                 id = np.int64(queue >> U(4 * (placed + 1))) & 15
             else:
-                id = draw_from(memory, bag, s.weights)
-                bag = bag_after(id, bag, s.drawn)
-            piece = s.first + id
+                id = draw_from(memory, bag, weights)
+                bag = bag_after(id, bag, drawn)
+            piece = first + id
             if best is None:
-                placement = any_of(s.options, list_placements(board, piece, slides, s.options), memory)
+                placement = any_of(options, list_placements(board, piece, slides, options), memory)
             else:
-                placement = best(board, piece, s.ignored, s.greedy)
+                placement = best(board, piece, values, greedy)
         return points
 
     @kernel
     def decide(columns, queue, memory, values, settings):
         """Value each legal placement by the mean of its games, and choose the best."""
-        placements = settings.placements
+        games, rules, _, scratch, _ = settings
+        first, _, _, drawn, _, distribution = rules
+        placements, _, _, weights, _ = scratch
         for action in range(values.size):
             values[action] = -np.inf
-        count = list_placements(columns, settings.first + (np.int64(queue) & 15), slides, placements)
-        bag = chances_of(memory, settings.distribution, settings.drawn, settings.weights)
+        count = list_placements(columns, first + (np.int64(queue) & 15), slides, placements)
+        bag = chances_of(memory, distribution, drawn, weights)
         chosen, highest = placements[0], -np.inf
         for i in range(count):
             total = 0.0
-            for _ in range(settings.games):
+            for _ in range(games):
                 if stopped():
                     break
                 total += game_value(columns, queue, placements[i], bag, memory, settings)
-            value = total / settings.games
+            value = total / games
             values[action_of(placements[i])] = value
             if value > highest:
                 chosen, highest = placements[i], value
@@ -209,21 +177,11 @@ class Rollout(KernelPlayer):
         self.playing = None if heuristic is None else make_heuristic(heuristic)
         self.distribution = distribution_option(distribution)
 
-    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, RolloutSettings]:
-        settings = RolloutSettings(
-            first=way.piece_set.first,
-            rows=way.rows,
-            clear_first=way.overflow == "clear_first",
-            drawn=bits_of(way.piece_set.drawn),
-            known=1 + way.preview,
-            distribution=distribution_index(self.distribution, way),
-            games=self.games,
-            length=self.length,
-            greedy=greedy_settings(self.playing, way) if self.playing else None,
-            placements=np.empty(way.n_actions, dtype=np.int64),
-            options=np.empty(way.n_actions, dtype=np.int64),
-            board=np.empty(way.cols, dtype=np.uint64),
-            weights=np.empty(IDS),
-            ignored=np.empty(way.n_actions),
-        )
-        return rollout_kernel(type(self.playing) if self.playing else None, way.placements == "slide"), settings
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        drawn, distribution = bits_of(way.piece_set.drawn), distribution_index(self.distribution, way)
+        rules = way.piece_set.first, way.rows, way.overflow == "clear_first", drawn, 1 + way.preview, distribution
+        placements, options = (np.empty(way.n_actions, dtype=np.int64) for _ in range(2))
+        scratch = placements, options, np.empty(way.cols, dtype=np.uint64), np.empty(IDS), np.empty(way.n_actions)
+        greedy = greedy_settings(self.playing, way) if self.playing else None
+        kernel = rollout_kernel(type(self.playing) if self.playing else None, way.placements == "slide")
+        return kernel, (self.games, rules, self.length, scratch, greedy)
