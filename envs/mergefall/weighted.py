@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mergefall.typing import Options
@@ -16,6 +18,40 @@ from mergefall.typing import Options
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
 LARGEST = {np.float32: 1e20, np.float64: 1e100}
+
+
+def _dot(typing_context: Any, terms: Any, weights: Any, first: Any) -> Any:
+    """Σ weights[first + i] · terms[i] over a tuple of numbers, added up in this order, without a loop."""
+
+    def codegen(context, builder, signature, args):
+        data, total = context.make_array(weights)(context, builder, args[1]).data, None
+        for i, kind in enumerate(terms.types):
+            place = builder.add(args[2], context.get_constant(types.intp, i))
+            term = context.cast(builder, builder.extract_value(args[0], i), kind, types.float64)
+            product = builder.fmul(builder.load(builder.gep(data, [place])), term)
+            total = product if total is None else builder.fadd(total, product)
+        return total
+
+    return types.float64(terms, weights, types.intp), codegen
+
+
+dot: Any = intrinsic(_dot)
+
+
+def _write(typing_context: Any, terms: Any, target: Any) -> Any:
+    """Write a tuple of numbers to an array float64[k]."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(target)(context, builder, args[1]).data
+        for i, kind in enumerate(terms.types):
+            term = context.cast(builder, builder.extract_value(args[0], i), kind, types.float64)
+            builder.store(term, builder.gep(data, [context.get_constant(types.intp, i)]))
+        return context.get_dummy_value()
+
+    return types.void(terms, target), codegen
+
+
+write_terms: Any = intrinsic(_write)
 
 
 @dataclass(frozen=True)
@@ -93,7 +129,7 @@ def weights_of(spec: Any, path: str = "") -> dict[str, float]:
 
     >>> weights_of({"name": "prairie-fire", "penalty": -1.0, "stages": [[11, {"penalty": -2.0}]]})
     {'penalty': -1.0, 'stages.0.1.penalty': -2.0}
-    >>> weights_of({"name": "two-tetrad", "f1": 40.0, "f8": 20.0, "reading": "chosen"})
+    >>> weights_of({"name": "two-tetrad", "f1": 40.0, "f8": 20.0, "label": "tuned"})
     {'f1': 40.0, 'f8': 20.0}
     """
     found: dict[str, float] = {}

@@ -38,7 +38,6 @@ class Expectimax(TetrisSearch):
         lost: finite float, the value of a node whose piece cannot be placed without ending the game; choose it below
             the values of boards. Default: None, −inf. Then a small chance of the end is as bad as a certain end, so
             near the top all actions may tie and the player takes the first legal one.
-        rewards: bool, whether each line on the way is worth 1. Default: None, only without a heuristic.
         order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
         time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
             last search that finished. Default: None, no limit.
@@ -68,7 +67,6 @@ class Expectimax(TetrisSearch):
         cutoff: float | None = None,
         table: bool = True,
         lost: float | None = None,
-        rewards: bool | None = None,
         order: Sequence[int] | None = None,
         time_limit: float | None = None,
         leaf: str = "afterstate",
@@ -82,7 +80,6 @@ class Expectimax(TetrisSearch):
             cutoff,
             table,
             lost,
-            rewards,
             order,
             time_limit=time_limit,
             leaf=leaf,

@@ -116,7 +116,7 @@ def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> 
     @kernel(forceinline=True)
     def choose(columns, piece, values, settings):
         _, rows, clear_first, weights, memo, scratch, ranks = settings
-        prepare(columns, rows, weights, memo)
+        prepare(columns, rows, memo)
         return best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values)[0]
 
     @kernel(forceinline=True)

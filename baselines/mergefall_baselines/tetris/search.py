@@ -46,7 +46,6 @@ class TetrisSearch(KernelPlayer):
         cutoff: float | None = None,
         table: bool = True,
         lost: float | None = None,
-        rewards: bool | None = None,
         order: Sequence[int] | None = None,
         near_top: int | None = None,
         time_limit: float | None = None,
@@ -65,9 +64,7 @@ class TetrisSearch(KernelPlayer):
             raise ValueError(f"table={table!r}; expected True or False")
         self.table = table
         self.lost = -math.inf if lost is None else number("lost", lost)
-        if rewards is not None and not isinstance(rewards, bool):
-            raise ValueError(f"rewards={rewards!r}; expected True, False or None")
-        self.rewards = self.heuristic is None if rewards is None else rewards
+        self.rewards = self.heuristic is None
         self.order = order
         self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
         self.time_limit = seconds_option(time_limit)
@@ -82,7 +79,7 @@ class TetrisSearch(KernelPlayer):
         heuristic = self.heuristic or NoHeuristic()
         slides = rules.placements == "slide"
         bound = self.bound() if self.bound else None
-        shape = SearchShape(type(heuristic), slides, self.clears, self.rewards, self.state_leaves, bound)
+        shape = SearchShape(type(heuristic), slides, self.clears, self.state_leaves, bound)
         known = 1 + rules.preview
         depth = min(self.depth, known) if self.only_known else self.depth
         distribution, ranks = distribution_index(self.distribution, rules), self._ranks(rules)

@@ -29,7 +29,7 @@ from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.tetris.field import height_of, place, put
 from mergefall.tetris.heuristics import Heuristic, Kernels
-from mergefall.tetris.heuristics.base import plain_leaf
+from mergefall.tetris.heuristics.function import placement_terms as lines_of
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 from mergefall.typing import Kernel
@@ -58,37 +58,23 @@ SLACK = 1e-6  # a bound prunes only if it falls short by this much: above roundi
 ROUNDING = 1e-12  # a probability that should be 0 may be this much above it
 
 
+@kernel
+def _no_terms(columns, rows, weights):
+    return (0.0,)
+
+
+@dataclass(frozen=True)
 class NoHeuristic(Heuristic):
     """In place of a heuristic: every board is worth 0, so that only lines count."""
 
     name: ClassVar[str] = "none"
-    term_names: ClassVar[tuple[str, ...]] = ()
-    slots: ClassVar[tuple[str, ...]] = ()
+    term_names: ClassVar[tuple[str, ...]] = ("lines",)
+    of_placement: ClassVar[tuple[str, ...]] = term_names
+    of_board: ClassVar[tuple[str, ...]] = ("nothing",)
+    placement_kernel: ClassVar[Kernel] = staticmethod(lines_of)
+    terms_kernel: ClassVar[Kernel] = staticmethod(_no_terms)
 
-    @classmethod
-    def kernels(cls, clears: bool = True) -> Kernels:
-        return _no_kernels(clears)
-
-
-@cache
-def _no_kernels(clears: bool) -> Kernels:
-    @kernel
-    def move(piece, rotation, column, y, lines, own, rows, weights):
-        return 0.0
-
-    @kernel
-    def last(piece, rotation, column, y, rows, weights):
-        return 0.0
-
-    @kernel
-    def board(columns, rows, weights):
-        return 0.0
-
-    @kernel
-    def prepare(columns, rows, weights, memo):
-        pass
-
-    return Kernels(move, last, board, prepare, plain_leaf(NoHeuristic, clears, move, last, board))
+    lines: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,6 @@ class SearchShape:
         heuristic: the heuristic's class; its weights are data.
         slides: whether placements slide.
         clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
-        rewards: whether each line of the search is worth 1.
         state_leaves: whether one more piece follows the last own move.
         bound: None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that
             many more placements has a higher value than it returns, so the search skips placements that cannot matter.
@@ -108,14 +93,13 @@ class SearchShape:
     heuristic: type[Heuristic]
     slides: bool
     clears: bool = True
-    rewards: bool = False
     state_leaves: bool = False
     bound: Kernel = None
 
     @property
     def name(self) -> str:
         """The variant of its kernels."""
-        flags = self.slides, self.clears, self.rewards, self.state_leaves, self.bound is not None
+        flags = self.slides, self.clears, self.state_leaves, self.bound is not None
         return "-".join((self.heuristic.name, *map(str, flags)))
 
 
@@ -148,21 +132,6 @@ def sort_down(placements, keys, count):
             placements[j], keys[j] = placements[j - 1], keys[j - 1]
             j -= 1
         placements[j], keys[j] = placement, key
-
-
-def _heuristic_kernels(shape: SearchShape) -> Kernels:
-    """The heuristic's kernels; with `rewards` its move terms count lines."""
-    found = shape.heuristic.kernels(shape.clears)
-    if not shape.rewards:
-        return found
-    terms = found.move
-
-    @kernel(variant=shape.name)
-    def move_and_lines(piece, rotation, column, y, lines, own, rows, weights):
-        return terms(piece, rotation, column, y, lines, own, rows, weights) + lines
-
-    leaf = plain_leaf(shape.heuristic, shape.clears, move_and_lines, found.last, found.board)
-    return found._replace(move=move_and_lines, leaf=leaf)
 
 
 class _Moves(NamedTuple):
@@ -347,7 +316,7 @@ def _node_kernel(shape: SearchShape, prepare: Kernel, play: Kernel, listed: Kern
             if found:
                 return value
         if at.left == 1 or c.beam:
-            prepare(board_at(at.level, c), c.rows, weights_of(c), memo_at(at.level, c))
+            prepare(board_at(at.level, c), c.rows, memo_at(at.level, c))
         total, rest, others, need = 0.0, 1.0, 0.0, -np.inf
         placements, keys = lists_at(at.level, c)
         for id in range(IDS):
@@ -395,7 +364,7 @@ def _root_kernels(
             root[i] = columns[i]
             highest = max(highest, height_of(columns[i]))
         left = 1 if highest + settings.near_top > c.rows else c.depth
-        prepare(root, c.rows, weights_of(c), memo_at(level, c))
+        prepare(root, c.rows, memo_at(level, c))
         bag = chances_of(memory, settings.distribution, c.drawn, borrow(c.chances, np.float64, IDS))
         return Node(level, queue, settings.known, left, bag, np.float64(1.0))
 
@@ -424,7 +393,7 @@ def search_kernel(shape: SearchShape) -> Kernel:
     ``decide`` chooses the first legal action.
     """
     slides, bounded = shape.slides, shape.bound is not None
-    heuristic = _heuristic_kernels(shape)
+    heuristic = shape.heuristic.kernels(shape.clears)
     moves, leaves = _move_kernels(shape, heuristic), _leaf_kernels(shape, heuristic)
     select, listed = _listing_kernels(shape, moves, leaves)
     best_end = _end_kernel(shape, moves, leaves, listed)

@@ -17,9 +17,7 @@ from mergefall.typing import Kernel
 
 
 @cache
-def _kernel(cls: type[Heuristic]) -> Kernel:
-    of_board = cls.kernels().board
-
+def _kernel(of_board: Kernel) -> Kernel:
     @kernel
     def potentials(states, weights, offset, scale, bends, values):
         """Write Φ of states uint64[n, words] into values float64[n], 0 where the game is over."""
@@ -50,4 +48,4 @@ class ShapingTetris(Shaping):
 
     def compiled(self) -> tuple[Any, tuple[Any, ...]]:
         potential: Any = self.potential
-        return _kernel(type(potential)), (potential.weight_vector(),)
+        return _kernel(potential.kernels().board), (potential.weight_vector(),)

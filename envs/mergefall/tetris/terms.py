@@ -11,19 +11,21 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics import Heuristic, heuristic
+from mergefall.tetris.heuristics.base import Terms
 from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel, Options
+from mergefall.weighted import write_terms
 
 
 @cache
-def _kernel(cls: type[Heuristic]) -> Kernel:
-    of_move, of_board = cls.term_kernels()
-    of_locked = cls.of_locked
+def _kernel(parts: Terms) -> Kernel:
+    of_placement, of_last, of_board, _, of_locked, (first_last, first_board) = parts
+    with_placement, with_last = of_placement is not None, of_last is not None
 
     @kernel
     def write(states, weights, terms, legal, over):
-        """Write terms float64[n, actions, slots]; legal and over bool[n, actions]. The arrays come filled with 0."""
+        """Write terms float64[n, actions, k]; legal and over bool[n, actions]. The arrays come filled with 0."""
         states, weights, terms, legal, over = unowned((states, weights, terms, legal, over))
         after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
         for i in range(len(states)):
@@ -44,8 +46,12 @@ def _kernel(cls: type[Heuristic]) -> Kernel:
                     put(after, piece, rotation, column, y)
                 for c in range(columns.size):
                     after[c] &= field  # heuristics take no cells above the field
-                of_board(after, rows, weights, terms[i, action])
-                of_move(piece, rotation, column, y, lines, own, rows, weights, terms[i, action])
+                written = terms[i, action]
+                write_terms(of_board(after, rows, weights), written[first_board:])
+                if with_placement:
+                    write_terms(of_placement(piece, rotation, column, y, lines, own, rows), written)
+                if with_last:
+                    write_terms(of_last(piece, rotation, column, y, rows), written[first_last:])
 
     return write
 
@@ -56,8 +62,9 @@ def afterstate_terms(
     """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
     chosen = heuristic(spec)
     chosen.check_size(rules.rows, rules.cols)
-    terms = np.zeros((len(states), rules.n_actions, len(chosen.slots)))
+    names = chosen.of_placement + chosen.of_last + chosen.of_board
+    terms = np.zeros((len(states), rules.n_actions, len(names)))
     legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
-    _kernel(type(chosen))(states, chosen.weight_vector(), terms, legal, over)
+    _kernel(chosen.parts)(states, chosen.weight_vector(), terms, legal, over)
     chosen.check()
-    return terms[..., [chosen.slots.index(name) for name in chosen.term_names]], legal, over
+    return terms[..., [names.index(name) for name in chosen.term_names]], legal, over

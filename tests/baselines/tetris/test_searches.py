@@ -65,15 +65,6 @@ def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
             assert_same(player, search, board, queue, None)
 
 
-def test_lines_of_known_pieces_can_count_besides_a_heuristic():
-    player = make("tetris/expectimax", heuristic="bcts", depth=2, rewards=True)
-    search = ReferenceSearch(HEURISTICS["bcts"], 2, rewards=True)
-    nearly_full = np.zeros((6, 5), dtype=np.uint8)
-    nearly_full[3:, :4] = 1  # an I clears three lines
-    for board, queue in [(nearly_full, ["I", "O"]), *positions(6, 5, 3, seed=6)]:
-        assert_same(player, search, board, queue, None)
-
-
 def bag_without(queue):
     """What is left of the bags that a game's first pieces came from."""
     counts = seen(queue)
@@ -102,7 +93,6 @@ UNIFORM = dict.fromkeys(TETROMINOES, 1)
         ("two-tetrad", {"cutoff": 0.1}),
         pytest.param("open-enclosed", {"cutoff": 0.1}, marks=pytest.mark.slow),
         ("bcts", {"lost": -500.0}),
-        ("bcts", {"rewards": True, "lost": 0.0}),
         (None, {}),
         (None, {"lost": -1.0}),
         ("bcts", {"leaf": "state", "lost": -1e3, "depth": 2}),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mergefall.library import Library
-from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels
+from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels, Memo
 from mergefall.tetris.heuristics.controllers import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
 from mergefall.tetris.heuristics.function import FunctionHeuristic
 from mergefall.tetris.heuristics.open_enclosed import OpenEnclosed
@@ -30,6 +30,7 @@ __all__ = [
     "FunctionHeuristic",
     "Heuristic",
     "Kernels",
+    "Memo",
     "OpenEnclosed",
     "TwoTetrad",
     "heuristic",

@@ -1,4 +1,4 @@
-"""The base of Tetris heuristics: named terms of a placement and of a board, a weight for each, and search kernels.
+"""The base of Tetris heuristics: named terms of a placement and of a board, and a weight for each.
 
 The value of a placement is the sum of three parts:
 
@@ -6,8 +6,8 @@ The value of a placement is the sum of three parts:
 - last: terms of the placement that a deeper search counts for the last one only
 - board: terms of the board after the last placement
 
-A subclass states each part once, as a kernel over columns (`field.py`) of any board size. `leaf` computes all three for
-many placements on one board; a subclass may bring a faster `leaf`, which tests hold to the same value to the last bit.
+A subclass states the terms, as kernels over columns (`field.py`) of any board size; `kernels_of` makes all others from
+them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,34 @@ from mergefall.tetris.field import clear, copy, full_rows, is_above, own_cells, 
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, Placement
 from mergefall.typing import Kernel
-from mergefall.weighted import WeightedSum
+from mergefall.weighted import WeightedSum, dot, write_terms
 from mergefall.words import popcount
 
 U = np.uint64
 MEMO = 168  # words of the memo that `prepare` fills
+
+
+class Memo(NamedTuple):
+    """Kernels that let a search value placements on a board without looking at all of it; the arguments: see `Kernels`.
+
+    - `prepare`: (columns, rows, memo), computes once what placements on the board share.
+    - `after`: (columns, memo, piece, rotation, column, y, rows, scratch) -> (full rows as bits, board terms) after a
+      placement that rests within the field, before clearing.
+    """
+
+    prepare: Kernel
+    after: Kernel
+
+
+class Terms(NamedTuple):
+    """What a class's kernels are made from; classes with equal ones share them."""
+
+    placement: Kernel
+    last: Kernel
+    board: Kernel
+    memo: Memo | None
+    of_locked: bool
+    firsts: tuple[int, int]  # where the weights of `last` and of `board` begin
 
 
 class Kernels(NamedTuple):
@@ -50,9 +73,9 @@ class Kernels(NamedTuple):
         last: (piece, rotation, column, y, rows, weights), the terms of the last placement only.
         board: (columns, rows, weights), the terms of the board after clearing; before clearing for `of_locked`
             heuristics. Cells above the field do not count.
-        prepare: (columns, rows, weights, memo) -> None, computes once what the leaves on a board share.
+        prepare: (columns, rows, memo) -> None, computes once what the leaves on a board share.
         leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch), the value of a
-            placement: move + last + board, or −inf if it ends the game. `columns` is not changed.
+            placement: move + last + board, or −inf if it ends the game. `columns` and `memo` stay as they are.
     """
 
     move: Kernel
@@ -66,6 +89,18 @@ class Kernels(NamedTuple):
 class Heuristic(WeightedSum):
     """A weighted sum of named terms of a placement and its board; a subclass names the terms, its fields are weights.
 
+    A subclass states
+
+    - `of_placement` and `placement_kernel`: names of terms of the placement, and a kernel ``(piece, rotation, column,
+      y, lines, own, rows) -> tuple``.
+    - `of_last` and `last_kernel`: the same for terms that a deeper search counts for its last placement only, ``(piece,
+      rotation, column, y, rows) -> tuple``.
+    - `of_board` and `terms_kernel`: names of terms of the board, and a kernel ``(columns, rows, weights) -> tuple``.
+    - `memo`, optional: makes searches twice as fast.
+
+    Kernels return tuples of numbers, and stand in `staticmethod`. `Kernels` describes their arguments. A class needs
+    some of the three kinds only, but always terms of the board.
+
     Example:
         >>> from mergefall.tetris import HEURISTICS, place
         >>> h = HEURISTICS["bcts"]
@@ -77,9 +112,21 @@ class Heuristic(WeightedSum):
     """
 
     kind: ClassVar[str] = "heuristic"
-    slots: ClassVar[tuple[str, ...]]  # the terms in the kernels' order; `term_names` may be only some of them
-    board_slots: ClassVar[tuple[str, ...]]  # the slots of board terms; the others are terms of the placement
+    of_placement: ClassVar[tuple[str, ...]] = ()
+    of_last: ClassVar[tuple[str, ...]] = ()
+    of_board: ClassVar[tuple[str, ...]] = ()
     of_locked: ClassVar[bool] = False  # board terms are of the board before clearing
+    placement_kernel: ClassVar[Any] = None
+    last_kernel: ClassVar[Any] = None
+    terms_kernel: ClassVar[Any] = None
+    memo: ClassVar[Memo | None] = None
+    parts: ClassVar[Terms]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        firsts = len(cls.of_placement), len(cls.of_placement + cls.of_last)
+        kernels = cls.placement_kernel, cls.last_kernel, cls.terms_kernel
+        cls.parts = Terms(*kernels, cls.memo, cls.of_locked, firsts)
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:
@@ -87,20 +134,12 @@ class Heuristic(WeightedSum):
 
         With `clears` False nothing is ever cleared: `leaf` leaves full rows on the board, for the Quintris search.
         """
-        raise NotImplementedError
-
-    @classmethod
-    def term_kernels(cls) -> tuple[Kernel, Kernel]:
-        """(of_move, of_board), two kernels that write their terms before weighting into `terms` float64[len(slots)].
-
-        of_move: (piece, rotation, column, y, lines, own, rows, weights, terms); of_board: (columns, rows, weights,
-        terms).
-        """
-        raise NotImplementedError
+        return kernels_of(cls.parts, clears)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights as the kernels take them, float64[k]: one for each slot, 0 for a term that does not count."""
-        return np.array([getattr(self, name, 0.0) for name in self.slots], dtype=np.float64)
+        """The weights for the kernels: of the terms `of_placement`, `of_last`, `of_board`; 0 if one does not count."""
+        names = self.of_placement + self.of_last + self.of_board
+        return np.array([getattr(self, name, 0.0) for name in names], dtype=np.float64)
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
@@ -110,23 +149,18 @@ class Heuristic(WeightedSum):
         _check_placement(placement)
         if placement.over:
             return -np.inf
-        piece, rotation, column, y, rows = _at_rest(placement)
-        kernels, weights = self.kernels(), self._weights
-        lines, own = placement.lines, placement.removed_cells
-        of_move = kernels.move(piece, rotation, column, y, lines, own, rows, weights)
-        of_last = kernels.last(piece, rotation, column, y, rows, weights)
+        of_move, of_last = (
+            sum((getattr(self, name, 0.0) * term for name, term in terms.items()), 0.0)
+            for terms in self._of_placement(placement)
+        )
         return of_move + of_last + self.board(placement.locked if self.of_locked else placement.board)
 
     def terms(self, placement: Placement) -> dict[str, float]:
         """The named terms of a placement before weighting, also if it ended the game."""
         _check_placement(placement)
-        terms = np.zeros(len(self.slots))
-        piece, rotation, column, y, rows = _at_rest(placement)
-        of_move, _ = self.term_kernels()
-        of_move(piece, rotation, column, y, placement.lines, placement.removed_cells, rows, self._weights, terms)
-        found = dict(zip(self.slots, terms.tolist(), strict=True))
-        found |= self.board_terms(placement.locked if self.of_locked else placement.board)
-        return {name: found[name] for name in self.term_names}
+        of_move, of_last = self._of_placement(placement)
+        terms = of_move | of_last | self.board_terms(placement.locked if self.of_locked else placement.board)
+        return {name: terms[name] for name in self.term_names}
 
     def board(self, boards: ArrayLike) -> Any:
         """The weighted sum of the board terms: a float for one board, float64[n] for a batch.
@@ -138,30 +172,64 @@ class Heuristic(WeightedSum):
         Raises:
             ValueError: if `boards` are no such boards.
         """
-        cells, rows, cols, single = _boards(boards)
-        self.check_size(rows, cols)
-        values = np.empty(len(cells))
-        _batch_kernels(type(self))[0](cells, rows, self._weights, np.empty(cols, dtype=U), values)
-        self.check()
+        terms, single = self._of_boards(boards)
+        first, *others = (getattr(self, name, 0.0) * terms[:, i] for i, name in enumerate(self.of_board))
+        values = sum(others, first)  # in the order of the kernels
         return float(values[0]) if single else values
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
+        terms, single = self._of_boards(boards)
+        columns = {name: terms[:, i] for i, name in enumerate(self.of_board) if name in self.term_names}
+        ordered = {name: columns[name] for name in self.term_names if name in columns}
+        return {name: float(column[0]) if single else column.copy() for name, column in ordered.items()}
+
+    def _of_placement(self, placement: Placement) -> tuple[dict[str, float], dict[str, float]]:
+        """The terms `of_placement` and `of_last`."""
+        name, rotation = identify(placement.cells)
+        column, rows = min(column for _, column in placement.cells), placement.board.shape[0]
+        y = rows - 1 - max(row for row, _ in placement.cells)
+        lines, own = placement.lines, placement.removed_cells
+        at_rest = NAMES.index(name), rotation, column, y
+        of_move = self.placement_kernel(*at_rest, lines, own, rows) if self.placement_kernel else ()
+        of_last = self.last_kernel(*at_rest, rows) if self.last_kernel else ()
+        return _named(self.of_placement, of_move), _named(self.of_last, of_last)
+
+    def _of_boards(self, boards: ArrayLike) -> tuple[NDArray[np.float64], bool]:
+        """(terms float64[n, k] of the board, whether one board was given)."""
         cells, rows, cols, single = _boards(boards)
         self.check_size(rows, cols)
-        parts = np.zeros((len(cells), len(self.slots)))
-        _batch_kernels(type(self))[1](cells, rows, self._weights, np.empty(cols, dtype=U), parts)
+        terms = np.empty((len(cells), len(self.of_board)))
+        _batch_terms(self.parts.board)(cells, rows, cols, self._weights, terms)
         self.check()
-        found = {name: parts[:, self.slots.index(name)] for name in self.term_names if name in self.board_slots}
-        return {name: float(part[0]) if single else part.copy() for name, part in found.items()}
+        return terms, single
 
 
-def plain_leaf(cls: type[Heuristic], clears: bool, move: Kernel, last: Kernel, board: Kernel) -> Kernel:
-    """A `leaf` for any heuristic: it plays each placement on a copy of the board and uses no memo."""
-    of_locked = cls.of_locked
+@cache
+def kernels_of(parts: Terms, clears: bool) -> Kernels:
+    """The kernels that are made of some terms."""
+    placement_terms, last_terms, board_terms, memo, of_locked, (first_last, first_board) = parts
+    with_move, with_last = placement_terms is not None, last_terms is not None
 
-    @kernel(variant=f"{cls.name}-{clears}-{move.__name__}")
-    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+    @kernel(forceinline=True)
+    def move(piece, rotation, column, y, lines, own, rows, weights):
+        if with_move:
+            return dot(placement_terms(piece, rotation, column, y, lines, own, rows), weights, 0)
+        return 0.0
+
+    @kernel(forceinline=True)
+    def last(piece, rotation, column, y, rows, weights):
+        if with_last:
+            return dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
+        return 0.0
+
+    @kernel
+    def board(columns, rows, weights):
+        return dot(board_terms(columns, rows, weights), weights, first_board)
+
+    @kernel
+    def plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch):
+        """`leaf` by playing the placement on a copy of the board."""
         above = y + HEIGHTS[piece, rotation] > rows
         if above and not (clears and clear_first):
             return -np.inf
@@ -182,26 +250,41 @@ def plain_leaf(cls: type[Heuristic], clears: bool, move: Kernel, last: Kernel, b
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)
         return of_placement + last(piece, rotation, column, y, rows, weights) + value
 
-    return leaf
+    if memo is None:
+
+        @kernel
+        def nothing(columns, rows, memo):
+            pass
+
+        @kernel
+        def plain_leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+            return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
+
+        return Kernels(move, last, board, nothing, plain_leaf)
+    prepare, terms_after = memo
+
+    @kernel(forceinline=True)
+    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+        shape, turn = U(piece), U(rotation)
+        full, terms = terms_after(columns, memo, shape, turn, column, y, rows, scratch)
+        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
+            return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        value = move(piece, rotation, column, y, 0, 0, rows, weights)
+        if with_last:
+            value += last(piece, rotation, column, y, rows, weights)
+        return value + dot(terms, weights, first_board)
+
+    return Kernels(move, last, board, prepare, leaf)
+
+
+def _named(names: tuple[str, ...], terms: tuple[float, ...]) -> dict[str, float]:
+    return {name: float(term) for name, term in zip(names, terms, strict=True)}
 
 
 def _check_placement(placement: Any) -> None:
     if not isinstance(placement, Placement):
         given = f"an array of shape {placement.shape}" if isinstance(placement, np.ndarray) else repr(placement)
         raise ValueError(f"placement is {given}; expected a Placement from `place`; the method `board` takes boards")
-
-
-def _at_rest(placement: Placement) -> tuple[int, int, int, int, int]:
-    """(piece, rotation, column, y, rows) of a placement, as kernels take them."""
-    name, rotation = identify(placement.cells)
-    rows = placement.board.shape[0]
-    return (
-        NAMES.index(name),
-        rotation,
-        min(column for _, column in placement.cells),
-        rows - 1 - max(row for row, _ in placement.cells),
-        rows,
-    )
 
 
 def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
@@ -221,20 +304,14 @@ def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
 
 
 @cache
-def _batch_kernels(cls: type[Heuristic]) -> tuple[Kernel, Kernel]:
-    """Two kernels over many boards, for the values and for the terms of a heuristic's boards."""
-    value_of, terms_of = cls.kernels().board, cls.term_kernels()[1]
+def _batch_terms(board_terms: Kernel) -> Kernel:
+    """A kernel that writes the board terms of many boards."""
 
-    @kernel(variant=cls.name)
-    def batch_values(cells, rows, weights, columns, values):
+    @kernel
+    def batch_terms(cells, rows, cols, weights, terms):
+        columns = np.empty(cols, U)
         for i in range(len(cells)):
             read_board(cells[i], rows, columns)
-            values[i] = value_of(columns, rows, weights)
+            write_terms(board_terms(columns, rows, weights), terms[i])
 
-    @kernel(variant=cls.name)
-    def batch_terms(cells, rows, weights, columns, parts):
-        for i in range(len(cells)):
-            read_board(cells[i], rows, columns)
-            terms_of(columns, rows, weights, parts[i])
-
-    return batch_values, batch_terms
+    return batch_terms

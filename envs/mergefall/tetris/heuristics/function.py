@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,48 +13,21 @@ from numpy.typing import NDArray
 from mergefall.functions import BoardFunction, value_at
 from mergefall.kernels import kernel
 from mergefall.tetris.field import write_board
-from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
-from mergefall.typing import Kernel
+from mergefall.tetris.heuristics.base import Heuristic
 
-ADDRESS, LINES = range(2)  # in the weights
-VALUE = 0  # among the terms, as LINES
+ADDRESS = 2  # in the weights, behind those of the terms
 
 
 @kernel
-def move(piece, rotation, column, y, lines, own, rows, weights):
-    return weights[LINES] * lines
+def placement_terms(piece, rotation, column, y, lines, own, rows):
+    return (lines,)
 
 
 @kernel
-def last(piece, rotation, column, y, rows, weights):
-    return 0.0
-
-
-@kernel
-def board(columns, rows, weights):
+def board_terms(columns, rows, weights):
     cells = np.empty(rows * columns.size, np.uint8)
     write_board(columns, rows, cells)
-    return value_at(weights, cells, rows, columns.size)
-
-
-@kernel
-def prepare(columns, rows, weights, memo):
-    pass
-
-
-@kernel
-def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-    terms[LINES] = lines
-
-
-@kernel
-def terms_of_board(columns, rows, weights, terms):
-    terms[VALUE] = board(columns, rows, weights)
-
-
-@cache
-def _kernels(clears: bool) -> Kernels:
-    return Kernels(move, last, board, prepare, plain_leaf(FunctionHeuristic, clears, move, last, board))
+    return (value_at(weights[ADDRESS:], cells, rows, columns.size),)
 
 
 @dataclass(frozen=True)
@@ -75,10 +48,12 @@ class FunctionHeuristic(Heuristic):
         {'name': 'mergefall.tetris.heuristics.function:<lambda>', 'lines': 0.0}
     """
 
-    name: ClassVar[str] = "function"  # of the class, whose kernels serve all functions; an instance has its own name
+    name: ClassVar[str] = "function"  # of the class; an instance has its own name
     term_names: ClassVar[tuple[str, ...]] = ("value", "lines")
-    slots: ClassVar[tuple[str, ...]] = term_names
-    board_slots: ClassVar[tuple[str, ...]] = ("value",)
+    of_placement: ClassVar[tuple[str, ...]] = ("lines",)
+    of_board: ClassVar[tuple[str, ...]] = ("value",)
+    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
+    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
     value: ClassVar[float] = 1.0
 
     function: Callable[..., Any]
@@ -92,14 +67,6 @@ class FunctionHeuristic(Heuristic):
     def __reduce__(self) -> Any:
         return type(self), (self.function, self.label, self.lines)
 
-    @classmethod
-    def kernels(cls, clears: bool = True) -> Kernels:
-        return _kernels(clears)
-
-    @classmethod
-    def term_kernels(cls) -> tuple[Kernel, Kernel]:
-        return terms_of_move, terms_of_board
-
     @cached_property
     def _called(self) -> BoardFunction:
         return BoardFunction(self.function, self.label)
@@ -110,8 +77,8 @@ class FunctionHeuristic(Heuristic):
         return ["lines"]
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The function's address, and the weight of a line."""
-        return np.append(self._called.weight, self.lines)
+        """The weights of the terms, then the function's address."""
+        return np.append(super().weight_vector(), self._called.weight)
 
     def check(self) -> None:
         """Raises what the function raised while compiled code called it."""

@@ -1,8 +1,7 @@
 """Weighted sums of ten features of a placement: the controllers of the literature (`controllers.py`) use some of them.
 
-All counts are counts of bits in columns (`field.py`); walls are columns that are full up to the field's top. A count is
-a sum over columns, over pairs of neighbours, and over columns between two neighbours. So a placement changes only what
-its own columns and those beside them add; the rest is computed once for a board. The slow twin is `reference.py`.
+All counts are counts of bits in columns (`field.py`); walls are columns that are full up to the field's top. The slow
+twin is `reference.py`.
 
 Sources: C. Fahey, Tetris (2003), for P. Dellacherie's controller; C. Thiery & B. Scherrer, Building controllers for
 Tetris (2009), for the definitions.
@@ -10,7 +9,6 @@ Tetris (2009), for the definitions.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import cache
@@ -21,18 +19,15 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
+from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.typing import Kernel
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
-
-FEATURES = (
-    "landing_height",
-    "eroded_cells",
-    "lines",
+OF_PLACEMENT = ("landing_height", "eroded_cells", "lines")
+OF_BOARD = (
     "row_transitions",
     "column_transitions",
     "holes",
@@ -41,8 +36,7 @@ FEATURES = (
     "rows_with_holes",
     "diversity",
 )
-PerFeature = namedtuple("PerFeature", FEATURES)
-SLOT = PerFeature(*range(len(FEATURES)))  # each feature's index in weights and terms
+FEATURES = OF_PLACEMENT + OF_BOARD
 
 # Five counts packed into one word, so that they are added at once: bits 0-11 row transitions, 12-23 column transitions,
 # 24-35 heights, 36-47 cells that stand on the floor without a gap, 48-63 wells. No sum overflows: 16 columns of 40 rows
@@ -50,6 +44,11 @@ SLOT = PerFeature(*range(len(FEATURES)))  # each feature's index in weights and 
 # hole depth = filled − standing, because every run of filled cells stands on the floor or directly above a hole.
 FIELD = U(0xFFF)
 CHANGES, HEIGHTS_AT, STANDING, WELLS_AT = U(12), U(24), U(36), U(48)
+
+
+@kernel
+def placement_terms(piece, rotation, column, y, lines, own, rows):
+    return y + 0.5 * (HEIGHTS[piece, rotation] - 1), lines * own, lines
 
 
 @kernel
@@ -84,23 +83,6 @@ def of_step(left, right):
     return U(1) << U(step) if 0 <= step <= 4 else U(0)
 
 
-@kernel
-def counts(columns, rows):
-    """(the five counts, filled cells, rows with holes and steps as bits) of a board that is empty above the field."""
-    wall, cols = field_mask(rows), columns.size
-    packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
-    for i in range(cols):
-        column = columns[i]
-        after = columns[i + 1] if i + 1 < cols else wall
-        packed += of_column(column) + of_pair(before, column) + of_wells(before & after & ~column, ~column)
-        filled += popcount(column)
-        holes |= holes_in(column)
-        if i:
-            steps |= of_step(before, column)
-        before = column
-    return packed + of_pair(before, wall), filled, holes, steps
-
-
 # The memo of a board: its columns with two walls on either side; the number of filled cells; and eight words for each
 # border between columns, from the left wall to the right, about the columns on its left and on its right.
 #
@@ -112,183 +94,118 @@ BORDER = U(8)
 FILLED = BORDER * U(MOST_COLS + 1)
 WALLED = FILLED + U(3)  # the first column
 
-# The kernels up to `counts_after` are inlined: compiled without the features that a class does not use.
 
+@cache
+def _terms_kernel(with_steps: bool) -> Kernel:
+    """The terms from what was counted; without steps there is no diversity."""
 
-@kernel(inline="always")
-def remember(columns, rows, memo, with_steps):
-    """Fill the memo of a board."""
-    wall, cols = field_mask(rows), U(columns.size)
-    memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
-    filled = 0
-    for i in range(cols):
-        memo[WALLED + i] = columns[i]
-        filled += popcount(columns[i])
-    memo[FILLED] = U(filled)
-    packed = remember_left(memo, cols, wall, with_steps)
-    remember_right(memo, cols, wall, with_steps, packed)
+    @kernel(forceinline=True)
+    def terms_of(packed, filled, holes, steps):
+        terms = (
+            np.int64(packed & FIELD),
+            np.int64(packed >> CHANGES & FIELD),
+            np.int64(packed >> HEIGHTS_AT & FIELD) - filled,
+            filled - np.int64(packed >> STANDING & FIELD),
+            np.int64(packed >> WELLS_AT),
+            popcount(holes),
+        )
+        return (*terms, popcount(steps)) if with_steps else terms
 
-
-@kernel(inline="always")
-def remember_left(memo, cols, wall, with_steps):
-    """Write what lies on the left of each border; returns the five counts of the board.
-
-    RIGHT is left as the counts up to and including the pair across the border, for `remember_right` to finish.
-    """
-    packed, full, holes, steps = U(0), wall, U(0), U(0)
-    for i in range(cols + U(1)):
-        at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
-        memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
-        memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
-        packed += of_pair(before, column)
-        memo[at + RIGHT] = packed
-        if i < cols:
-            wells = before & memo[WALLED + i + U(1)] & ~column
-            packed += of_column(column) + of_wells(wells, ~column)
-            full &= column
-            holes |= holes_in(column)
-            if with_steps and i > 0:
-                steps |= of_step(before, column)
-    return packed
-
-
-@kernel(inline="always")
-def remember_right(memo, cols, wall, with_steps, packed):
-    """Write what lies on the right of each border, given the five counts of the board."""
-    full, holes, steps = wall, U(0), U(0)
-    for k in range(cols + U(1)):
-        i = cols - k
-        at, column = BORDER * i, memo[WALLED + i - U(1)]
-        memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
-        memo[at + RIGHT] = packed - memo[at + RIGHT]
-        full &= column
-        holes |= holes_in(column)
-        if with_steps and 0 < i < cols:
-            steps |= of_step(column, memo[WALLED + i])
-
-
-@kernel(inline="always")
-def counts_after(cols, memo, piece, rotation, column, y, with_rows, with_steps):
-    """(the five counts, full rows, rows with holes and steps as bits) of a board after a placement, before clearing."""
-    first, width = U(column), U(WIDTHS[piece, rotation])
-    at, left, right = WALLED + first, BORDER * first, BORDER * (first + width)
-    packed = memo[left + LEFT] + memo[right + RIGHT]
-    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-    holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
-    steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
-    before = memo[at - U(1)]
-    cells = MASKS[piece, rotation, U(0)] << U(y)
-    beside = cells & memo[at - U(2)] & ~before  # the piece makes these cells on its left wells
-    packed += of_wells(beside, ~before)
-    new = memo[at] | cells
-    for i in range(width):
-        after = memo[at + i + U(1)]
-        if i + U(1) < width:
-            cells = MASKS[piece, rotation, i + U(1)] << U(y)
-            after |= cells
-        packed += of_pair(before, new) + of_wells(before & after & ~new, ~new) + of_column(new)
-        full &= new
-        if with_rows:
-            holes |= holes_in(new)
-        if with_steps and (i > 0 or column > 0):
-            steps |= of_step(before, new)
-        before, new = new, after
-    packed += of_pair(before, new)
-    beside = cells & memo[at + width + U(1)] & ~new
-    packed += of_wells(beside, ~new)
-    if with_steps and column + WIDTHS[piece, rotation] < cols:
-        steps |= of_step(before, new)
-    return packed, full, holes, steps
-
-
-def _sums(used: Kernel, variant: str) -> tuple[Kernel, Kernel]:
-    """(weighted terms of the move, weighted terms of a board's counts): the features that are `used`."""
-
-    @kernel(variant=variant)
-    def move(piece, rotation, column, y, lines, own, rows, weights):
-        value = 0.0
-        if used.landing_height:
-            value += weights[SLOT.landing_height] * (y + 0.5 * (HEIGHTS[piece, rotation] - 1))
-        if used.eroded_cells:
-            value += weights[SLOT.eroded_cells] * np.float64(lines * own)
-        if used.lines:
-            value += weights[SLOT.lines] * np.float64(lines)
-        return value
-
-    @kernel(variant=variant)
-    def weighted(packed, filled, holes, steps, weights):
-        value = 0.0
-        if used.row_transitions:
-            value += weights[SLOT.row_transitions] * np.float64(np.int64(packed & FIELD))
-        if used.column_transitions:
-            value += weights[SLOT.column_transitions] * np.float64(np.int64(packed >> CHANGES & FIELD))
-        if used.holes:
-            value += weights[SLOT.holes] * np.float64(np.int64(packed >> HEIGHTS_AT & FIELD) - filled)
-        if used.hole_depth:
-            value += weights[SLOT.hole_depth] * np.float64(filled - np.int64(packed >> STANDING & FIELD))
-        if used.wells:
-            value += weights[SLOT.wells] * np.float64(np.int64(packed >> WELLS_AT))
-        if used.rows_with_holes:
-            value += weights[SLOT.rows_with_holes] * np.float64(popcount(holes))
-        if used.diversity:
-            value += weights[SLOT.diversity] * np.float64(popcount(steps))
-        return value
-
-    return move, weighted
+    return terms_of
 
 
 @cache
-def _kernels(cls: type[Linear], clears: bool) -> Kernels:
-    used = PerFeature(*(name in cls.term_names for name in FEATURES))
-    variant = f"{cls.name}-{clears}"
-    move, weighted = _sums(used, variant)
+def _board_kernel(with_steps: bool) -> Kernel:
+    terms_of = _terms_kernel(with_steps)
 
-    @kernel(variant=variant)
-    def last(piece, rotation, column, y, rows, weights):
-        return 0.0
+    @kernel
+    def board_terms(columns, rows, weights):
+        wall, cols = field_mask(rows), columns.size
+        packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
+        for i in range(cols):
+            column = columns[i]
+            after = columns[i + 1] if i + 1 < cols else wall
+            packed += of_column(column) + of_pair(before, column) + of_wells(before & after & ~column, ~column)
+            filled += popcount(column)
+            holes |= holes_in(column)
+            if with_steps and i:
+                steps |= of_step(before, column)
+            before = column
+        return terms_of(packed + of_pair(before, wall), filled, holes, steps)
 
-    @kernel(variant=variant)
-    def board(columns, rows, weights):
-        packed, filled, holes, steps = counts(columns, rows)
-        return weighted(packed, filled, holes, steps, weights)
-
-    @kernel(variant=variant)
-    def prepare(columns, rows, weights, memo):
-        remember(columns, rows, memo, used.diversity)
-
-    plain = plain_leaf(cls, clears, move, last, board)
-
-    @kernel(variant=variant, forceinline=True)
-    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
-        shape, turn = U(piece), U(rotation)
-        packed, full, holes, steps = counts_after(
-            columns.size, memo, shape, turn, column, y, used.rows_with_holes, used.diversity
-        )
-        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
-            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
-        value = weighted(packed, np.int64(memo[FILLED]) + SIZES[shape], holes, steps, weights)
-        return move(piece, rotation, column, y, 0, 0, rows, weights) + value
-
-    return Kernels(move, last, board, prepare, leaf)
+    return board_terms
 
 
-@kernel
-def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-    terms[SLOT.landing_height] = y + 0.5 * (HEIGHTS[piece, rotation] - 1)
-    terms[SLOT.eroded_cells] = lines * own
-    terms[SLOT.lines] = lines
+@cache
+def _memo(with_steps: bool) -> Memo:
+    terms_of = _terms_kernel(with_steps)
 
+    @kernel
+    def prepare(columns, rows, memo):
+        wall, cols = field_mask(rows), U(columns.size)
+        memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
+        filled = 0
+        for i in range(cols):
+            memo[WALLED + i] = columns[i]
+            filled += popcount(columns[i])
+        memo[FILLED] = U(filled)
+        packed, full, holes, steps = U(0), wall, U(0), U(0)
+        for i in range(cols + U(1)):
+            at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
+            memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
+            memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
+            packed += of_pair(before, column)
+            memo[at + RIGHT] = packed  # the rest of the board follows below
+            if i < cols:
+                wells = before & memo[WALLED + i + U(1)] & ~column
+                packed += of_column(column) + of_wells(wells, ~column)
+                full &= column
+                holes |= holes_in(column)
+                if with_steps and i > 0:
+                    steps |= of_step(before, column)
+        full, holes, steps = wall, U(0), U(0)
+        for k in range(cols + U(1)):
+            i = cols - k
+            at, column = BORDER * i, memo[WALLED + i - U(1)]
+            memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
+            memo[at + RIGHT] = packed - memo[at + RIGHT]
+            full &= column
+            holes |= holes_in(column)
+            if with_steps and 0 < i < cols:
+                steps |= of_step(column, memo[WALLED + i])
 
-@kernel
-def terms_of_board(columns, rows, weights, terms):
-    packed, filled, holes, steps = counts(columns, rows)
-    terms[SLOT.row_transitions] = np.int64(packed & FIELD)
-    terms[SLOT.column_transitions] = np.int64(packed >> CHANGES & FIELD)
-    terms[SLOT.holes] = np.int64(packed >> HEIGHTS_AT & FIELD) - filled
-    terms[SLOT.hole_depth] = filled - np.int64(packed >> STANDING & FIELD)
-    terms[SLOT.wells] = np.int64(packed >> WELLS_AT)
-    terms[SLOT.rows_with_holes] = popcount(holes)
-    terms[SLOT.diversity] = popcount(steps)
+    @kernel(forceinline=True)
+    def after(columns, memo, piece, rotation, column, y, rows, scratch):
+        first, width = U(column), U(WIDTHS[piece, rotation])
+        at, left, right = WALLED + first, BORDER * first, BORDER * (first + width)
+        packed = memo[left + LEFT] + memo[right + RIGHT]
+        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+        holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
+        steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
+        before = memo[at - U(1)]
+        cells = MASKS[piece, rotation, U(0)] << U(y)
+        beside = cells & memo[at - U(2)] & ~before  # the piece makes these cells on its left wells
+        packed += of_wells(beside, ~before)
+        new = memo[at] | cells
+        for i in range(width):
+            following = memo[at + i + U(1)]
+            if i + U(1) < width:
+                cells = MASKS[piece, rotation, i + U(1)] << U(y)
+                following |= cells
+            packed += of_pair(before, new) + of_wells(before & following & ~new, ~new) + of_column(new)
+            full &= new
+            holes |= holes_in(new)
+            if with_steps and (i > 0 or column > 0):
+                steps |= of_step(before, new)
+            before, new = new, following
+        packed += of_pair(before, new)
+        beside = cells & memo[at + width + U(1)] & ~new
+        packed += of_wells(beside, ~new)
+        if with_steps and column + WIDTHS[piece, rotation] < columns.size:
+            steps |= of_step(before, new)
+        return full, terms_of(packed, np.int64(memo[FILLED]) + SIZES[piece], holes, steps)
+
+    return Memo(prepare, after)
 
 
 @dataclass(frozen=True)
@@ -314,22 +231,18 @@ class Linear(Heuristic):
     - `diversity`: how many of the values −2 to 2 occur among the height differences of neighbouring columns
     """
 
-    slots: ClassVar[tuple[str, ...]] = FEATURES
-    board_slots: ClassVar[tuple[str, ...]] = FEATURES[SLOT.row_transitions :]
+    of_placement: ClassVar[tuple[str, ...]] = OF_PLACEMENT
+    of_board: ClassVar[tuple[str, ...]] = OF_BOARD
+    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """The features that a subclass has weights for are its terms, in the order of its fields."""
-        super().__init_subclass__(**kwargs)
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
-
-    @classmethod
-    def kernels(cls, clears: bool = True) -> Kernels:
-        return _kernels(cls, clears)
-
-    @classmethod
-    def term_kernels(cls) -> tuple[Kernel, Kernel]:
-        return terms_of_move, terms_of_board
+        with_steps = "diversity" in cls.term_names
+        cls.of_board = OF_BOARD if with_steps else OF_BOARD[:-1]
+        cls.terms_kernel, cls.memo = staticmethod(_board_kernel(with_steps)), _memo(with_steps)
+        super().__init_subclass__(**kwargs)
 
 
 def linear(features: Iterable[str]) -> type[Linear]:
@@ -340,15 +253,15 @@ def linear(features: Iterable[str]) -> type[Linear]:
     >>> linear(["lines", "holes"])(holes=-1).to_json()
     {'name': 'linear-25', 'lines': 0.0, 'holes': -1}
     """
-    asked = list(features)
-    if not asked or len(set(map(str, asked))) < len(asked) or not set(map(str, asked)) <= set(FEATURES):
-        raise ValueError(f"features are {asked!r}; expected some of {', '.join(FEATURES)}, each once")
-    return _linear(tuple(name for name in FEATURES if name in asked))
+    names = list(features)
+    if not names or len(set(map(str, names))) < len(names) or not set(map(str, names)) <= set(FEATURES):
+        raise ValueError(f"features are {names!r}; expected some of {', '.join(FEATURES)}, each once")
+    return _linear(tuple(name for name in FEATURES if name in names))
 
 
 @cache
 def _linear(features: tuple[str, ...]) -> type[Linear]:
-    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)  # distinct: it names the kernels
+    name = "linear-" + "".join(str(FEATURES.index(feature)) for feature in features)
     fields = [(feature, float, field(default=0.0)) for feature in features]
     namespace = {"name": name, "__module__": __name__, "__reduce__": _reduced}
     return make_dataclass("Features", fields, bases=(Linear,), namespace=namespace, frozen=True)

@@ -8,20 +8,17 @@ columns of known heights is valued without looking at single cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of
-from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
+from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
-from mergefall.typing import Kernel
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
-FULL, OPEN, ENCLOSED = range(3)
 
 # Σ over a piece's cells of their height above its lowest cell, by piece and rotation.
 OFFSETS = np.zeros(HEIGHTS.shape, dtype=np.int64)
@@ -52,46 +49,17 @@ def counts(columns, rows):
     return full, empty, top, filled
 
 
-@kernel
-def costs(empty, top, filled, rows, cols):
-    """(open, enclosed): Σ depth / rows of the empty cells; rows above the first filled cell do not count as open."""
+@kernel(forceinline=True)
+def terms_of(full, empty, top, filled, rows, cols):
     of_open = empty - cols * above(max(top, 1), rows)
     enclosed = cols * above(0, rows) - empty - filled
-    return np.float64(of_open) / rows, np.float64(enclosed) / rows
+    return popcount(full), np.float64(of_open) / rows, np.float64(enclosed) / rows
 
 
-@kernel
-def weighted(full, empty, top, filled, rows, cols, weights):
-    of_open, enclosed = costs(empty, top, filled, rows, cols)
-    return weights[FULL] * np.float64(popcount(full)) + weights[OPEN] * of_open + weights[ENCLOSED] * enclosed
-
-
-@kernel
-def move(piece, rotation, column, y, lines, own, rows, weights):
-    return 0.0
-
-
-@kernel
-def last(piece, rotation, column, y, rows, weights):
-    return 0.0
-
-
-@kernel
-def board(columns, rows, weights):
+@kernel(forceinline=True)
+def board_terms(columns, rows, weights):
     full, empty, top, filled = counts(columns, rows)
-    return weighted(full, empty, top, filled, rows, columns.size, weights)
-
-
-@kernel
-def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-    pass
-
-
-@kernel
-def terms_of_board(columns, rows, weights, terms):
-    full, empty, top, filled = counts(columns, rows)
-    terms[FULL] = popcount(full)
-    terms[OPEN], terms[ENCLOSED] = costs(empty, top, filled, rows, columns.size)
+    return terms_of(full, empty, top, filled, rows, columns.size)
 
 
 # The memo of a board: its largest height and the Σ depth of its filled cells; then four words for each border between
@@ -102,7 +70,7 @@ FULL_LEFT, FULL_RIGHT, EMPTY_LEFT, EMPTY_RIGHT = (U(i) for i in range(4))
 
 
 @kernel
-def prepare(columns, rows, weights, memo):
+def prepare(columns, rows, memo):
     full, empty, top, filled = counts(columns, rows)
     memo[TOP], memo[FILLED] = U(top), U(filled)
     full, empty, cols = field_mask(rows), 0, U(columns.size)
@@ -122,29 +90,19 @@ def prepare(columns, rows, weights, memo):
             empty += above(height_of(columns[i - U(1)]), rows)
 
 
-@cache
-def _kernels(clears: bool) -> Kernels:
-    plain = plain_leaf(OpenEnclosed, clears, move, last, board)
-
-    @kernel(variant=str(clears), forceinline=True)
-    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
-        shape, turn = U(piece), U(rotation)
-        above_y = y + HEIGHTS[shape, turn]
-        if above_y > rows:
-            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
-        width, first = U(WIDTHS[shape, turn]), U(column)
-        left, right = BORDERS + BORDER * first, BORDERS + BORDER * (first + width)
-        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-        empty = np.int64(memo[left + EMPTY_LEFT] + memo[right + EMPTY_RIGHT])
-        for i in range(width):
-            new = columns[first + i] | MASKS[shape, turn, i] << U(y)
-            full &= new
-            empty += above(height_of(new), rows)
-        top = max(np.int64(memo[TOP]), above_y)
-        filled = np.int64(memo[FILLED]) + SIZES[shape] * (rows - 1 - y) - OFFSETS[shape, turn]
-        return weighted(full, empty, top, filled, rows, columns.size, weights)
-
-    return Kernels(move, last, board, prepare, leaf)
+@kernel(forceinline=True)
+def after(columns, memo, piece, rotation, column, y, rows, scratch):
+    width, first = U(WIDTHS[piece, rotation]), U(column)
+    left, right = BORDERS + BORDER * first, BORDERS + BORDER * (first + width)
+    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+    empty = np.int64(memo[left + EMPTY_LEFT] + memo[right + EMPTY_RIGHT])
+    for i in range(width):
+        new = columns[first + i] | MASKS[piece, rotation, i] << U(y)
+        full &= new
+        empty += above(height_of(new), rows)
+    top = max(np.int64(memo[TOP]), y + HEIGHTS[piece, rotation])
+    filled = np.int64(memo[FILLED]) + SIZES[piece] * (rows - 1 - y) - OFFSETS[piece, rotation]
+    return full, terms_of(full, empty, top, filled, rows, columns.size)
 
 
 @dataclass(frozen=True)
@@ -169,18 +127,11 @@ class OpenEnclosed(Heuristic):
 
     name: ClassVar[str] = "open-enclosed"
     term_names: ClassVar[tuple[str, ...]] = ("full_rows", "open", "enclosed")
-    slots: ClassVar[tuple[str, ...]] = term_names
-    board_slots: ClassVar[tuple[str, ...]] = term_names
+    of_board: ClassVar[tuple[str, ...]] = term_names
     of_locked: ClassVar[bool] = True
+    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
+    memo: ClassVar[Memo] = Memo(prepare, after)
 
     full_rows: float = 1000.0
     open: float = -1.0
     enclosed: float = -20.0
-
-    @classmethod
-    def kernels(cls, clears: bool = True) -> Kernels:
-        return _kernels(clears)
-
-    @classmethod
-    def term_kernels(cls) -> tuple[Kernel, Kernel]:
-        return terms_of_move, terms_of_board

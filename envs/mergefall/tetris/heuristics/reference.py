@@ -95,15 +95,14 @@ def beside_holes(board: Board) -> int:
     return total
 
 
-def two_tetrad(board: Board, reading: str = "chosen") -> dict[str, float]:
+def two_tetrad(board: Board) -> dict[str, float]:
     """The board terms of `two-tetrad`."""
-    area, up = len(board) * len(board[0]), reading == "chosen"
-    heights = [height(column) if up else len(column) + 1 - height(column) for column in columns_of(board)]
+    area, heights = len(board) * len(board[0]), [height(column) for column in columns_of(board)]
     between = sum(abs(a - b) for a, b in pairwise(heights[1:-1]))
     return {
         "f4": area - len(holes(board)),
         "f6": area - (heights[1] - heights[0] + between + heights[-2] - heights[-1]),
-        "f7": area - cover(board) if up else area + cover(board),
+        "f7": area - cover(board),
         "f8": beside_holes(board),
     }
 

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mergefall.checks import choice
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import Heuristic, Kernels, plain_leaf
+from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
 from mergefall.tetris.rules import MOST_COLS
-from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 U = np.uint64
-F1, F2, F3, F4, F5, F6, F7, F8, SIGN = range(9)
-READINGS = ("chosen", "printed")
 
 # Mean height of a piece's cells above the row of its lowest one, by piece and rotation.
 MIDDLES = np.zeros(HEIGHTS.shape)
@@ -48,38 +42,42 @@ def of_column(column):
 
 
 @kernel
-def of_pair(left, right, index, cols, sign):
+def of_pair(left, right, index, cols):
     """The roughness between two neighbouring columns, the right one being column `index`; signed at the walls."""
     step = height_of(right) - height_of(left)
     if index == 1:
-        return U(sign * step) << ROUGH
+        return U(step) << ROUGH
     if index == cols - 1:
-        return U(-sign * step) << ROUGH
+        return U(-step) << ROUGH
     return U(abs(step)) << ROUGH
 
 
 @kernel
-def roughness_in(packed):
-    """The roughness among packed counts, with its sign."""
-    return np.int64(packed) >> np.int64(ROUGH)
+def placement_terms(piece, rotation, column, y, lines, own, rows):
+    return (lines,)
 
 
 @kernel
-def sign_of(weights):
-    """1 for the reading "chosen", −1 for "printed"."""
-    return np.int64(weights[SIGN])
+def last_terms(piece, rotation, column, y, rows):
+    return rows - y, rows - y - HEIGHTS[piece, rotation] + 1, rows - y - MIDDLES[piece, rotation]
 
 
-@kernel
-def counts(columns, rows, weights):
-    """(the four counts, filled cells) of a board that is empty above the field."""
-    wall, cols, sign = field_mask(rows), columns.size, sign_of(weights)
+@kernel(forceinline=True)
+def terms_of(packed, filled, area):
+    holes, roughness = np.int64(packed & FIELD) - filled, np.int64(packed) >> np.int64(ROUGH)
+    cover, spaces = np.int64(packed >> COVER & FIELD), np.int64(packed >> SPACES & FIELD)
+    return area - holes, area - roughness, area - cover, spaces
+
+
+@kernel(forceinline=True)
+def board_terms(columns, rows, weights):
+    wall, cols = field_mask(rows), columns.size
     packed, filled, seen = U(0), 0, U(0)
     for i in range(cols):
         column = columns[i]
         packed += of_column(column)
         if i:
-            packed += of_pair(columns[i - 1], column, i, cols, sign)
+            packed += of_pair(columns[i - 1], column, i, cols)
         filled += popcount(column)
         holes, spaces = holes_in(column), ~field_mask(height_of(column)) & wall
         packed += U(popcount(spaces & seen)) << SPACES  # seen: rows in which only spaces lie between here and a hole
@@ -90,51 +88,7 @@ def counts(columns, rows, weights):
         spaces = ~field_mask(height_of(column)) & wall
         packed += U(popcount(spaces & seen)) << SPACES
         seen = holes_in(column) | (spaces & seen)
-    return packed, filled
-
-
-@kernel
-def weighted(packed, filled, area, weights):
-    holes = np.int64(packed & FIELD) - filled
-    cover = np.int64(packed >> COVER & FIELD)
-    value = weights[F4] * np.float64(area - holes) + weights[F6] * np.float64(area - roughness_in(packed))
-    value += weights[F7] * (area - weights[SIGN] * np.float64(cover))
-    return value + weights[F8] * np.float64(np.int64(packed >> SPACES & FIELD))
-
-
-@kernel
-def move(piece, rotation, column, y, lines, own, rows, weights):
-    return weights[F5] * np.float64(lines)
-
-
-@kernel
-def last(piece, rotation, column, y, rows, weights):
-    value = weights[F1] * np.float64(rows - y) + weights[F2] * np.float64(rows - y - HEIGHTS[piece, rotation] + 1)
-    return value + weights[F3] * (rows - y - MIDDLES[piece, rotation])
-
-
-@kernel
-def board(columns, rows, weights):
-    packed, filled = counts(columns, rows, weights)
-    return weighted(packed, filled, rows * columns.size, weights)
-
-
-@kernel
-def terms_of_move(piece, rotation, column, y, lines, own, rows, weights, terms):
-    terms[F1] = rows - y
-    terms[F2] = rows - y - HEIGHTS[piece, rotation] + 1
-    terms[F3] = rows - y - MIDDLES[piece, rotation]
-    terms[F5] = lines
-
-
-@kernel
-def terms_of_board(columns, rows, weights, terms):
-    packed, filled = counts(columns, rows, weights)
-    area = rows * columns.size
-    terms[F4] = area - (np.int64(packed & FIELD) - filled)
-    terms[F6] = area - roughness_in(packed)
-    terms[F7] = area - weights[SIGN] * np.float64(np.int64(packed >> COVER & FIELD))
-    terms[F8] = np.int64(packed >> SPACES & FIELD)
+    return terms_of(packed, filled, rows * cols)
 
 
 # The memo of a board: the number of filled cells; the columns, and the spaces above them, with a wall on either side;
@@ -175,8 +129,8 @@ def seen_rightwards(seen, memo, border):
 
 
 @kernel
-def prepare(columns, rows, weights, memo):
-    wall, cols, sign = field_mask(rows), columns.size, sign_of(weights)
+def prepare(columns, rows, memo):
+    wall, cols = field_mask(rows), columns.size
     end = U(cols)
     memo[WALLED - U(1)] = memo[WALLED + end] = wall
     memo[FREE - U(1)] = memo[FREE + end] = U(0)
@@ -194,7 +148,7 @@ def prepare(columns, rows, weights, memo):
             column, holes, spaces = memo[WALLED + i], holes_in(memo[WALLED + i]), memo[FREE + i]
             packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_leftwards(holes, memo, i)
             if i:
-                packed += of_pair(memo[WALLED + i - U(1)], column, np.int64(i), cols, sign)
+                packed += of_pair(memo[WALLED + i - U(1)], column, np.int64(i), cols)
             full &= column
             seen = holes | (spaces & seen)
     packed, full, seen = U(0), wall, U(0)
@@ -207,51 +161,41 @@ def prepare(columns, rows, weights, memo):
             spaces = memo[FREE + i - U(1)]
             packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_rightwards(holes, memo, i)
             if i < end:
-                packed += of_pair(column, memo[WALLED + i], np.int64(i), cols, sign)
+                packed += of_pair(column, memo[WALLED + i], np.int64(i), cols)
             full &= column
             seen = holes | (spaces & seen)
 
 
-@cache
-def _kernels(clears: bool) -> Kernels:
-    plain = plain_leaf(TwoTetrad, clears, move, last, board)
-
-    @kernel(variant=str(clears), forceinline=True)
-    def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
-        shape, turn, cols = U(piece), U(rotation), columns.size
-        width, first, sign, wall = U(WIDTHS[shape, turn]), U(column), sign_of(weights), field_mask(rows)
-        left, right = BORDER * first, BORDER * (first + width)
-        packed = memo[left + LEFT] + memo[right + RIGHT]
-        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-        seen, before = memo[left + SEEN_LEFT], memo[WALLED + first - U(1)]
-        for i in range(width):
-            new = memo[WALLED + first + i] | MASKS[shape, turn, i] << U(y)
-            scratch[i] = new
-            full &= new
-            packed += of_column(new)
-            if first + i > 0:
-                packed += of_pair(before, new, column + np.int64(i), cols, sign)
-            spaces = ~field_mask(height_of(new)) & wall
-            packed += U(popcount(spaces & seen)) << SPACES
-            seen = holes_in(new) | (spaces & seen)
-            before = new
-        if first + width < U(cols):
-            packed += of_pair(before, memo[WALLED + first + width], column + np.int64(width), cols, sign)
-        packed += seen_rightwards(seen, memo, first + width)
-        seen = memo[right + SEEN_RIGHT]
-        for k in range(width):
-            new = scratch[width - U(1) - k]
-            spaces = ~field_mask(height_of(new)) & wall
-            packed += U(popcount(spaces & seen)) << SPACES
-            seen = holes_in(new) | (spaces & seen)
-        packed += seen_leftwards(seen, memo, first)
-        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
-            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
-        value = weighted(packed, np.int64(memo[FILLED]) + SIZES[shape], rows * cols, weights)
-        of_move = move(piece, rotation, column, y, 0, 0, rows, weights)
-        return of_move + last(piece, rotation, column, y, rows, weights) + value
-
-    return Kernels(move, last, board, prepare, leaf)
+@kernel(forceinline=True)
+def after(columns, memo, piece, rotation, column, y, rows, scratch):
+    cols = columns.size
+    width, first, wall = U(WIDTHS[piece, rotation]), U(column), field_mask(rows)
+    left, right = BORDER * first, BORDER * (first + width)
+    packed = memo[left + LEFT] + memo[right + RIGHT]
+    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
+    seen, before = memo[left + SEEN_LEFT], memo[WALLED + first - U(1)]
+    for i in range(width):
+        new = memo[WALLED + first + i] | MASKS[piece, rotation, i] << U(y)
+        scratch[i] = new
+        full &= new
+        packed += of_column(new)
+        if first + i > 0:
+            packed += of_pair(before, new, column + np.int64(i), cols)
+        spaces = ~field_mask(height_of(new)) & wall
+        packed += U(popcount(spaces & seen)) << SPACES
+        seen = holes_in(new) | (spaces & seen)
+        before = new
+    if first + width < U(cols):
+        packed += of_pair(before, memo[WALLED + first + width], column + np.int64(width), cols)
+    packed += seen_rightwards(seen, memo, first + width)
+    seen = memo[right + SEEN_RIGHT]
+    for k in range(width):
+        new = scratch[width - U(1) - k]
+        spaces = ~field_mask(height_of(new)) & wall
+        packed += U(popcount(spaces & seen)) << SPACES
+        seen = holes_in(new) | (spaces & seen)
+    packed += seen_leftwards(seen, memo, first)
+    return full, terms_of(packed, np.int64(memo[FILLED]) + SIZES[piece], rows * cols)
 
 
 @dataclass(frozen=True)
@@ -268,8 +212,7 @@ class TwoTetrad(Heuristic):
     - `f8`: Σ over holes of the consecutive spaces on their left and right
 
     f4, f6, f7 and f8 are of the board after clearing. The document counts heights from the top, which contradicts its
-    aims: f6 would punish stacks at the walls, and f7 would reward cover. Here heights count upwards;
-    `reading="printed"` computes what the document prints.
+    aims: f6 would punish stacks at the walls, and f7 would reward cover. Here heights count upwards.
 
     Weights by name (`weights=`): "start", the document's hand-made ones; "first-run", the default, after its first
     tuning run; "tuned". The document's final weights are lost. "tuned" was found by its method from the same start:
@@ -286,8 +229,13 @@ class TwoTetrad(Heuristic):
 
     name: ClassVar[str] = "two-tetrad"
     term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
-    slots: ClassVar[tuple[str, ...]] = term_names
-    board_slots: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
+    of_placement: ClassVar[tuple[str, ...]] = ("f5",)
+    of_last: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3")
+    of_board: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
+    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
+    last_kernel: ClassVar[Any] = staticmethod(last_terms)
+    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
+    memo: ClassVar[Memo] = Memo(prepare, after)
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {
         "start": dict(zip(term_names, (10, 10, 10, 300, 500, 10, 50, 10), strict=True)),
         "first-run": dict(zip(term_names, (40, 20, 10, 300, 490, 70, 50, 20), strict=True)),
@@ -304,20 +252,3 @@ class TwoTetrad(Heuristic):
     f6: float = 70.0
     f7: float = 50.0
     f8: float = 20.0
-    reading: str = "chosen"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        choice("reading", self.reading, READINGS)
-
-    def weight_vector(self) -> NDArray[np.float64]:
-        """The eight weights, then 1 for the reading "chosen" or −1 for "printed", float64[9]."""
-        return np.append(super().weight_vector(), 1.0 if self.reading == "chosen" else -1.0)
-
-    @classmethod
-    def kernels(cls, clears: bool = True) -> Kernels:
-        return _kernels(clears)
-
-    @classmethod
-    def term_kernels(cls) -> tuple[Kernel, Kernel]:
-        return terms_of_move, terms_of_board

@@ -14,7 +14,7 @@ from mergefall.tetris.heuristics import MEMO, priority, reference
 from mergefall.tetris.pieces import NAMES, WIDTHS, rotations
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 
-SPECS = [*HEURISTICS, {"name": "two-tetrad", "reading": "printed", "f8": -3}, {"name": "dt-10", "holes": 0}]
+SPECS = [*HEURISTICS, {"name": "two-tetrad", "f8": -3}, {"name": "dt-10", "holes": 0}]
 CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
 BOARD = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 1], [1, 0, 1, 1]])
 
@@ -66,9 +66,7 @@ def test_board_terms_are_those_of_the_slow_twin(seed):
     for name in CONTROLLERS:
         terms = HEURISTICS[name].board_terms(board)
         assert terms == {term: slow[term] for term in terms}
-    for reading in ("chosen", "printed"):
-        h = heuristic({"name": "two-tetrad", "reading": reading})
-        assert h.board_terms(board) == reference.two_tetrad(as_rows(board), reading)
+    assert HEURISTICS["two-tetrad"].board_terms(board) == reference.two_tetrad(as_rows(board))
     assert HEURISTICS["open-enclosed"].board_terms(board) == reference.open_enclosed(as_rows(board))
 
 
@@ -81,7 +79,7 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
             placed = place(board, "L", rotation, column, overflow="clear_first")
             counted = as_rows(placed.locked if h.of_locked else placed.board)
             slow = reference.of_move(placed) | reference.features(counted) | reference.open_enclosed(counted)
-            slow |= reference.two_tetrad(counted, getattr(h, "reading", "chosen"))
+            slow |= reference.two_tetrad(counted)
             terms = h.terms(placed)
             assert tuple(terms) == h.term_names
             assert terms == {name: slow[name] for name in terms}
@@ -95,7 +93,7 @@ def leaves(h, board, piece, clear_first, clears):
     prepare, leaf = h.kernels(clears)[3:]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
     placements, weights = np.zeros(12 * cols, np.int64), h.weight_vector()
-    prepare(columns, rows, weights, memo)
+    prepare(columns, rows, memo)
     before = columns.copy(), memo.copy()
     for placement in placements[: list_placements(columns, piece, True, placements)].tolist():
         rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
@@ -165,7 +163,7 @@ def test_a_batch_is_its_boards(spec):
 def test_names_terms_and_published_weights():
     weights = {name: list(h.to_json().values())[1:] for name, h in HEURISTICS.items()}
     assert weights == {
-        "two-tetrad": [40, 20, 10, 300, 490, 70, 50, 20, "chosen"],
+        "two-tetrad": [40, 20, 10, 300, 490, 70, 50, 20],
         "open-enclosed": [1000, -1, -20],
         "dellacherie": [-1, 1, -1, -1, -4, -1],
         "bcts": [-12.62900, 6.601974, -9.215815, -19.77356, -13.08335, -10.48747, -1.611863, -24.04087],
@@ -203,7 +201,7 @@ def test_round_trips(spec):
         ({"name": "bcts", "holes": 1e300}, r"'holes' of bcts is 1e\+300; .*from -1e\+100 to 1e\+100"),
         ({"name": "two-tetrad", "f4": -1e101}, "'f4' of two-tetrad"),
         ({"name": "bcts", "weights": "start"}, "no weight 'weights'"),
-        ({"name": "two-tetrad", "reading": "literal"}, "reading is 'literal'; expected one of 'chosen', 'printed'"),
+        ({"name": "two-tetrad", "reading": "printed"}, "no weight 'reading'"),
         ({"name": "two-tetrad", "weights": "final"}, "no weights 'final'; there are start, first-run, tuned"),
         (3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
     ],

@@ -18,10 +18,11 @@ import numpy as np
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
-from mergefall.tetris.heuristics import Bcts
+from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays
+from mergefall.weighted import write_terms
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
@@ -29,13 +30,11 @@ U = np.uint64
 F = np.float32
 INPUTS = "terms, heights, holes, steps; tiles"  # of this release; a model file names the inputs of its network
 MOST_LINES = LINE_SCORES.size - 1
-_SLOTS = len(Bcts.slots)
-_FIRST_TERM, _TERMS = Bcts.slots.index(Bcts.board_slots[0]), len(Bcts.board_slots)
-SCRATCH = 2 * _SLOTS  # size of the scratch memory of `write_tetris`, float64
-_, _terms_of_board = Bcts.term_kernels()
+SCRATCH = _TERMS = len(Dt10.of_board)  # all seven terms
+_board_terms = Dt10.parts.board
 # Inputs are divided by these, about their size in play on ten columns, so that none outweighs the others.
 _LARGE = ("row_transitions", "column_transitions", "wells")
-_SCALES = np.array([20 if name in _LARGE else 8 for name in Bcts.board_slots], F)
+_SCALES = np.array([20 if name in _LARGE else 8 for name in Dt10.of_board], F)
 _HEIGHT_SCALE, _HOLES_SCALE = F(5), F(2)
 _STEEP = 3
 _STEPS = 2 * _STEEP + 1
@@ -76,9 +75,9 @@ def outcome(columns, piece, action, slides, rows, clear_first, after):
 @kernel
 def write_tetris(columns, rows, terms, x):
     """Write the inputs of a board to `x` float32[9 · cols]; `terms` float64[SCRATCH] is scratch memory."""
-    _terms_of_board(columns, rows, terms, terms[_SLOTS:])
+    write_terms(_board_terms(columns, rows, terms), terms)
     for k in range(_TERMS):
-        x[k] = F(terms[_SLOTS + _FIRST_TERM + k]) / _SCALES[k]
+        x[k] = F(terms[k]) / _SCALES[k]
     cols, before = columns.size, 0
     for k in range(_TERMS + 2 * cols, x.size):
         x[k] = F(0)
