@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.draw import Window
-from mergefall.typing import Array, Info, Observation, Options
+from mergefall.typing import Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 
@@ -30,6 +30,7 @@ class GameEnv(gym.Env[Any, int]):
     rules_type: ClassVar[Any]  # the game's `Rules`
     shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
     view_type: ClassVar[Any]  # what `mergefall.wrappers` shows of the game
+    begin: ClassVar[Any]  # the kernel (state, starts, drawn)
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
 
     def __init_subclass__(cls) -> None:
@@ -60,10 +61,6 @@ class GameEnv(gym.Env[Any, int]):
         """Make what reaches the state fastest: views of it, and the compiled step. Copies and pickles make it anew."""
         raise NotImplementedError
 
-    def _begin(self, starts: Array, drawn: bool) -> None:
-        """Begin the game from one of `starts`; see the kernel `begin`."""
-        raise NotImplementedError
-
     def _look(self) -> tuple[Observation, Info]:
         """What the game shows after a reset."""
         raise NotImplementedError
@@ -86,7 +83,7 @@ class GameEnv(gym.Env[Any, int]):
         super().reset(seed=seed)
         if seed is not None:
             self._states[0, STREAM] = stream_from_seed(seed)
-        self._begin(self._pool if start is None else start[None], start is None)
+        self.begin(self._states[0], self._pool if start is None else start[None], start is None)
         if self.render_mode is not None:
             self._before(None)
         if self.render_mode == "human":

@@ -26,6 +26,7 @@ class GameRules:
     ranges: ClassVar[Mapping[str, tuple[int, int]]]  # of the integers
     choices: ClassVar[Mapping[str, Sequence[str]]]  # of the texts
     parts: ClassVar[tuple[str, ...]]  # the options of `reset`
+    kernels: ClassVar[Any]  # the game's module `batch`
     illegal_word: ClassVar[int]  # the words of a state that count illegal actions in a row, and all actions
     steps_word: ClassVar[int]
 
@@ -42,7 +43,9 @@ class GameRules:
 
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(legal actions bool[n, actions], whether the game is over bool[n]) of states; all True where it is over."""
-        raise NotImplementedError
+        masks, over = np.empty((len(states), self.n_actions), np.bool_), np.empty(len(states), np.bool_)
+        self.kernels.observe(states, masks, over)
+        return masks, over
 
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
         """States of `count` games that have not begun, without random streams."""

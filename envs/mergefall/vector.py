@@ -35,12 +35,11 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game gives its kernels, and
-    implements `_shown` and `_frames`.
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
+    `_shown` and `_frames`.
     """
 
     single_type: ClassVar[type[GameEnv]]
-    kernels: ClassVar[Any]  # the module with `stepper`, `begin` and `look`
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
     view_type: ClassVar[Any]  # as of the single environment
 
@@ -123,7 +122,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
         else:
             self._begin(np.flatnonzero(mask), self._pool if start is None else start[None], start is None)
-            self.kernels.look(self._states, self._everyone, seen)
+            self.rules.kernels.look(self._states, self._everyone, seen)
         self._paint_all(np.flatnonzero(mask))
         observations, columns = self._shown(seen)
         for column in columns.values():
@@ -177,11 +176,11 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
-        self.kernels.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+        self.rules.kernels.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
     def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
         """Begin the games with these indices anew, from one of `starts`; see the kernel `begin`."""
-        self.kernels.begin(self._states, which, starts, drawn)
+        self.rules.kernels.begin(self._states, which, starts, drawn)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
@@ -211,7 +210,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             paid[which] = 0.0
         self._begin(which, self._pool, True)
         self._paint_all(which)
-        self.kernels.look(self._states, which, seen)
+        self.rules.kernels.look(self._states, which, seen)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
@@ -263,7 +262,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def observations(self) -> Any:
         """What all games show now: the batched observation that the last reset or step returned."""
         seen = self.rules.seen(self.num_envs)
-        self.kernels.look(self._states, self._everyone, seen)
+        self.rules.kernels.look(self._states, self._everyone, seen)
         return self._shown(seen)[0]
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -165,41 +165,52 @@ def test_bad_actions_raise_and_leave_the_game(name):
         env.step(action)
 
 
-@each_id
+VARIANTS = [(name, {}) for name in IDS] + [
+    (IDS[0], {"rows": 2, "cols": 3, "goal": 16, "reward": "goal", "illegal_limit": 2}),
+    (IDS[0], {"rows": 5, "cols": 6, "reward": "log2", "illegal_limit": 2, "max_episode_steps": 20}),
+    (IDS[1], {"placements": "slide", "cols": 6, "rows": 8, "preview": 3, "illegal_limit": 2}),
+    (IDS[1], {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6}),
+    (IDS[1], {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5, "max_episode_steps": 20}),
+    (IDS[3], {"placements": "slide", "cols": 7, "rows": 9, "illegal_limit": 3, "max_episode_steps": 20}),
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("kwargs", [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}])
-def test_batched_is_single(name, mode, kwargs):
+def test_batched_is_single(name, kwargs, mode):
     """The native batch returns what Gymnasium's batch of single environments returns, types and infos included."""
     n = 5
     native = gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs)
     sync = SyncVectorEnv([lambda: gym.make(name, **kwargs)] * n, autoreset_mode=mode)
-    modes = {"render_modes": native.metadata["render_modes"]}  # a batch shows no windows, and keeps frames
+    modes = {"render_modes": native.metadata["render_modes"]}  # a batch shows no windows
     assert native.metadata == {**sync.metadata, **modes}
     for attribute in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
         assert getattr(native, attribute) == getattr(sync, attribute)
-    rng = np.random.default_rng(2)
-    mine, theirs = native.reset(seed=11), sync.reset(seed=11)
-    assert equal(mine, theirs)
-    ended = 0
-    for _ in range(400):
-        mask = theirs[-1]["action_mask"]
-        legal = np.where(rng.random(n) < 0.2, rng.integers(0, native.single_action_space.n, n), mask.argmax(axis=1))
-        mine, theirs = native.step(legal), sync.step(legal)
+    rng, ended, board = np.random.default_rng(2), 0, np.zeros(native.unwrapped.afterstates()[0].shape[2:], int)
+    board[-1, 1:3] = 1
+    pool = [{"board": board}, {}, {"board": None}]
+    native.unwrapped.set_starts(pool)
+    sync.call("set_starts", pool)
+    assert equal(native.reset(seed=11), sync.reset(seed=11))
+    for _ in range(300):
+        masks = np.stack(sync.call("action_masks"))
+        random = rng.integers(0, masks.shape[1], n)
+        actions = np.where(rng.random(n) < 0.2, random, (masks * rng.random(masks.shape)).argmax(axis=1))
+        mine, theirs = native.step(actions), sync.step(actions)
         assert equal(mine, theirs)
         over = theirs[2] | theirs[3]
         ended += over.sum()
         if mode is AutoresetMode.DISABLED and over.any():
-            if rng.random() < 0.1:
-                with pytest.raises(gym.error.ResetNeeded):
-                    native.step(legal)
+            with pytest.raises(gym.error.ResetNeeded):
+                native.step(actions)
             seeds = [None, 5, None, 6, 7] if rng.random() < 0.5 else None
-            mine = native.reset(seed=seeds, options={"reset_mask": over})
-            theirs = sync.reset(seed=seeds, options={"reset_mask": over})
-            assert equal(mine, theirs)
-            theirs = (None, {"action_mask": np.stack(sync.call("action_masks"))})
+            resets = [envs.reset(seed=seeds, options={"reset_mask": over.copy()}) for envs in (native, sync)]
+            assert equal(*resets)
     assert ended > 3
-    seeds = [4, None, 0, 8, None]
-    assert equal(native.reset(seed=seeds), sync.reset(seed=seeds))
+    options, seeds = {"board": board}, [4, None, 0, 8, None]
+    assert equal(native.reset(seed=seeds, options=options), sync.reset(seed=seeds, options=options))
+    for mine, theirs in zip(native.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
+        assert equal(mine, np.stack(theirs))
 
 
 @each_id

@@ -273,18 +273,9 @@ def test_a_prompt_of_tetris_shows_field_pieces_and_places():
 
 def test_rules_are_told_as_they_are():
     assert "2 rows and 3 columns" in rules_text(GAME.rules)
-    assert "slide one column" in rules_text(FIELD.rules)
-    assert "slide one column" not in rules_text(gym.make("mergefall/Tetris-v0").unwrapped.rules)
-    assert "ends when no move is legal.\n" in rules_text(GAME.rules)
     goal = gym.make("mergefall/Game2048-v0", goal=64).unwrapped.rules
     assert "ends when no move is legal, or as soon as there is a 64.\n" in rules_text(goal)
-    told = [
-        rules_text(Rules(overflow=overflow, reward=reward))
-        for overflow in ("strict", "clear_first")
-        for reward in ("lines", "score")
-    ]
-    assert len(set(told)) == 4
-    assert ["300" in text for text in told] == [False, True, False, True]
-    for pieces, scores in (("tetromino", (40, 100, 300, 1200)), ("five", (40, 100, 300, 1200, 1240))):
-        rules = Rules(pieces=pieces, reward="score")
-        assert ", ".join(map(str, scores[:-1])) + f" or {scores[-1]} points" in rules_text(rules)
+    assert "slide one column" in rules_text(FIELD.rules)
+    assert "40, 100, 300, 1200 or 1240 points" in rules_text(Rules(pieces="five", reward="score"))
+    variants = [Rules(overflow=o, reward=r) for o in ("strict", "clear_first") for r in ("lines", "score")]
+    assert len(set(map(rules_text, variants))) == 4

@@ -43,17 +43,6 @@ def moves(boards):
     return after, scores, (after != boards[:, None]).any(axis=(2, 3))
 
 
-def symmetries(board):
-    """The eight symmetries of a board: [(board, images of the actions up, right, down, left)]."""
-    pictures = []
-    for mirrored in (False, True):
-        for turns in range(4):  # quarter turns to the left
-            picture = np.rot90(board[:, ::-1] if mirrored else board, turns)
-            actions = [0, 3, 2, 1] if mirrored else [0, 1, 2, 3]
-            pictures.append((picture, [(action - turns) % 4 for action in actions]))
-    return pictures
-
-
 def equal(a, b):
     """Whether two returns are the same in structure, types, dtypes and values."""
     if type(a) is not type(b):

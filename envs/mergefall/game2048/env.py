@@ -18,7 +18,7 @@ from mergefall.game2048.rules import Rules
 from mergefall.game2048.shaping import Shaping2048
 from mergefall.game2048.views import View2048
 from mergefall.kernels import direct
-from mergefall.typing import Array, Info
+from mergefall.typing import Info
 
 # By action mask a function that makes a fresh array of it, and by rank the tile: look-ups are faster than arithmetic.
 _MASKS = tuple(np.array([mask >> action & 1 for action in range(4)], np.int8).copy for mask in range(16))
@@ -119,6 +119,7 @@ class Game2048Env(GameEnv):
 
     title = "2048 · mergefall"
     rules_type, shaping_type, view_type = Rules, Shaping2048, View2048
+    begin = staticmethod(core.begin)
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 
     def _hold(self) -> None:
@@ -127,9 +128,6 @@ class Game2048Env(GameEnv):
         self._lines = packed.lines_for(self.rules.rows, self.rules.cols)
         self._advance = direct(packed.step, self._states, 0, 0, self._lines)
         self._pays_score = self.rules.reward == "score"
-
-    def _begin(self, starts: Array, drawn: bool) -> None:
-        core.begin(self._states[0], starts, drawn)
 
     def _look(self) -> tuple[NDArray[np.uint8], Info]:
         mask, _, top = core.observe(self._states[0])

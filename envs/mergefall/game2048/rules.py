@@ -67,6 +67,7 @@ class Rules(GameRules):
     ranges: ClassVar = {"rows": (SMALLEST, LARGEST), "cols": (SMALLEST, LARGEST), "illegal_limit": (1, MOST_COUNTED)}
     choices: ClassVar = {"reward": batch.REWARDS}
     parts = ("board",)
+    kernels = batch
     illegal_word, steps_word = core.ILLEGAL, core.STEPS
     n_actions = 4
 
@@ -112,11 +113,6 @@ class Rules(GameRules):
         """The argument `rules` of `batch.step`; `max_steps` 0: no cap."""
         lines = packed.lines_for(self.rows, self.cols)
         return lines, batch.REWARDS.index(self.reward), self.illegal_limit, max_steps
-
-    def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        masks, over = np.empty((len(states), 4), np.bool_), np.empty(len(states), np.bool_)
-        batch.observe(states, masks, over)
-        return masks, over
 
     def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""

@@ -17,7 +17,7 @@ from mergefall.tetris.rules import Rules
 from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
 from mergefall.tetris.views import ViewTetris
-from mergefall.typing import Array, Info
+from mergefall.typing import Info
 
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
 
@@ -143,6 +143,7 @@ class TetrisEnv(GameEnv):
 
     title = "Tetris · mergefall"
     rules_type, shaping_type, view_type = Rules, ShapingTetris, ViewTetris
+    begin = staticmethod(game.begin)
     derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_advance"
     _canvas: Canvas | None = None
     _aim: int | None = None
@@ -157,9 +158,6 @@ class TetrisEnv(GameEnv):
         self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
         self._payments = self.rules.payments().tolist()
         self._previews, self._hidden = bool(self.rules.preview), self.rules.randomizer == "hidden"
-
-    def _begin(self, starts: Array, drawn: bool) -> None:
-        game.begin(self._states[0], starts, drawn)
 
     def _look(self) -> tuple[dict[str, Any], Info]:
         batch.show(self._states[0], game.is_over(self._states[0]), self._board.reshape(-1), self._next, self._mask)

@@ -54,6 +54,7 @@ class Rules(GameRules):
         "reward": ("lines", "score"),
     }
     parts = ("board", "piece", "queue")
+    kernels = batch
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
 
     @property
@@ -106,11 +107,6 @@ class Rules(GameRules):
         queue = game.nibbles(states[:, game.QUEUE], 1 + self.preview)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
         return shown | {"queue": queue[:, 1:]} if self.preview else shown
-
-    def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        masks, over = np.empty((len(states), self.n_actions), np.bool_), np.empty(len(states), np.bool_)
-        batch.observe(states, masks, over)
-        return masks, over
 
     def seen(self, count: int) -> batch.Seen:
         """Uninitialised arrays for what a step of `count` games writes."""

@@ -35,7 +35,7 @@ class TetrisVectorEnv(GameVectorEnv):
     (dtype('float64'), array([1, 1, 1]))
     """
 
-    single_type, view_type, kernels, fewest = TetrisEnv, TetrisEnv.view_type, batch, 1024
+    single_type, view_type, fewest = TetrisEnv, TetrisEnv.view_type, 1024
 
     def _paint(self, i: int, action: int | None) -> None:
         if action is None:

@@ -7,7 +7,6 @@ import time
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
 from mergefall.game2048 import Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
 from mergefall.game2048 import board as core
 from mergefall.threads import share
@@ -83,39 +82,6 @@ def test_the_goal_ends_the_game():
     assert info["action_mask"].tolist() == [1, 1, 1, 1]
     with pytest.raises(ValueError, match="reaches the goal 8"):
         env.reset(options={"board": "8 . . ./. . . ./. . . ./. . . ."})
-
-
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-@pytest.mark.parametrize(
-    "kwargs",
-    [
-        {"rows": 2, "cols": 3, "goal": 32},
-        {"rows": 5, "cols": 6, "reward": "log2"},
-        {"rows": 2, "cols": 3, "goal": 16, "reward": "goal"},
-        {"rows": 4, "cols": 4, "goal": 16, "reward": "goal"},
-    ],
-)
-def test_batched_is_single_with_drawn_starts(mode, kwargs):
-    n, shape = 4, (kwargs["rows"], kwargs["cols"])
-    rng = np.random.default_rng(0)
-    starts = [{"board": rng.integers(0, 3, shape)} for _ in range(3)] + [{}, {"board": None}]
-    native = gym.make_vec(NAME, num_envs=n, autoreset_mode=mode, max_episode_steps=15, **kwargs)
-    sync = SyncVectorEnv(
-        [lambda: gym.make(NAME, max_episode_steps=15, **kwargs)] * n, autoreset_mode=native.metadata["autoreset_mode"]
-    )
-    native.set_starts(starts)
-    sync.call("set_starts", starts)
-    assert equal(native.reset(seed=0), sync.reset(seed=0))
-    for _ in range(150):
-        actions = rng.integers(0, 4, n)
-        mine, theirs = native.step(actions), sync.step(actions)
-        assert equal(mine, theirs)
-        if mode == "Disabled" and (over := theirs[2] | theirs[3]).any():
-            assert equal(*(envs.reset(options={"reset_mask": over}) for envs in (native, sync)))
-    board = {"board": starts[0]["board"]}
-    assert equal(native.reset(options=board), sync.reset(options=board))
-    for mine, theirs in zip(native.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
-        assert equal(mine, np.stack(theirs))
 
 
 def test_drawn_starts_come_from_the_pool():

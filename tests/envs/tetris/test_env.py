@@ -6,10 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.tetris import HEURISTICS, from_text, place
 from mergefall.tetris.env import TetrisEnv
-from mergefall.tetris.game import COLUMNS
 from mergefall.tetris.vector_env import TetrisVectorEnv
 
 from ..tools import equal
@@ -27,62 +25,6 @@ LINE = "/".join(["...."] * 3 + ["##.."])
 @each_variant
 def test_gymnasiums_checker(kwargs):
     check_env(gym.make("mergefall/Tetris-v0", **kwargs).unwrapped)
-
-
-@each_variant
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_batched_is_single(kwargs, mode):
-    n = 4
-    native = gym.make_vec("mergefall/Tetris-v0", num_envs=n, autoreset_mode=mode.value, **kwargs)
-    sync = SyncVectorEnv([lambda: TetrisEnv(**kwargs)] * n, autoreset_mode=mode)
-    pool = [{}, {"board": [[0] * kwargs["cols"]] * (kwargs["rows"] - 1) + [[1, 0] + [1] * (kwargs["cols"] - 2)]}]
-    native.unwrapped.set_starts(pool)
-    sync.call("set_starts", pool)
-    rng = np.random.default_rng(1)
-    mine, theirs = native.reset(seed=3), sync.reset(seed=3)
-    assert equal(mine, theirs)
-    for _ in range(120):
-        masks = np.stack(sync.call("action_masks"))
-        actions = np.array([rng.choice(np.flatnonzero(mask) if rng.random() < 0.9 else mask.size) for mask in masks])
-        mine, theirs = native.step(actions), sync.step(actions)
-        assert equal(mine, theirs)
-        over = theirs[2] | theirs[3]
-        if mode is AutoresetMode.DISABLED and over.any():
-            assert equal(native.reset(options={"reset_mask": over}), sync.reset(options={"reset_mask": over}))
-
-
-@each_variant
-def test_cells_lines_and_scores_add_up(kwargs):
-    """What was placed is on the board or was cleared; rewards add up to the figures."""
-    env = TetrisEnv(**kwargs)
-    storage = env.rules.piece_set.storage
-    size = 5 if kwargs.get("pieces") == "five" else 4
-    rng = np.random.default_rng(2)
-    lines = 0
-    for seed in range(12):
-        _, info = env.reset(seed=seed)
-        over, paid = False, 0.0
-        while not over:
-            boards, rewards, legal = env.afterstates()
-            action = rng.choice(np.flatnonzero(info["action_mask"]))
-            if rng.random() < 0.7:  # low boards, so that lines are cleared
-                cost = (boards * np.arange(env.rules.rows, 0, -1)[:, None] ** 2).sum(axis=(1, 2))
-                action = int(np.where(legal, cost, 1 << 40).argmin())
-            before = env.clone_state()
-            observation, reward, over, _, info = env.step(int(action))
-            np.testing.assert_array_equal(boards[action], observation["board"])
-            assert rewards[action] == reward
-            assert not np.array_equal(before, env.clone_state())
-            paid += reward
-            columns = [int(word) for word in env.clone_state()[COLUMNS:]]
-            filled = sum(word.bit_count() for word in columns)
-            assert filled == size * info["pieces"] - env.rules.cols * info["lines"]
-            high = max(word.bit_length() for word in columns)
-            assert over == (high > env.rules.rows)
-            assert high <= env.rules.rows + storage
-        lines += info["lines"]
-        assert paid == info["score" if kwargs.get("reward") == "score" else "lines"]
-    assert lines > 0
 
 
 def test_scores_are_those_of_nintendos_tetris():
