@@ -198,21 +198,19 @@ def begin(state, starts, drawn):
 
     Without any, and on an empty one, it begins with two random tiles.
     """
-    row = 0
+    rows, cols, _ = shape_of(state)
+    row, empty = 0, True
     if drawn and len(starts):
         row = below(draw(state), len(starts))
-    start_cells = starts[row : row + 1].reshape(-1)
-    empty = True
-    for i in range(start_cells.size):
-        empty &= start_cells[i] == 0
+    for i in range(rows * cols if len(starts) else 0):
+        empty &= starts[row, i] == 0
     if empty:
         start(state)
         return
-    rows, cols, _ = shape_of(state)
-    cells = flat_cells(state, rows, cols)
     state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
+    cells = flat_cells(state, rows, cols)
     for i in range(cells.size):
-        cells[i] = start_cells[i]
+        cells[i] = starts[row, i]
 
 
 @kernel

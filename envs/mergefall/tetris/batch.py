@@ -77,10 +77,9 @@ def write_mask(columns, piece, mask):
         before, turn = 0, np.int64(rotation)
         for column in range(np.int64(room) if slides else 0):
             y = landing(columns, piece, turn, column)
-            if column > 0 and y < before:
-                mask[drops + first + U(column)] = row_at_rest(columns, piece, 1, turn, column) >= 0
-            if column > 0 and y > before:
-                mask[drops + drops + first + U(column - 1)] = row_at_rest(columns, piece, 2, turn, column - 1) >= 0
+            if column > 0 and y != before:
+                slide, at = (1, column) if y < before else (2, column - 1)
+                mask[U(slide) * drops + first + U(at)] = row_at_rest(columns, piece, slide, turn, at) >= 0
             before = y
 
 
