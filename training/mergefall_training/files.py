@@ -9,10 +9,10 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from mergefall.typing import Options
 
@@ -50,14 +50,64 @@ def _lock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def append_line(file: BinaryIO, path: Path, line: str) -> None:
-    """Append a line to a file that `open_alone` opened, and flush it. Raises ValueError as `check_there`."""
-    file.write(line.encode() + b"\n")
-    file.flush()
-    check_there(file, path)
+class LineFile:
+    """A JSON-lines file that is open for appending: a header, then records. A torn last line is cut off.
+
+    - `path`: of the file; `header`: the object on its first line.
+
+    Args:
+        path, what: the file, and what it holds, for messages.
+        header: the first line of a new file.
+        check: called with the file's header and `header` as JSON reads it back; raises ValueError if they differ.
+        read: called with the object on each other line; raises ValueError for a wrong one.
+
+    Raises ValueError for what `check` and `read` refuse, for a header of other types than JSON's, for damage, and if
+    another run has the file open.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        what: str,
+        header: Options,
+        check: Callable[[dict[str, Any], dict[str, Any]], None],
+        read: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.path = Path(path)
+        try:
+            line = json.dumps(header, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"a file of {what} needs JSON types, but {error}: {header}") from error
+        with ExitStack() as until_read:
+            self._file = until_read.enter_context(open_alone(self.path, what))
+            lines, whole = read_lines(self.path, what, torn_header=line.encode())
+            self.header, *records = lines or [json.loads(line)]
+            with on_line(self.path, 1):
+                check(self.header, json.loads(line))
+            for number, record in enumerate(records, start=2):
+                with on_line(self.path, number):
+                    read(record)
+            self._file.truncate(whole)
+            if not lines:
+                self.write(header)
+            until_read.pop_all()  # the file stays open
+
+    def write(self, record: Options) -> None:
+        """Append a line and flush it. Raises ValueError if somebody has removed or replaced the file."""
+        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.flush()
+        _check_there(self._file, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._file:
+            if kind is None:
+                _check_there(self._file, self.path)
 
 
-def check_there(file: BinaryIO, path: Path) -> None:
+def _check_there(file: BinaryIO, path: Path) -> None:
     """Raises ValueError if a path no longer names the open file, because somebody removed or replaced it.
 
     Its content is then written anew: to the path, or beside another file that has taken the path.

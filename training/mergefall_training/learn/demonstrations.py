@@ -68,7 +68,7 @@ def demonstrate(
     name = dataset_name(chosen.name, env_id) if dataset is None else dataset
     target, namespace = _free_path(name), parse_dataset_id(name)[0]
     header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
-    about = json.loads(header.line()) | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
+    about = header.first_line() | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
     about["env_id"] = job.env_id.rpartition(":")[2]  # without the module: files name none
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)

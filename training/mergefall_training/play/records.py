@@ -12,10 +12,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 from mergefall.checks import MOST_COUNTED, id_of_file
 from mergefall.games import GAMES, Game
@@ -24,15 +25,7 @@ from mergefall.library import origin
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import added
 
-from mergefall_training.files import (
-    append_line,
-    check_there,
-    differences,
-    model_file,
-    on_line,
-    open_alone,
-    read_lines,
-)
+from mergefall_training.files import LineFile, differences, model_file, on_line, read_lines
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -164,15 +157,10 @@ class Header:
         """The fields by name, without `code` if no code of the user's played."""
         return {name: value for name, value in asdict(self).items() if name != "code" or value}
 
-    def line(self) -> str:
-        """The header as the first line of a file. Raises ValueError for options that are no JSON types."""
+    def first_line(self) -> dict[str, Any]:
+        """The header as the first line of a file."""
         content = {"format": FORMAT, "version": VERSION, **self.content()}
-        if self.adversary is None:
-            del content["adversary"]
-        try:
-            return json.dumps(content, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"options and kwargs must be of JSON types to be recorded, but {error}: {self}") from error
+        return {name: value for name, value in content.items() if name != "adversary" or value is not None}
 
 
 def header_from(record: dict[str, Any]) -> Header:
@@ -252,7 +240,10 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     If the file and the run folder of its agent were moved or copied together, the header names the new place.
     """
     header, records = read_header(path)
-    episodes = _episodes(Path(path), records)
+    episodes: dict[int, Episode] = {}
+    for number, record in enumerate(records, start=2):
+        with on_line(Path(path), number):
+            _add(episodes, record)
     return replace(header, player=place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
 
@@ -267,16 +258,12 @@ def place_of(header: Header, path: Path) -> str:
     return header.player
 
 
-def _episodes(path: Path, records: list[dict[str, Any]]) -> dict[int, Episode]:
-    """The episodes of a file's records, by seed."""
-    episodes: dict[int, Episode] = {}
-    for number, record in enumerate(records, start=2):
-        with on_line(path, number):
-            episode = episode_from(without_sums(record))
-            if episode.seed in episodes:
-                raise ValueError(f"seed {episode.seed} is there twice")
-            episodes[episode.seed] = episode
-    return episodes
+def _add(episodes: dict[int, Episode], record: Mapping[str, Any]) -> None:
+    """Add the episode of a file's record. Raises ValueError if it is none, and if its seed is there already."""
+    episode = episode_from(without_sums(record))
+    if episode.seed in episodes:
+        raise ValueError(f"seed {episode.seed} is there twice")
+    episodes[episode.seed] = episode
 
 
 def without_sums(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,56 +274,34 @@ def without_sums(record: Mapping[str, Any]) -> dict[str, Any]:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-class RecordFile:
+class RecordFile(LineFile):
     """A file of episodes that is open for appending; `episodes` maps seeds to the episodes it holds.
 
     The header of a file stays as it is, also where it names the former place of an agent's run folder.
 
-    Raises ValueError for a file of another run (player, options, env, kwargs, cap, version, adversary), for one that an
-    earlier version of the user's code played, for a damaged one, and for one that another run has open.
+    Raises ValueError as `LineFile`, for a file of another run (player, options, env, kwargs, cap, version, adversary),
+    and for one that an earlier version of the user's code played.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
-        self.path, self._header = Path(path), header
-        line = header.line()
-        with ExitStack() as until_read:
-            self._file = until_read.enter_context(open_alone(self.path, "episodes"))
-            records, whole = read_lines(self.path, "episodes", torn_header=line.encode())
-            if records:
-                with on_line(self.path, 1):
-                    self._header = header_from(records[0])
-                _check_same_run(self.path, self._header, line)
-            self.episodes = _episodes(self.path, records[1:])
-            self._file.truncate(whole)
-            if not records:
-                append_line(self._file, self.path, line)
-            until_read.pop_all()  # the file stays open
+        self.episodes: dict[int, Episode] = {}
+        super().__init__(path, "episodes", header.first_line(), self._check, partial(_add, self.episodes))
 
     def append(self, episode: Episode) -> None:
         """Write a finished episode to the file and flush it."""
         record = asdict(episode)
         record["actions"] = record.pop("actions")  # last, because they are long
-        content = json.dumps(record | {"checksum": checksum(self._header, record)})
-        append_line(self._file, self.path, content)
+        self.write(record | {"checksum": checksum(header_from(self.header), record)})
         self.episodes[episode.seed] = episode
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        with self._file:
-            if kind is None:
-                check_there(self._file, self.path)
-
-
-def _check_same_run(path: Path, header: Header, line: str) -> None:
-    """Raises ValueError if a file's header is that of another run than the one with this first line."""
-    ours = header_from(json.loads(line))  # as JSON reads it back, where a tuple has become a list
-    check_same_code(path, header.code, ours.code)
-    if same_player(ours.player, ours.options, header):
-        ours = replace(ours, player=header.player)
-    if differing := differences(asdict(header), asdict(ours)):
-        raise ValueError(f"{path} holds episodes of another run: {'; '.join(differing)}. Choose another file.")
+    def _check(self, there: dict[str, Any], here: dict[str, Any]) -> None:
+        """Raises ValueError if a file's header is that of another run."""
+        header, ours = header_from(there), header_from(here)
+        check_same_code("the file", header.code, ours.code)
+        if same_player(ours.player, ours.options, header):
+            ours = replace(ours, player=header.player)
+        if differing := differences(asdict(header), asdict(ours)):
+            raise ValueError(f"it holds episodes of another run: {'; '.join(differing)}. Choose another file.")
 
 
 def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:
@@ -409,7 +374,7 @@ def _models_in(part: Any) -> Iterator[tuple[str, Path]]:
                 yield text, file
 
 
-def check_same_code(path: Path, there: Mapping[str, str], here: Mapping[str, str]) -> None:
+def check_same_code(path: object, there: Mapping[str, str], here: Mapping[str, str]) -> None:
     """Raises ValueError if a user's own code or model is not the one whose results are at a path."""
     changed = [name for name in there.keys() | here.keys() if there.get(name) != here.get(name)]
     if changed:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import mergefall
@@ -20,7 +18,7 @@ from mergefall.typing import Options
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 
-from mergefall_training.files import append_line, differences, on_line, open_alone, read_lines
+from mergefall_training.files import LineFile, differences
 from mergefall_training.play.advice import Adviser
 from mergefall_training.play.puzzles import Puzzle, default_judge, puzzles, rules_of, verdict_of, worth
 from mergefall_training.play.records import code_of
@@ -92,7 +90,7 @@ def bench_text(
     header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "function": name_of(function)}
     header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": title(judge.name, judge.options), "gap": list(gap)}
     header |= {"afterstates": afterstates, "seed": seed, "code": code_of(function)}
-    answers = _answers(function, tests, batch, out, json.loads(json.dumps(header)), progress)
+    answers = _answers(function, tests, batch, out, header, progress)
     lines.insert(0, _line(name_of(function), tests, [answers[puzzle.id] for puzzle in tests]))
     env = " ".join([env_id, *(f"{name}={value}" for name, value in kwargs.items())])
     hard = "" if tuple(gap) == (0, 1) else f", gap {gap[0]:g} to {gap[1]:g}"
@@ -117,20 +115,13 @@ def _answers(
     """The answers by the puzzles' ids: those of the file `out`, and those that the function gives now."""
     with ExitStack() as stack:
         answers: dict[str, str] = {}
-        file, path = None, Path(out or "")
-        if out is not None:
-            file = stack.enter_context(open_alone(path, "answers"))
-            records, whole = read_lines(path, "answers", torn_header=json.dumps(header).encode())
-            if records and (differing := differences(records[0], header)):
-                raise ValueError(f"{path} holds answers of another bench: {'; '.join(differing)}. Choose another file.")
-            for number, record in enumerate(records[1:], start=2):
-                with on_line(path, number):
-                    if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
-                        raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
-                answers[record["id"]] = record["answer"]
-            file.truncate(whole)
-            if not records:
-                append_line(file, path, json.dumps(header))
+
+        def read(record: dict[str, Any]) -> None:
+            if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
+                raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
+            answers[record["id"]] = record["answer"]
+
+        file = None if out is None else stack.enter_context(LineFile(out, "answers", header, _same_bench, read))
         show = stack.enter_context(progress_bar("asking", len(tests), completed=len(answers), enabled=progress))
         for puzzle, answer in _asked(function, [one for one in tests if one.id not in answers], batch):
             verdict = verdict_of(puzzle, answer)
@@ -138,9 +129,14 @@ def _answers(
             if file is not None:
                 action = None if verdict.action is None else puzzle.names[verdict.action]
                 record = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer, "verdict": verdict.kind}
-                append_line(file, path, json.dumps(record | {"action": action, "reward": worth(puzzle, verdict)}))
+                file.write(record | {"action": action, "reward": worth(puzzle, verdict)})
             show(len(answers), "")
     return answers
+
+
+def _same_bench(there: dict[str, Any], here: dict[str, Any]) -> None:
+    if differing := differences(there, here):
+        raise ValueError(f"the file holds answers of another bench: {'; '.join(differing)}. Choose another file.")
 
 
 def _asked(function: Callable[[Any], Any], tests: list[Puzzle], batch: int | None) -> Iterator[tuple[Puzzle, str]]:

@@ -30,7 +30,7 @@ from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
-from mergefall_training.files import append_line, check_there, differences, on_line, open_alone, read_lines
+from mergefall_training.files import LineFile, differences, read_lines
 from mergefall_training.play.batched import play_all
 from mergefall_training.play.records import check_same_code, code_of
 from mergefall_training.play.workers import process_pool, task, workers_of
@@ -86,22 +86,12 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
     if path is None:
         yield play
         return
-    try:
-        line = json.dumps({**header, "code": dict(code)}, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the search's arguments are {header}; expected JSON types ({error})") from error
-    with open_alone(path, "trials") as file:
-        records, whole = read_lines(path, "trials", line.encode())
-        on_file = []
-        for number, record in enumerate(records, start=1):
-            with on_line(path, number):
-                if number > 1:
-                    on_file.append(_trial_from(record))
-                else:
-                    _check_header(path, record, json.loads(line))
-        file.truncate(whole)
-        if not records:
-            append_line(file, path, line)
+    on_file: list[WeightTrial] = []
+
+    def read(record: dict[str, Any]) -> None:
+        on_file.append(_trial_from(record))
+
+    with LineFile(path, "trials", {**header, "code": dict(code)}, _check_header, read) as file:
         played = 0
 
         def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
@@ -109,7 +99,7 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
             played += 1
             if played > len(on_file):
                 made = play(weights, seed, games)
-                append_line(file, path, json.dumps(asdict(made)))
+                file.write(asdict(made))
                 return made
             there = on_file[played - 1]
             if (there.weights, there.seed, there.games) != (weights, seed, games):
@@ -122,7 +112,6 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
         except KeyboardInterrupt as error:
             error.add_note(f"{len(read_lines(path, 'trials')[0]) - 1} trials are in {path}; the same call resumes")
             raise
-        check_there(file, path)
 
 
 def _trial_from(record: Options) -> WeightTrial:
@@ -132,10 +121,10 @@ def _trial_from(record: Options) -> WeightTrial:
     return WeightTrial(**record)
 
 
-def _check_header(path: Path, there: Options, here: Options) -> None:
+def _check_header(there: Options, here: Options) -> None:
     if differing := differences({**there, "code": None}, {**here, "code": None}):
         raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
-    check_same_code(path, there.get("code", {}), here["code"])
+    check_same_code("the file", there.get("code", {}), here["code"])
 
 
 def tune(
