@@ -19,7 +19,6 @@ from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
 from mergefall.tetris.render import PALETTE
 from mergefall.text import action_names
-from mergefall.typing import Observation
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values
@@ -30,6 +29,7 @@ from mergefall_training.compare.sections import Section
 from mergefall_training.play.actions import actions_of
 from mergefall_training.play.playing import BY_HAND
 from mergefall_training.play.records import Episode, Header
+from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar
 
@@ -126,39 +126,24 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
     half, n = values // 2, len(actions)
     if player is None or not half:
         return found
-    wanted = [*range(min(half, n)), *range(max(half, n - half), n)]
-    observations, terms = _positions(header, episode.seed, actions, wanted, player)
+    ranges = [[0, min(half, n)], [max(half, n - half), n]]
+    wanted = {at for first, last in ranges for at in range(first, last)}
+    env: Any = gym.make(header.env_id, **header.game_kwargs)
+    observations, terms = [], []
+    for at, step in enumerate(steps(env, episode.seed, recorded(actions.tolist()))):
+        if at in wanted:
+            observations.append(step.observation)
+            if getattr(player.heuristic, "term_names", ()):
+                terms.append(_weighted_terms(env, player.heuristic, int(actions[at])))
     valued = np.asarray(player.values(stack(observations)), dtype=np.float64)
     check_values(player.name, valued)
     likely = getattr(player, "log_probabilities", False)
     if likely:  # of the legal actions alone
         valued -= np.log(np.exp(valued).sum(axis=1, keepdims=True))
-    found["values"] = {
-        "ranges": [[0, min(half, n)], [max(half, n - half), n]],
-        "kind": "probability" if likely else "value",
-        "data": _packed(valued),
-    }
+    found["values"] = {"ranges": ranges, "kind": "probability" if likely else "value", "data": _packed(valued)}
     if terms:
         found["terms"] = {"names": list(terms[0]), "data": _packed(np.array([list(part.values()) for part in terms]))}
     return found
-
-
-def _positions(
-    header: Header, seed: int, actions: NDArray[np.uint16], wanted: list[int], player: Player
-) -> tuple[list[Observation], list[dict[str, float]]]:
-    """The observations before some actions; with a heuristic its weighted terms of the afterstates they lead to."""
-    heuristic = getattr(player, "heuristic", None)
-    env: Any = gym.make(header.env_id, **header.game_kwargs)
-    seen, terms, steps = [], [], set(wanted)
-    observation, _ = env.reset(seed=seed)
-    for step, action in enumerate(actions.tolist()):
-        if step in steps:
-            seen.append(np.copy(observation) if isinstance(observation, np.ndarray) else dict(observation))
-            if getattr(heuristic, "term_names", ()):
-                terms.append(_weighted_terms(env, heuristic, action))
-        observation, *_ = env.step(action)
-    env.close()
-    return seen, terms
 
 
 def _weighted_terms(env: Any, heuristic: Any, action: int) -> dict[str, float]:
@@ -169,8 +154,8 @@ def _weighted_terms(env: Any, heuristic: Any, action: int) -> dict[str, float]:
         heuristic = heuristic.at(int(after.max())) if hasattr(heuristic, "at") else heuristic
         parts = heuristic.terms(after)
     else:
-        found, _, _ = base.afterstate_terms(heuristic)
-        parts = dict(zip(heuristic.term_names, found[action].tolist(), strict=True))
+        terms, _, _ = base.afterstate_terms(heuristic)
+        parts = dict(zip(heuristic.term_names, terms[action].tolist(), strict=True))
     return {name: getattr(heuristic, name) * part for name, part in parts.items() if name != "base"}  # always the same
 
 
