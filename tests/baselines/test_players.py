@@ -3,19 +3,21 @@
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from mergefall.game2048 import HEURISTICS, legal_actions
+from mergefall import game2048, tetris
 from mergefall.game2048 import board as rules
+from mergefall.games import each, stack, take
 from mergefall.kernels import kernel
 from mergefall.tetris import from_text
 from mergefall.tetris.heuristics.linear import linear
 from mergefall.weighted import LARGEST
 from mergefall.words import stream_from_seed
-from mergefall_baselines import make, play_in_env, players, register, registry
+from mergefall_baselines import kernel_player, make, play_in_env, players, register, registry
 from mergefall_baselines.game2048.expectimax import expectimax
 from mergefall_baselines.game2048.mcts import mcts
 from mergefall_baselines.game2048.minimax import minimax
@@ -25,10 +27,9 @@ from mergefall_baselines.game2048.player import FORM, MAX_RANK, pick
 from mergefall_baselines.game2048.simple import Random
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import NotFiniteError
-from mergefall_baselines.registry import factory_of
 from mergefall_baselines.tetris.greedy import Greedy
 
-ENV = "mergefall/Game2048-v0"
+G2048, TETRIS, QUINTRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/Quintris-v0"
 OPTIONS = {
     "2048/rollout": {"games": 2},
     "2048/expectimax": {"depth": 2, "heuristic": "monotone-smooth"},
@@ -37,53 +38,134 @@ OPTIONS = {
     "2048/mcts": {"simulations": 20},
     "2048/lookahead": {"of": "2048/ntuple"},
     "2048/symmetric": {"of": {"player": "2048/greedy", "heuristic": "tile-order"}},
+    "tetris/rollout": {"games": 2, "length": 4, "heuristic": "bcts"},
+    "tetris/two-tetrad": {"heuristic": "bcts"},
+    "tetris/expectimax": {"depth": 2},
+    "tetris/mcts": {"simulations": 20},
+    "quintris/expectimax": {"depth": 1},
 }
-SMALL = {"2048/optimal": {"rows": 2, "cols": 3}}
-NAMES = [name for name in players() if name.startswith("2048/")]
+RULES = [
+    {"placements": "drop"},
+    {"placements": "slide", "randomizer": "bag7", "preview": 0},
+    {"pieces": "sz", "overflow": "clear_first", "preview": 2},
+    {"pieces": "five", "randomizer": "hidden", "cols": 7},
+]
+# Slides are slow tests of the trees, of rollouts, and of the controllers that differ from bcts in their features alone:
+# each would compile the player once more.
+SLOW_SLIDES = {"tetris/mcts", "tetris/rollout", "tetris/dt-10", "tetris/dt-20", "tetris/el-tetris"}
+SMALL_FIELD = {"cols": 6, "rows": 12}
+OF_2048 = [(name, {"rows": 2, "cols": 3} if name == "2048/optimal" else {}) for name in players() if "2048" in name]
+OF_TETRIS = [
+    pytest.param(name, SMALL_FIELD | kwargs, marks=[pytest.mark.slow] * (name in SLOW_SLIDES and kwargs == RULES[1]))
+    for name in players()
+    if name in OPTIONS or name[7:] in ("random", "greedy", "dellacherie", "bcts", "dt-10", "dt-20", "el-tetris")
+    for kwargs in RULES
+    if not name.startswith("2048/")
+]
+every_player = pytest.mark.parametrize(("name", "kwargs"), [*OF_2048, *OF_TETRIS])
 
 
-@pytest.fixture(params=NAMES)
-def name(request):
-    return request.param
+def env_of(name):
+    return G2048 if name.startswith("2048/") else TETRIS
 
 
-@pytest.fixture
-def player(name):
+def made(name, kwargs):
+    """The player under an environment's rules, as `evaluate` hands them over."""
     try:
-        return make(name, **OPTIONS.get(name, {}))
+        player = make(name, **OPTIONS.get(name, {}))
     except gym.error.DependencyNotInstalled as missing:  # with `make oldest`, without the extra `train`
         pytest.skip(str(missing))
+    return player.with_rules(asdict(gym.make(env_of(name), **kwargs).unwrapped.rules))
 
 
-def observations(name, count=5):
-    """Boards that a game can come to, uint8[count, rows, cols]."""
-    kwargs = SMALL.get(name, {})
-    env = gym.make(ENV, **kwargs)
-    found = [env.reset(seed=0)[0]]
-    while len(found) < count:
-        mask = env.unwrapped.action_masks()
-        observation, _, over, _, _ = env.step(int(np.flatnonzero(mask)[len(found) % mask.sum()]))
-        assert not over
-        found.append(observation)
-    return np.stack(found)
+def observed(env_id, kwargs, count=5):
+    """What play by chance sees: (a batch of observations, their action masks)."""
+    env = gym.make(env_id, **kwargs)
+    shown = [env.reset(seed=0)]
+    while len(shown) < count:
+        legal = np.flatnonzero(shown[-1][1]["action_mask"])
+        observation, _, over, _, info = env.step(int(legal[len(shown) % legal.size]))
+        shown.append(env.reset() if over else (observation, info))
+    return stack([one for one, _ in shown]), np.stack([info["action_mask"] for _, info in shown]).astype(bool)
 
 
-def test_one_observation_or_a_batch(name, player):
-    batch = observations(name)
-    one = player.act(batch[0])
+def draws(player):
+    return player.remembers if isinstance(player, KernelPlayer) else player.start(0) is not None
+
+
+@every_player
+def test_one_observation_or_a_batch(name, kwargs):
+    player, (batch, legal) = made(name, kwargs), observed(env_of(name), kwargs)
+    one, actions, values = player.act(take(batch, 0)), player.act(batch), player.values(batch)
     assert (one.shape, one.dtype) == ((), np.int64)
-    many = player.act(batch)
-    assert (many.shape, many.dtype) == ((len(batch),), np.int64)
-    values = player.values(batch)
-    assert (values.shape, values.dtype) == ((len(batch), 4), np.float64)
-    assert player.values(batch[0]).shape == (4,)
-    if player.start(0) is None:  # what remembers nothing decides the same
-        assert [int(player.act(board)) for board in batch] == many.tolist()
-        alone = np.stack([player.values(board) for board in batch])
+    assert (actions.shape, actions.dtype) == ((len(legal),), np.int64)
+    assert (values.shape, values.dtype) == (legal.shape, np.float64)
+    assert player.values(take(batch, 0)).shape == legal.shape[1:]
+    assert legal[np.arange(len(legal)), actions].all()
+    assert not np.isfinite(values[~legal]).any()
+    assert np.isfinite(values).any(axis=1).all()  # these boards are low
+    if env_of(name) == G2048:
+        assert np.isfinite(values[legal]).all()
+    if not draws(player):  # what remembers nothing decides the same
+        assert [int(player.act(one)) for one in each(batch)] == actions.tolist()
+        alone = np.stack([player.values(one) for one in each(batch)])
         # A network adds up in another order in another batch: by float32, logits of about 35 differ by about 2e-5, and
         # so do logarithms of probabilities near 0. Nothing else may differ.
         tolerance = {"rtol": 1e-5, "atol": 1e-4} if player.batched else {"rtol": 0, "atol": 0}
         np.testing.assert_allclose(alone, values, **tolerance)
+
+
+@every_player
+def test_a_masked_action_is_never_chosen(name, kwargs):
+    player, (batch, legal) = made(name, kwargs), observed(env_of(name), kwargs)
+    chosen, everyone = player.act(batch), np.arange(len(legal))
+    assert player.predict(batch, action_masks=legal)[0].tolist() == chosen.tolist()
+    masks = legal.copy()
+    masks[everyone, chosen] = masks.sum(axis=1) == 1
+    others = player.predict(batch, action_masks=masks)[0]
+    assert masks[everyone, others].all()
+    if not draws(player):
+        assert others.tolist() == np.where(masks, player.values(batch), -np.inf).argmax(axis=1).tolist()
+
+
+def test_masks_may_leave_an_illegal_action_alone_or_none():
+    player, (batch, legal) = make("2048/greedy"), observed(G2048, {})
+    for action in range(4):
+        assert player.predict(take(batch, 0), action_masks=np.arange(4) == action)[0] == action
+    with pytest.raises(ValueError, match=r"action_masks has shape \(3,\); expected \(4,\)"):
+        player.predict(take(batch, 0), action_masks=[True] * 3)
+    with pytest.raises(ValueError, match="masks all actions"):
+        player.predict(batch, action_masks=np.zeros_like(legal))
+
+
+@every_player
+def test_the_compiled_episode_is_the_gym_loop_also_after_pickling(name, kwargs):
+    player, limit = made(name, kwargs), None if "rows" in kwargs and name == "2048/optimal" else 60
+    again = pickle.loads(pickle.dumps(player))
+    assert (again.name, again.options, again.made_as) == (player.name, player.options, player.made_as)
+    for seed, one in ((0, player), (11, again)):
+        ours = player.play(env_of(name), seed, kwargs, limit)
+        slow = play_in_env(one, env_of(name), seed, kwargs, limit)
+        assert ours.actions.tolist() == slow.actions.tolist()
+        assert (ours.figures, ours.terminated, len(ours)) == (slow.figures, slow.terminated, len(slow))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "env_id", "kwargs"),
+    [
+        ("2048/greedy", {"heuristic": "monotone-smooth"}, G2048, {"goal": 64}),
+        ("2048/greedy", {"heuristic": "monotone-smooth"}, G2048, {"rows": 3, "cols": 5}),
+        ("2048/rollout", {"games": 2}, G2048, {"rows": 5, "cols": 2}),
+        ("quintris/expectimax", {"depth": 1}, QUINTRIS, {}),
+        ("tetris/dt-10", {}, "mergefall/SZTetris-v0", {"pieces": "sz"}),
+        ("tetris/bcts", {}, TETRIS, {"cols": np.int64(6), "rows": np.int64(12)}),
+    ],
+)
+def test_other_rules_in_the_compiled_episode(name, options, env_id, kwargs):
+    player = make(name, **options)
+    ours, slow = player.play(env_id, 3, kwargs, 25), play_in_env(player.with_rules(kwargs), env_id, 3, kwargs, 25)
+    assert ours.actions.tolist() == slow.actions.tolist()
+    assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +173,12 @@ def test_one_observation_or_a_batch(name, player):
     [
         ("2048/random", {}),
         ("2048/greedy", {"order": [3, 1, 0, 2]}),
-        ("2048/ntuple", {"network": "small"}),
         ("2048/expectimax", {"heuristic": "tile-order", "depth": 1}),
         ("2048/expectimax", {"heuristic": "tile-order", "depth": 1, "time_limit": 60}),
     ],
 )
 def test_a_large_batch_decides_as_single_boards_do(name, options):
-    """A third of the boards holds tiles that fit no packed board."""
+    """A third of the boards holds tiles that fit no word."""
     player, random = make(name, **options), np.random.default_rng(0)
     batch = random.integers(0, 5, (200, 4, 4)).astype(np.uint8)
     batch[::3, 0, 0] = 16
@@ -105,80 +186,63 @@ def test_a_large_batch_decides_as_single_boards_do(name, options):
     states = random.integers(0, 2**63, (len(batch), 1)).astype(np.uint64)
     before = states.copy()
     actions, after = player.predict(batch, state=states)
-    values = player.values(batch, state=states)
     assert (states == before).all()
     singles = [player.predict(board, state=state) for board, state in zip(batch, states, strict=True)]
     assert actions.tolist() == [int(action) for action, _ in singles]
     alone = [player.values(board, state=state) for board, state in zip(batch, states, strict=True)]
-    np.testing.assert_array_equal(values, alone)
+    np.testing.assert_array_equal(player.values(batch, state=states), alone)
     if player.remembers:
         assert after.tolist() == [state.tolist() for _, state in singles]
 
 
-def test_types_of_observations_make_no_difference(name, player):
-    board = observations(name)[-1]
-    seen = {int(player.act(kind)) for kind in (board, board.astype(np.int64), board.tolist(), np.asfortranarray(board))}
-    assert len(seen) == 1
+@pytest.mark.parametrize(("name", "options"), [("tetris/random", {}), ("tetris/expectimax", {"depth": 2})])
+def test_what_players_remember_differs_from_game_to_game(name, options):
+    envs = gym.make_vec(TETRIS, 30, cols=10, rows=12, randomizer="bag7", preview=0)
+    player = make(name, **options).with_rules(asdict(envs.rules))
+    batch, _ = envs.reset(seed=0)
+    state = np.stack([player.start(seed) for seed in range(30)])
+    for _ in range(9):
+        singles = [player.predict(one, state=memory) for one, memory in zip(each(batch), state, strict=True)]
+        actions, state = player.predict(batch, state=state)
+        assert actions.tolist() == [int(action) for action, _ in singles]
+        assert state.tolist() == [memory.tolist() for _, memory in singles]
+        batch, *_ = envs.step(actions)
 
 
-def test_chosen_moves_are_legal_and_illegal_ones_are_worth_nothing(name, player):
-    for board in observations(name):
-        legal = legal_actions(board)
-        assert legal[int(player.act(board))]
-        assert (np.isfinite(player.values(board)) == legal).all()
+def test_types_of_observations_make_no_difference():
+    board, player = observed(G2048, {})[0][-1], make("2048/greedy")
+    kinds = (board, board.astype(np.int64), board.tolist(), np.asfortranarray(board))
+    assert len({int(player.act(kind)) for kind in kinds}) == 1
 
 
-def test_a_masked_action_is_never_chosen(name, player):
-    batch = observations(name)
-    legal, everyone = np.stack([legal_actions(board) for board in batch]), np.arange(len(batch))
-    chosen = player.act(batch)
-    assert player.predict(batch, action_masks=legal)[0].tolist() == chosen.tolist()
-    masks = np.ones_like(legal)
-    masks[everyone, chosen] = False
-    others = player.predict(batch, action_masks=masks)[0]
-    assert masks[everyone, others].all()
-    if player.start(0) is None:
-        assert others.tolist() == np.where(masks, player.values(batch), -np.inf).argmax(axis=1).tolist()
-    for action in range(4):  # an illegal one, too, if no other is left
-        assert player.predict(batch[0], action_masks=np.arange(4) == action)[0] == action
-    with pytest.raises(ValueError, match=r"action_masks has shape \(3,\); expected \(4,\)"):
-        player.predict(batch[0], action_masks=[True] * 3)
-    with pytest.raises(ValueError, match="masks all actions"):
-        player.predict(batch, action_masks=np.zeros_like(legal))
+@pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate", "tetris/cross-entropy"])
+def test_copies_for_other_rules_play_by_their_own(name):
+    """The observations of both are alike, so what one copy resolves must not reach the other."""
+    player = make(name)
+    for placements in ("drop", "slide"):
+        kwargs = {"rows": 20, "cols": 10, "placements": placements}
+        batch, legal = observed(TETRIS, kwargs)
+        twin = player.with_rules(asdict(gym.make(TETRIS, **kwargs).unwrapped.rules))
+        assert twin.values(batch).shape == legal.shape
+        assert legal[np.arange(len(legal)), twin.act(batch)].all()
 
 
-@pytest.mark.parametrize("seed", [0, 11])
-def test_the_compiled_episode_is_the_gym_loop(name, player, seed):
-    kwargs = SMALL.get(name, {})
-    limit = None if kwargs else 150
-    ours = player.play(ENV, seed, kwargs, limit)
-    slow = play_in_env(player.with_rules(kwargs), ENV, seed, kwargs, limit)
-    assert ours.actions.tolist() == slow.actions.tolist()
-    assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
-
-
-def test_a_goal_and_other_sizes_in_the_compiled_episode():
-    for kwargs in ({"goal": 64}, {"rows": 3, "cols": 5}, {"rows": 2, "cols": 2}):
-        player = make("2048/greedy", heuristic="monotone-smooth")
-        ours, slow = player.play(ENV, 3, kwargs), play_in_env(player, ENV, 3, kwargs)
-        assert ours.actions.tolist() == slow.actions.tolist()
-        assert (ours.figures, ours.terminated) == (slow.figures, slow.terminated)
-
-
-@pytest.mark.parametrize("name", ["2048/random", "2048/rollout"])
-def test_boards_beyond_a_word_after_boards_within(name):
-    player = make(name, **OPTIONS.get(name, {}))
-    for kwargs in ({}, {"rows": 5, "cols": 2}):
-        ours, slow = player.play(ENV, 1, kwargs, 20), play_in_env(player, ENV, 1, kwargs, 20)
-        assert ours.actions.tolist() == slow.actions.tolist()
+def test_games_longer_than_what_is_kept(monkeypatch):
+    player = make("tetris/bcts")
+    whole = player.play(TETRIS, 0, None, 1000)
+    monkeypatch.setattr(kernel_player, "KEPT", 300)
+    ours = player.play(TETRIS, 0, None, 1000)
+    assert ours.actions.tolist() == whole.actions[:300].tolist()
+    assert (len(ours), ours.figures) == (1000, whole.figures)
 
 
 def test_a_player_of_ones_own():
     """Registered with the options it has; no other is asked of it."""
     register("2048/mine", lambda depth=1, **others: make("2048/expectimax", depth=depth, **others))
     player = make("2048/mine", depth=1, heuristic="monotone-smooth")
-    assert len(player.play(ENV, 0, max_episode_steps=5)) == 5
-    assert len(player.with_rules({"rows": 4, "cols": 4}).play(ENV, 0, max_episode_steps=5)) == 5
+    assert len(player.with_rules({"rows": 4, "cols": 4}).play(G2048, 0, max_episode_steps=5)) == 5
+    with pytest.raises(ValueError, match="2048/random"):
+        register("2048/random", lambda: None)
 
 
 @kernel
@@ -214,24 +278,35 @@ class Given(KernelPlayer):
     ],
 )
 def test_values_that_are_no_numbers_end_the_episode_with_an_error(worth, message):
-    player, board = Given(worth), observations("2048/greedy")[0]
+    player, board = Given(worth), observed(G2048, {})[0][0]
     for ask in (player.values, player.act, player.predict):
         with pytest.raises(NotFiniteError, match=message):
             ask(np.stack([board, [[1, 1, 1, 1]] * 4]))
     with pytest.raises(NotFiniteError, match=message):
-        player.play(ENV, 0, max_episode_steps=500)  # a cap, lest it play for ever
+        player.play(G2048, 0, max_episode_steps=500)  # a cap, lest it play for ever
 
 
 def test_a_move_that_is_illegal_ends_the_episode_with_an_error():
-    player = Given([2, 1, 1, 1], also_illegal=True)
     with pytest.raises(ValueError, match="given chose action 0, which is illegal"):
-        player.play(ENV, 0, max_episode_steps=500)
+        Given([2, 1, 1, 1], also_illegal=True).play(G2048, 0, max_episode_steps=500)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_end_a_game_of_tetris_with_an_error(weight):
+    player = make("tetris/bcts")
+    player.heuristic = replace(player.heuristic)
+    object.__setattr__(player.heuristic, "landing_height", weight)  # the constructor refuses such a weight
+    for ask in (player.values, player.act):
+        with pytest.raises(NotFiniteError, match=r"tetris/bcts values action \d+ at (nan|inf); expected a finite"):
+            ask(take(observed(TETRIS, SMALL_FIELD)[0], 0))
+    with pytest.raises(NotFiniteError, match=r"tetris/bcts values action \d+ at (nan|inf)"):
+        player.play(TETRIS, 0, SMALL_FIELD, 500)
 
 
 def test_a_board_without_a_legal_move_has_no_best_one():
-    lost = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
-    assert np.isneginf(make("2048/greedy", order=[2, 0, 1, 3]).values(lost)).all()
-    assert make("2048/greedy", order=[2, 0, 1, 3]).act(lost) == 2
+    lost, player = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2), make("2048/greedy", order=[2, 0, 1, 3])
+    assert np.isneginf(player.values(lost)).all()
+    assert player.act(lost) == 2
 
 
 @pytest.mark.parametrize(
@@ -240,17 +315,22 @@ def test_a_board_without_a_legal_move_has_no_best_one():
         ("2048/expectimax", "nneonneo", 4),
         pytest.param("2048/expectimax", "nneonneo", 6, marks=pytest.mark.slow),
         ("2048/mixed", "tile-order", 4),
+        ("tetris/expectimax", "bcts", None),
     ],
 )
 @pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_the_largest_weights_make_finite_values(name, heuristic, side, sign):
     """In single precision, in single precision on wide boards with the largest tiles, and where weights multiply."""
-    known = HEURISTICS[heuristic].to_json()
-    largest = {weight: sign * LARGEST[HEURISTICS[heuristic].real] for weight in known if type(known[weight]) is float}
-    player = make(name, heuristic=known | largest, depth=2)
-    boards = np.random.default_rng(0).integers(0, 16 if side == 4 else 38, (10, side, side))
-    legal = np.stack([legal_actions(board) for board in boards])
-    np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
+    heuristics = game2048.HEURISTICS if side else tetris.HEURISTICS
+    weights = heuristics[heuristic].to_json()
+    largest = {w: sign * LARGEST[heuristics[heuristic].real] for w in weights if type(weights[w]) is float}
+    player = make(name, heuristic=weights | largest, depth=2, **{} if side else {"lost": 0.0})
+    if side:
+        boards = np.random.default_rng(0).integers(0, 16 if side == 4 else 38, (10, side, side))
+        legal = np.stack([game2048.legal_actions(board) for board in boards])
+        np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
+    else:
+        assert np.isfinite(player.values(observed(TETRIS, SMALL_FIELD)[0])[0]).sum() > 5
 
 
 def test_options_are_what_the_player_was_made_with():
@@ -262,7 +342,7 @@ def test_options_are_what_the_player_was_made_with():
 
 def test_threads_may_share_a_player():
     player = make("2048/expectimax", heuristic="nneonneo", depth=2, table="shared", cutoff=0.001)
-    batch = np.repeat(observations("2048/expectimax"), 20, axis=0)
+    batch = np.repeat(observed(G2048, {})[0], 20, axis=0)
     expected = player.values(batch)
     with ThreadPoolExecutor(4) as pool:
         for values in pool.map(player.values, [batch] * 8):
@@ -285,51 +365,32 @@ def test_a_game_goes_on_past_what_a_word_holds():
     assert (again == state).all()
 
 
-def test_pickled_players_decide_the_same(name, player):
-    again = pickle.loads(pickle.dumps(player))
-    assert (again.name, again.options, again.made_as) == (player.name, player.options, player.made_as)
-    board = observations(name)[-1]
-    assert int(again.act(board)) == int(player.act(board))
-
-
-NETWORK = SHIPPED / "small.npz"
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../##..#"), "piece": 1, "queue": [1]}
 DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax": (lambda: expectimax("monotone-smooth", 2, rows=3, cols=3), BOARD[:3, :3]),
     "expectimax with a cut-off": (lambda: expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
     "minimax": (lambda: minimax(depth=2), BOARD),
-    "random": (Random, BOARD),
     "tree search": (lambda: mcts({"player": "2048/ntuple"}, simulations=20), BOARD),
     "tree search with leaves from outside": (lambda: mcts({"player": "2048/random"}, simulations=20), BOARD),
-    "n-tuple network": (lambda: ntuple(TupleNetwork.load(NETWORK)[0], 2), BOARD),
-    "tetris greedy": (lambda: factory_of("tetris/greedy")("bcts"), FIELD),
-    "two-tetrad": (lambda: factory_of("tetris/two-tetrad")("bcts"), FIELD),
+    "n-tuple network": (lambda: ntuple(TupleNetwork.load(SHIPPED / "small.npz")[0], 2), BOARD),
+    "tetris greedy": (lambda: Greedy("bcts"), FIELD),
+    "a heuristic's class made on the spot": (lambda: Greedy(linear(["holes", "lines"])(holes=-2.0)), FIELD),
+    "two-tetrad": (lambda: registry.factory_of("tetris/two-tetrad")("bcts"), FIELD),
 }
 
 
-@pytest.mark.parametrize("made", DIRECT)
+@pytest.mark.parametrize("which", DIRECT)
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
-def test_copies_of_players_that_are_made_directly_decide_the_same(made, again):
-    make_player, observation = DIRECT[made]
+def test_copies_of_players_that_are_made_directly_decide_the_same(which, again):
+    make_player, observation = DIRECT[which]
     player = make_player()
     values = player.values(observation)  # with kernels made, scratch memory in use
     twin = again(player)
-    np.testing.assert_array_equal(twin.values(observation), values)
+    with ThreadPoolExecutor(2) as pool:  # their scratch memory is their own
+        for one in pool.map(lambda one: [one.values(observation) for _ in range(20)], [player, twin]):
+            np.testing.assert_array_equal(one, [values] * 20)
     assert int(twin.act(observation)) == int(player.act(observation))
-    np.testing.assert_array_equal(player.values(observation), values)
-
-
-def test_a_copy_has_scratch_memory_of_its_own():
-    player = expectimax("nneonneo", 2)
-    player.act(BOARD)
-    twin = copy.copy(player)
-    twin.act(BOARD)
-    addresses = [{place for place, array in one._held.items() if array.flags.writeable} for one in (player, twin)]
-    assert not addresses[0] & addresses[1]
-    with ThreadPoolExecutor(2) as pool:
-        values = list(pool.map(lambda one: one.values(np.stack([BOARD] * 50)), [player, twin]))
-    np.testing.assert_array_equal(*values)
 
 
 class Provider:
@@ -343,91 +404,122 @@ class Provider:
 
 
 def test_installed_distributions_bring_players(tmp_path, monkeypatch):
-    class Entry:
-        def load(self):
-            return Provider
-
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()] if group == "mergefall.players" else [])
-    registry._providers.cache_clear()
-    try:
-        assert players()["2048/theirs"] == "Random: every legal move is equally likely."
-        assert type(make("2048/theirs")) is Random
-        assert type(make("2048/random")) is Random  # what is registered comes first
-        trained = make(str(tmp_path), depth=2)
-        assert (trained.depth, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
-        with pytest.raises(ValueError, match="has no option 'size'; it has depth"):
-            make(str(tmp_path), size=3)
-        with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
-            make("nowhere")
-    finally:
-        registry._providers.cache_clear()
-
-
-def test_random_streams_travel_in_the_state():
-    player = make("2048/random")
-    board = np.zeros((4, 4), dtype=np.uint8)
-    board[1, 1] = board[2, 2] = 1
-
-    def moves(state, count=40):
-        found = []
-        for _ in range(count):
-            action, state = player.predict(board, state, episode_start=np.array([not found]))
-            found.append(int(action))
-        return found
-
-    assert moves(player.start(1)) == moves(player.start(1)) != moves(player.start(2))
-    assert moves(None) == moves(player.start(0))
-    start = player.start(1)
-    kept = start.copy()
-    player.predict(board, start)
-    assert (start == kept).all()
-    counts = np.bincount(moves(player.start(3), 4000), minlength=4)
-    assert (abs(counts - 1000) < 5 * np.sqrt(750)).all()
-
-
-def test_rules_come_from_the_environment_and_may_not_differ():
-    player = make("2048/greedy", rows=3)
-    assert player.with_rules({"rows": 3, "cols": 4}) is player
-    with pytest.raises(ValueError, match=r"rows=3.*rows=4"):
-        player.with_rules({"rows": 4, "cols": 4})
-    with pytest.raises(ValueError, match="rows=3"):
-        player.act(np.ones((4, 4), dtype=np.uint8))
+    monkeypatch.setattr(registry, "_providers", lambda: [Provider])
+    assert players()["2048/theirs"] == "Random: every legal move is equally likely."
+    assert type(make("2048/theirs")) is type(make("2048/random")) is Random  # what is registered comes first
+    trained = make(str(tmp_path), depth=2)
+    assert (trained.depth, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
+    with pytest.raises(ValueError, match="has no option 'size'; it has depth"):
+        make(str(tmp_path), size=3)
+    with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
+        make("nowhere")
 
 
 @pytest.mark.parametrize(
-    "observation",
+    ("name", "observation", "legal"),
     [
-        np.ones((4, 4)),
-        np.ones(16, dtype=int),
-        [[1, -1], [0, 1]],
-        [[1, 99], [0, 1]],
-        [[[[1]]]],
-        np.ones((2, 7), dtype=int),
-        [[1, 1], [1]],
+        ("2048/random", [[0, 0, 0], [0, 1, 0], [0, 0, 1]], 4),
+        ("tetris/random", {"board": np.zeros((8, 6), dtype=np.uint8), "piece": np.int64(1)}, 5),
     ],
 )
-def test_bad_observations_are_refused(observation):
-    with pytest.raises(ValueError, match="expected"):
-        make("2048/greedy").act(observation)
+def test_random_streams_travel_in_the_state(name, observation, legal):
+    player = make(name)
+
+    def actions(state, count=40):
+        chosen = []
+        for _ in range(count):
+            action, state = player.predict(observation, state, episode_start=np.array([not chosen]))
+            chosen.append(int(action))
+        return chosen
+
+    assert actions(player.start(1)) == actions(player.start(1)) != actions(player.start(2))
+    assert actions(None) == actions(player.start(0))
+    start = player.start(1)
+    kept = start.copy()
+    player.predict(observation, start)
+    assert (start == kept).all()
+    share = 4000 / legal
+    counts = np.bincount(actions(player.start(3), 4000), minlength=legal)
+    assert (abs(counts - share) < 5 * np.sqrt(share * (1 - 1 / legal))).all()
+    with pytest.raises(ValueError, match=r"got a state of uint64\[3\]; expected uint64\[1, "):
+        player.act(observation, np.zeros(3, dtype=np.uint64))
 
 
-def test_an_environments_arguments_may_be_numpys_numbers():
-    player = make("2048/greedy")
-    ours, theirs = ({"rows": kind(3)} for kind in (np.int64, int))
-    name = "mergefall/Game2048-v0"
-    assert player.play(name, 0, ours).actions.tolist() == player.play(name, 0, theirs).actions.tolist()
+@pytest.mark.parametrize(("preview", "again"), [(0, 20), (2, None)])
+def test_pieces_are_counted_once_and_forgotten_where_an_episode_starts(preview, again):
+    player = make("tetris/expectimax", depth=1, preview=preview, distribution="counted")
+    (batch, _), memory, ids = observed(TETRIS, {"rows": 40, "preview": preview}, 40), player.start(0), []
+    for i, shown in enumerate(each(batch)):
+        _, memory = player.predict(shown, memory, episode_start=np.array([i == again]))
+        coming = [int(shown["piece"]), *map(int, shown.get("queue", ()))]
+        ids = coming if i in (0, again) else [*ids, coming[-1]]
+        assert memory[1:].tolist() == np.bincount(ids, minlength=7).tolist()
 
 
-def test_registering():
-    with pytest.raises(ValueError, match="2048/random"):
-        register("2048/random", lambda: None)
+@pytest.mark.parametrize(
+    ("name", "mine", "theirs", "observation"),
+    [
+        ("2048/greedy", {"rows": 3}, {"rows": 4, "cols": 4}, np.ones((4, 4), dtype=np.uint8)),
+        ("tetris/bcts", {"rows": 12}, {"rows": 20}, {"board": np.zeros((8, 6), dtype=int), "piece": 0}),
+    ],
+)
+def test_rules_come_from_the_environment_and_may_not_differ(name, mine, theirs, observation):
+    player, (rule, ours) = make(name, **mine), *mine.items()
+    same = player.with_rules(mine | {"cols": 6, "reward": "score"})
+    assert same is player if name == "2048/greedy" else same.options["cols"] == 6
+    for call in (lambda: player.with_rules(theirs), lambda: player.act(observation)):
+        with pytest.raises(ValueError, match=rf"{rule}={ours}.*{rule}="):
+            call()
+    with pytest.raises(ValueError, match=rf"{rule}={ours}.*{rule}="):
+        player.play(env_of(name), 0, theirs)
+    with pytest.raises(ValueError, match="this player plays one of mergefall/"):
+        player.play(TETRIS if env_of(name) == G2048 else G2048, 0)
 
 
-@pytest.mark.parametrize(("player", "env_id"), [("2048/random", ENV), ("tetris/random", "mergefall/Tetris-v0")])
+EMPTY = np.zeros((20, 10), dtype=int)
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        (np.ones((4, 4)), "expected integer ranks"),
+        (np.ones(16, dtype=int), "expected integer ranks"),
+        ([[1, -1], [0, 1]], "ranks from -1 to 1"),
+        (np.full((6, 6), MAX_RANK + 1), f"expected 0 to {MAX_RANK}"),
+        ([[[[1]]]], "expected integer ranks"),
+        (np.ones((2, 7), dtype=int), "cols is 7"),
+        ([[1, 1], [1]], "rows of different lengths"),
+        ({}, "expected integer ranks"),
+        ({"board": EMPTY}, "mapping"),
+        ({"board": EMPTY, "piece": 0, "hold": 1}, "mapping"),
+        ({"board": EMPTY.astype(float), "piece": 0}, "board of float64 with 0.0; expected cells of 0 and 1"),
+        ({"board": EMPTY + 2, "piece": 0}, "got a board of int64 with 2; expected cells of 0 and 1"),
+        ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
+        ({"board": EMPTY, "piece": "T"}, "got a piece of <U1 with T; expected a piece id"),
+        ({"board": EMPTY, "piece": [0]}, "shapes"),
+        ({"board": [EMPTY, EMPTY], "piece": [0, 0], "queue": [0, 0]}, "shapes"),
+        ({"board": EMPTY, "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
+        ({"board": EMPTY, "piece": -1}, "piece -1; expected one of 0 I, 1 O"),
+        ({"board": EMPTY[:2], "piece": 0}, "rows is 2"),
+    ],
+)
+def test_bad_observations_are_refused(observation, message):
+    name = "tetris/bcts" if isinstance(observation, dict) and observation else "2048/greedy"
+    with pytest.raises(ValueError, match=message):
+        make(name).act(observation)
+
+
+def test_a_piece_that_the_game_does_not_have_is_refused():
+    player = make("tetris/expectimax", pieces="sz", distribution="counted", depth=2)
+    with pytest.raises(ValueError, match="got piece 0; expected one of 3 S, 4 Z"):
+        player.act({"board": EMPTY, "piece": 0, "queue": [4]})
+
+
+@pytest.mark.parametrize("name", ["2048/random", "tetris/random"])
 @pytest.mark.parametrize("begin", [None, 3])
-def test_the_games_of_a_batch_draw_apart(player, env_id, begin):
-    random = make(player)
-    alone, together = gym.make(env_id).reset(seed=0)[0], gym.make_vec(env_id, num_envs=32)
+def test_the_games_of_a_batch_draw_apart(name, begin):
+    random = make(name)
+    alone, together = gym.make(env_of(name)).reset(seed=0)[0], gym.make_vec(env_of(name), num_envs=32)
     same = together.reset(seed=[0] * 32)[0]
     state = None if begin is None else random.start(begin)
     first, _ = random.predict(alone, state)
@@ -440,18 +532,36 @@ def test_the_games_of_a_batch_draw_apart(player, env_id, begin):
     assert (chosen[0] != chosen[1]).any()
 
 
-def test_heuristics_of_classes_made_on_the_spot_are_pickled():
-    one = linear(["holes", "lines"])(holes=-2.0)
-    again = pickle.loads(pickle.dumps(one))
-    assert type(again) is type(one)
-    assert again.weight_vector().tolist() == one.weight_vector().tolist()
-    player = pickle.loads(pickle.dumps(Greedy(one)))
-    observation, _ = gym.make("mergefall/Tetris-v0", cols=4, rows=4).reset(seed=0)
-    assert player.act(observation) == Greedy(one).act(observation)
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("tetris/greedy", {"heuristic": "low"}, "'low'"),
+        ("tetris/greedy", {"width": 10}, "has no option 'width'; it has heuristic, order, cols, rows, pieces"),
+        ("tetris/bcts", {"rules": {}}, "has no option 'rules'; it has order, cols, rows, pieces"),
+        ("tetris/greedy", {"cols": 3}, "cols is 3"),
+        ("tetris/greedy", {"overflow": "none"}, "'none'"),
+        ("tetris/rollout", {"games": 0}, "games is 0"),
+        ("tetris/rollout", {"length": 1.5}, "length is 1.5"),
+        ("tetris/two-tetrad", {"depth": 3}, "depth"),
+        ("tetris/expectimax", {"depth": 0}, "depth is 0"),
+        ("tetris/expectimax", {"distribution": "even"}, "'even'"),
+        ("tetris/expectimax", {"beam": 0}, "beam is 0"),
+        ("tetris/expectimax", {"cutoff": 1}, "cutoff"),
+        ("tetris/expectimax", {"cutoff": "1e-4"}, "cutoff"),
+        ("tetris/expectimax", {"table": 1}, "table"),
+        ("tetris/expectimax", {"lost": float("nan")}, "lost is nan; expected a finite number"),
+        ("tetris/two-tetrad", {"cutoff": 0.1}, "no option 'cutoff'"),
+        ("quintris/expectimax", {"beam": 0}, "beam is 0"),
+        ("quintris/expectimax", {"depth": -1}, "depth is -1"),
+        ("quintris/expectimax", {"heuristic": "bcts"}, "'bcts'"),
+    ],
+)
+def test_bad_options_are_named(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(name, **options)
 
 
-def test_the_largest_ranks_are_valued_or_refused():
-    largest = np.full((6, 6), MAX_RANK)
-    assert np.isfinite(make("2048/greedy").values(largest)).all()
-    with pytest.raises(ValueError, match=f"expected 0 to {MAX_RANK}"):
-        make("2048/greedy").values(largest + 1)
+@pytest.mark.parametrize("order", [[0, 0, 1], 5])
+def test_an_order_must_name_each_action_once(order):
+    with pytest.raises(ValueError, match="expected each action from 0 to 23 once"):
+        make("tetris/greedy", order=order).act(take(observed(TETRIS, SMALL_FIELD)[0], 0))
