@@ -13,7 +13,6 @@ from mergefall_training.learn.run import Config, open_run, read_curve
 from mergefall_training.learn.sb3.train import begin, build
 
 from tests.training.learn.small_runs import (
-    AFTERSTATES,
     FIELD,
     G2048,
     NETWORK,
@@ -76,25 +75,6 @@ def test_maskable_ppo_goes_on_from_it(tmp_path):
     first = read_curve(tmp_path / "ppo")[0]
     assert (first.step, first.mean) == (0, read_curve(tmp_path / "distill")[-1].mean)
     assert not same(load_model(tmp_path / "ppo" / "model.npz"), model)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "env_kwargs", "network", "teacher"),
-    [(G2048, SMALL, NETWORK, "2048/optimal"), (TETRIS, FIELD, AFTERSTATES, "tetris/bcts")],
-)
-def test_dqn_goes_on_from_it(tmp_path, env_id, env_kwargs, network, teacher):
-    """Before its first step, the agent makes the moves that the policy finds most probable."""
-    policy = {"policy": "AfterstatesPolicy", "policy_kwargs": network}
-    first = small("distill", policy | {"teacher": teacher}, env_id=env_id, env_kwargs=env_kwargs)
-    trained(tmp_path / "distill", first)
-    changed = policy | {"n_envs": 4, "batch_size": 32, "buffer_size": 500, "learning_starts": 32}
-    changed["warm_start"] = str(tmp_path / "distill" / "model.npz")
-    trained(tmp_path / "dqn", Config("dqn", env_id, env_kwargs, changed, 64, 64, episodes=5))
-    start = read_curve(tmp_path / "dqn")[0]
-    assert (start.step, start.mean) == (0, read_curve(tmp_path / "distill")[-1].mean)
-    changed["policy_kwargs"] = network | {"features_extractor_kwargs": {"features_dim": 8}}
-    with pytest.raises(ValueError, match="warm_start: policy_kwargs is"):
-        trained(tmp_path / "other", Config("dqn", env_id, env_kwargs, changed, 64, 64))
 
 
 def values_of_first_board(learner):

@@ -112,17 +112,16 @@ def _write(path: Path, name: str, job: Task, title: str, about: Options, played:
     description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
     metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}
     storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
-    storage.update_episodes(map(_buffer, played))
-    env.close()
-
-
-def _buffer(game: Replay) -> EpisodeBuffer:
-    return EpisodeBuffer(
-        seed=game.seed,
-        observations=game.observations,
-        actions=game.actions,  # pyright: ignore[reportArgumentType]
-        rewards=game.rewards,  # pyright: ignore[reportArgumentType]
-        terminations=game.terminations,  # pyright: ignore[reportArgumentType]
-        truncations=game.truncations,  # pyright: ignore[reportArgumentType]
-        infos={"action_mask": game.masks},
+    storage.update_episodes(
+        EpisodeBuffer(
+            seed=game.seed,
+            observations=game.observations,
+            actions=game.actions,  # pyright: ignore[reportArgumentType]
+            rewards=game.rewards,  # pyright: ignore[reportArgumentType]
+            terminations=game.terminations,  # pyright: ignore[reportArgumentType]
+            truncations=game.truncations,  # pyright: ignore[reportArgumentType]
+            infos={"action_mask": game.masks},
+        )
+        for game in played
     )
+    env.close()

@@ -312,17 +312,6 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
-def as_values(arrays: Arrays) -> dict[str, Array]:
-    """The parameters of a MaskablePPO `AfterstatesPolicy` as those of DQN's: its logits become values of actions.
-
-    Parameters of other policies stay as they are. The greedy move stays the same; DQN has to learn the values' unit.
-    """
-    if "action_net.linear.weight" not in arrays:
-        return dict(arrays)
-    named = {name.replace("action_net", "q_net.0"): array for name, array in arrays.items() if "value_net" not in name}
-    return {f"q_net.{name}": array for name, array in named.items()}
-
-
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "ranks-afterstates": RanksAfterstates,
     "board-afterstates": BoardAfterstates,

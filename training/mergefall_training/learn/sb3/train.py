@@ -7,7 +7,7 @@ Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, a
 - `mixed_precision`: true computes large layers of `ranks-afterstates` in bfloat16 where that is fast.
 - `env_wrapper`: wrappers of the training environments (`wrappers.wrapped`).
 - `warm_start`: run folder or model file with the initial parameters; its network must be the same. Learners with a
-  teacher make one. DQN takes a policy over afterstates, and reads its logits as values.
+  teacher make one for MaskablePPO.
 
 Rates may be text: `lin_0.001` falls linearly to 0. In `policy_kwargs`, extractors and activations are named as in
 `networks.py`. DQN has no masks, so an illegal action changes nothing and pays 0; the trained player always chooses a
@@ -38,7 +38,7 @@ from mergefall_training.learn.devices import device_of, fuse, use_mixed_precisio
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
-from mergefall_training.learn.sb3.networks import as_values, network_of, parameters_of, policy_class, set_parameters
+from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class, set_parameters
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import schedule, training_progress
 
@@ -166,7 +166,7 @@ def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) 
         if theirs[name] != ours:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {ours!r} here")
     try:
-        set_parameters(policy, as_values(arrays) if config.algorithm == "dqn" else arrays)
+        set_parameters(policy, arrays)
     except ValueError as error:
         raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
     return unit if fits and (head or model.spec["algorithm"] == config.algorithm) else None
