@@ -353,7 +353,7 @@ def learner(algorithm, env_id, changed=None):
         model.set_logger(logger(None, []))
         model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
         return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
-    ours = trainer(algorithm).Learner(config, *([] if algorithm == "ntuple" else ["auto"]))
+    ours = trainer(algorithm).Learner(config, "auto")
 
     def chunk():
         first, start = ours.step, time.perf_counter()

@@ -116,7 +116,7 @@ def test_compiled_network_is_pytorchs(units):
 
 
 def test_the_model_is_the_mean_of_the_networks():
-    learner = Learner(config(average=0.75, n_epochs=1, learning_rate=0.5), torch.device("cpu"))
+    learner = Learner(config(average=0.75, n_epochs=1, learning_rate=0.5), "cpu")
     x, y = np.ones((16, learner.layers[0].in_features), np.float32), np.ones(16, np.float32)
     networks = []
     for _ in range(3):
@@ -125,7 +125,7 @@ def test_the_model_is_the_mean_of_the_networks():
     for i, array in enumerate(learner.arrays().values()):
         first, second, third = (network[i] for network in networks)
         np.testing.assert_allclose(array, 0.75 * (0.75 * first + 0.25 * second) + 0.25 * third, rtol=1e-4, atol=1e-6)
-    twin = Learner(learner.config, torch.device("cpu"))
+    twin = Learner(learner.config, "cpu")
     twin.restore(0, learner.state())
     np.testing.assert_array_equal(twin.arrays()["weight0"], learner.arrays()["weight0"])
 
@@ -139,8 +139,8 @@ def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     curves = [[point.mean for point in read_curve(folder)] for folder in (first, second)]
     assert curves[0][-1] == curves[1][0] != curves[0][0]
     _, state, _ = read_checkpoint(first)
-    learner = Learner(config(**changed), torch.device("cpu"))
-    learner.warm_start()
+    learner = Learner(config(**changed), "cpu")
+    learner.begin()
     for name, part in learner.layers.state_dict().items():
         assert torch.equal(part, state["layers"][name])
     steps = [part["step"].item() for part in learner.optimizer.state_dict()["state"].values()]
@@ -149,11 +149,11 @@ def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     with pytest.raises(
         ValueError, match=r"warm_start: the run in .* is another one: policy_kwargs.net_arch is \[8\] there"
     ):
-        Learner(config(**changed), torch.device("cpu")).warm_start()
+        Learner(config(**changed), "cpu").begin()
 
 
 def test_player_and_learner_think_the_same():
-    learner = Learner(config(RULES[1]), torch.device("cpu"))
+    learner = Learner(config(RULES[1]), "cpu")
     learner.learn()
     best, rewards, of_best, over, _ = learner.decide()
     spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": {"gamma": 0.9, "inputs": INPUTS}}
@@ -224,7 +224,7 @@ def test_a_search_counts_the_rewards_and_the_discount_of_an_agent_at_its_leaves(
 @pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0"])
 def test_presets_are_sound(env_id):
     asked = configure("afterstate", env_id, changed={"n_envs": 2})
-    assert Learner(asked, torch.device("cpu")).decide()[0].shape == (2,)
+    assert Learner(asked, "cpu").decide()[0].shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,12 @@ def test_presets_are_sound(env_id):
 )
 def test_bad_hyperparameters(changes, message):
     with pytest.raises(ValueError, match=message):
-        Learner(config(**changes), torch.device("cpu"))
+        Learner(config(**changes), "cpu")
 
 
 def test_a_checkpoint_of_games_that_are_no_games_is_refused():
     """What the games show follows from them, and is not taken from the file."""
-    learner = Learner(config(), torch.device("cpu"))
+    learner = Learner(config(), "cpu")
     state = learner.state()
     games = state["games"].copy()
     games[3, QUEUE] = 9
@@ -269,7 +269,7 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
 
 def test_other_games_and_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="afterstate learns Tetris, without shaping"):
-        Learner(Config("afterstate", "mergefall/Game2048-v0", {}, TINY, 10, 10), torch.device("cpu"))
+        Learner(Config("afterstate", "mergefall/Game2048-v0", {}, TINY, 10, 10), "cpu")
     _, arrays = agent(SMALL)
     spec = {"env_id": TETRIS, "env_kwargs": config().env_kwargs, "network": {"gamma": 0.9, "inputs": INPUTS}}
     with pytest.raises(ValueError, match="expected float32 layers from 63 inputs to one value"):
@@ -287,6 +287,6 @@ def test_other_games_and_arrays_that_do_not_fit_are_refused():
 
 def test_a_rollout_of_fatal_placements_alone_teaches_nothing():
     changes = {"n_envs": 1, "n_steps": 1, "batch_size": 1}
-    learner = Learner(config({"rows": 4, "cols": 4}, 200, **changes), torch.device("cpu"))
+    learner = Learner(config({"rows": 4, "cols": 4}, 200, **changes), "cpu")
     while learner.step < 200:
         assert np.isfinite(learner.learn()["loss"])

@@ -50,9 +50,8 @@ def test_values_are_of_the_students_returns(tmp_path):
     config = small("distill", changed | {"n_envs": 128, "vf_coef": 2.0}, timesteps=51_200, interval=51_200)
     with open_run(tmp_path / "run", config, progress=False) as run:
         learner = Learner(run.config, "cpu")
-        with learner.teachers:
-            while learner.step < 51_200:
-                learner.learn()
+        while learner.step < 51_200:
+            learner.learn()
     spec = {"env_id": G2048, "env_kwargs": SMALL, "algorithm": "maskable-ppo", "network": learner.network()}
     player = player_maker("distill")(spec, learner.arrays())
     env, found, expected = gym.make(G2048, **SMALL), [], []

@@ -26,12 +26,18 @@ SMALL = {"cols": 6, "rows": 8, "preview": 0}
 TINY = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 
 
+def begun(asked):
+    learner = Learner(asked)
+    learner.begin()
+    return learner
+
+
 def config(timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):
     return Config("cma-es", TETRIS, dict(env_kwargs), TINY | changes, timesteps, interval, episodes, 0, cap)
 
 
 def test_it_finds_the_best_direction_and_goes_on_from_its_state():
-    aim, first, state = np.eye(8)[2] - np.eye(8)[5], Learner(config(population=20)), {}
+    aim, first, state = np.eye(8)[2] - np.eye(8)[5], begun(config(population=20)), {}
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (the library draws from there by default)
 
     def step(learner):
@@ -62,7 +68,7 @@ def test_learns_to_clear_lines(tmp_path):
 
 
 def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
-    learner = Learner(config())
+    learner = begun(config())
     candidates = directions(np.array([[-1.0] * 8, [0.0, 1, -1, -1, -4, -1, 0, 0]]))
     for generation in (0, 3):
         learner.values = [[0.0] * 12] * generation
@@ -73,14 +79,14 @@ def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
 
 
 def test_threads_make_no_difference():
-    one, two = (Learner(config(threads=threads)) for threads in (1, 3))
+    one, two = (begun(config(threads=threads)) for threads in (1, 3))
     for _ in range(4):
         assert one.learn() == two.learn()
     np.testing.assert_array_equal(one.gaussian.mean, two.gaussian.mean)
 
 
 def test_the_model_is_a_running_mean():
-    learner, expected = Learner(config(averaging=3)), np.zeros(8)
+    learner, expected = begun(config(averaging=3)), np.zeros(8)
     for generation in range(1, 6):
         learner.learn()
         share = 1 / min(generation, 3)
@@ -90,7 +96,7 @@ def test_the_model_is_a_running_mean():
 
 
 def test_an_error_in_a_game_is_told(monkeypatch):
-    learner = Learner(config(threads=2))
+    learner = begun(config(threads=2))
     monkeypatch.setattr("mergefall_baselines.tetris.greedy.Greedy.play", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.learn()
@@ -145,7 +151,7 @@ def test_weights_can_be_learnt_for_a_search(tmp_path):
 
 @pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", "mergefall/Quintris-v0"])
 def test_presets_are_sound(env_id):
-    assert len(Learner(configure("cma-es", env_id)).draw()[0]) == 9
+    assert len(begun(configure("cma-es", env_id)).draw()[0]) == 9
 
 
 @pytest.mark.parametrize(
@@ -172,7 +178,7 @@ def test_bad_hyperparameters(changes, message):
 
 def test_other_games_and_rewards_are_refused():
     with pytest.raises(ValueError, match="takes no reward but lines"):
-        Learner(config(env_kwargs={**SMALL, "reward": "score"}))
+        begun(config(env_kwargs={**SMALL, "reward": "score"}))
     with pytest.raises(ValueError, match="this player plays one of mergefall/Tetris-v0"):
         Learner(Config("cma-es", "mergefall/Game2048-v0", {}, TINY, 10, 10))
     with pytest.raises(ValueError, match="no preset for 'mergefall/Game2048-v0'"):
@@ -180,7 +186,7 @@ def test_other_games_and_rewards_are_refused():
 
 
 def test_a_model_that_does_not_fit_is_refused():
-    learner = Learner(config())
+    learner = begun(config())
     spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
     assert player(spec, learner.arrays()).defaults["placements"] == "drop"
     for network, arrays in (
@@ -213,7 +219,7 @@ def network_file(folder, units=(5, 4), env_kwargs=SMALL, env_id=TETRIS):
 
 def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
     file, spec, arrays = network_file(tmp_path)
-    learner = Learner(config(warm_start=file, spread=0.2))
+    learner = begun(config(warm_start=file, spread=0.2))
     for array in arrays.items():
         np.testing.assert_array_equal(learner.arrays()[array[0]], array[1])  # the model begins as the network
     change = np.arange(1.0, 5.0)
@@ -257,15 +263,15 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
 def test_a_network_that_does_not_fit_is_refused(tmp_path):
     file, *_ = network_file(tmp_path)
     with pytest.raises(ValueError, match=r"'cols': 6,.* expected one of afterstate with a hidden layer, .*'cols': 5"):
-        Learner(config(env_kwargs={**SMALL, "cols": 5}, warm_start=file))
+        begun(config(env_kwargs={**SMALL, "cols": 5}, warm_start=file))
     one_layer, *_ = network_file(tmp_path, units=())
     with pytest.raises(ValueError, match="with a hidden layer"):
-        Learner(config(warm_start=one_layer))
+        begun(config(warm_start=one_layer))
     with pytest.raises(ValueError, match="spread is 0"):
-        Learner(config(warm_start=file, spread=0))
+        begun(config(warm_start=file, spread=0))
     with pytest.raises(ValueError, match="depth is 3; a network plays without search"):
-        Learner(config(warm_start=file, depth=3))
+        begun(config(warm_start=file, depth=3))
     paid = load_model(Path(file))
     save_model(Path(file), paid.spec | {"env_kwargs": paid.spec["env_kwargs"] | {"reward": "score"}}, paid.arrays)
     with pytest.raises(ValueError, match=r"'reward': 'score'\}; expected one of afterstate .*'reward': 'lines'"):
-        Learner(config(warm_start=file))
+        begun(config(warm_start=file))

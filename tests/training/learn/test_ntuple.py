@@ -179,7 +179,7 @@ def test_a_run_begins_with_what_another_knows(tmp_path, monkeypatch):
     monkeypatch.setattr(Run, "save_checkpoint", saved)
     train(tmp_path / "second", asked, resume=True, progress=False)
     learner = Learner(asked)
-    learner.warm_start()
+    learner.begin()
     assert np.array_equal(learner.model.weights, known.model.weights)
     assert np.array_equal(learner.coherence, known.coherence)
     while learner.step < asked.timesteps:

@@ -1,5 +1,7 @@
 """Teachers label boards in any number of processes; their targets follow their values."""
 
+from contextlib import closing
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def test_any_number_of_workers_gives_the_same_labels():
     seen = boards()
     expected = make("2048/optimal").with_rules(SMALL).values(seen)
     for workers in (1, 2):
-        with teachers_of({"name": "2048/optimal"}, workers=workers) as teachers:
+        with closing(teachers_of({"player": "2048/optimal"}, workers=workers)) as teachers:
             np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 
@@ -40,7 +42,7 @@ def test_an_agent_teaches_in_other_processes_by_the_rules_of_the_run():
     seen, _ = gym.make_vec(TETRIS, num_envs=6, **config.env_kwargs).reset(seed=0)
     expected = make("tetris/cross-entropy").with_rules(config.env_kwargs).values(seen)
     assert expected.shape == (6, 120)
-    with teachers_of("tetris/cross-entropy", workers=2, config=config) as teachers:
+    with closing(teachers_of("tetris/cross-entropy", workers=2, config=config)) as teachers:
         np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 

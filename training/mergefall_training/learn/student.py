@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 
 from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
-from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import (
     POLICIES,
     network_of,
@@ -28,7 +28,7 @@ from mergefall_training.learn.sb3.networks import (
 )
 from mergefall_training.learn.sb3.train import KNOWN, made_of, warm_start
 from mergefall_training.learn.teachers import Teachers
-from mergefall_training.learn.training import schedule, train_in_rounds
+from mergefall_training.learn.training import Learner, schedule
 
 F = np.float32
 EPSILON, MOST_PAID = 1e-8, 10.0  # as in Stable-Baselines3's VecNormalize
@@ -130,7 +130,7 @@ class StudentHyperparameters:
             raise ValueError(f"warm_start is {self.warm_start!r}; expected a path")
 
 
-class Student:
+class Student(Learner):
     """MaskablePPO's network, the games that it plays and its teachers.
 
     Its values are in units of the running standard deviation of the return (`returns`), as `normalize` of MaskablePPO.
@@ -166,15 +166,15 @@ class Student:
         self.observations, _ = self.games.reset(seed=config.first_seed)
         self.masks = self.games.action_masks()
 
-    def learn(self) -> dict[str, float]:
-        """Play `n_steps` of each game and learn; returns figures to log."""
-        raise NotImplementedError
-
     def check(self) -> None:
         """Raise ValueError if a new run cannot begin; the teachers value one board."""
         self.begin()
         self.outputs(self.observations, self.masks)
         self.teachers.check(self.observations)
+
+    def close(self) -> None:
+        """End the teachers' processes."""
+        self.teachers.close()
 
     def begin(self) -> None:
         """Load the parameters at `warm_start`, if it is given."""
@@ -289,9 +289,3 @@ class Student:
         self.random.set_state(state["random"])
         self.returns, self.deviations.mean, self.deviations.var, self.deviations.count = state["returns"]
         self.teachers.restore(state["teachers"])
-
-
-def train_student(run: Run, student: Student) -> None:
-    """Train a student in a run folder to the end, from its last checkpoint if there is one."""
-    with student.teachers:
-        train_in_rounds(run, student, student.begin)

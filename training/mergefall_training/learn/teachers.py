@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ F = np.float32
 GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
 
 
-class Teachers(AbstractContextManager["Teachers"]):
+class Teachers:
     """The teachers of a run, one after the other, each for an equal share of their steps.
 
     Their targets are softmax(values / τ). τ, `temperature`, is `gap_share` of the running median of the gaps between
@@ -39,16 +39,11 @@ class Teachers(AbstractContextManager["Teachers"]):
         self._gap_share, self._workers, self._timesteps = gap_share, workers, max(taught * config.timesteps, 1)
         self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._pool: ProcessPoolExecutor | None = None
-        self._context = process_pool(workers) if workers > 1 else None
+        self._open = ExitStack()
 
-    def __enter__(self) -> Teachers:
-        if self._context is not None:
-            self._pool = self._context.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._context is not None:
-            self._context.__exit__(*error)
+    def close(self) -> None:
+        """End the worker processes."""
+        self._open.close()
 
     @property
     def temperature(self) -> float:
@@ -71,8 +66,10 @@ class Teachers(AbstractContextManager["Teachers"]):
     def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
         job = self.jobs[self.number_at(step)]
-        if self._pool is None:
+        if self._workers == 1:
             return values_of(job.player, observations)
+        if self._pool is None:
+            self._pool = self._open.enter_context(process_pool(self._workers))
         packed = job.pack()
         rows = np.array_split(np.arange(len(board_of(observations))), self._workers)
         parts = [take(observations, part) for part in rows]

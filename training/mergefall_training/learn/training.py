@@ -46,35 +46,64 @@ def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dic
 
 
 class Learner(Protocol):
-    """What `train_in_rounds` trains.
-
-    - `step`: steps done so far.
-    - `learn()`: does one round, and returns figures to log.
-    - `arrays()`, `network()`: the model, as `Run.evaluate` takes it.
-    - `state()`, `restore(step, state)`: everything that resuming needs.
-    """
+    """What is trained in rounds. It is made of a run's configuration and a device; `step` counts the steps so far."""
 
     step: int
 
-    def learn(self) -> dict[str, float]: ...
+    def begin(self) -> None:
+        """Take over what a new run begins with, such as the network at `warm_start`."""
 
-    def arrays(self) -> Arrays: ...
+    def check(self) -> None:
+        """Raise ValueError if a new run cannot begin."""
+        self.begin()
 
-    def network(self) -> dict[str, Any]: ...
+    def close(self) -> None:
+        """End worker processes."""
 
-    def state(self) -> dict[str, Any]: ...
+    def learn(self) -> dict[str, float]:
+        """Do one round; returns figures to log."""
+        ...
 
-    def restore(self, step: int, state: Options) -> None: ...
+    def arrays(self) -> Arrays:
+        """The model's arrays, as `Run.evaluate` takes them."""
+        ...
+
+    def network(self) -> dict[str, Any]:
+        """What the algorithm's `player` needs besides the arrays, JSON types."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on."""
+        ...
+
+    def restore(self, step: int, state: Options) -> None:
+        """Go back to the `state` after `step` steps."""
+        ...
 
 
-def train_in_rounds(run: Run, learner: Learner, begin: Callable[[], None] = lambda: None) -> None:
-    """Train in a run folder to the end, with evaluations and checkpoints in between.
+def module_of(kind: Callable[[Config, str], Learner]) -> tuple[Callable[..., None], Callable[[Run], None]]:
+    """The functions `check` and `train` of a learner's module `train`, from its class of learners."""
 
-    Continues from the last checkpoint. Without one, calls `begin` first.
-    """
+    def check(config: Config, device: str = "auto") -> None:
+        """Raise ValueError for a configuration that cannot be trained on this device."""
+        kind(config, device).check()
+
+    def train(run: Run) -> None:
+        """Train in a run folder to the end, from its last checkpoint if there is one."""
+        learner = kind(run.config, run.device)
+        try:
+            train_in_rounds(run, learner)
+        finally:
+            learner.close()
+
+    return check, train
+
+
+def train_in_rounds(run: Run, learner: Learner) -> None:
+    """Train in a run folder to the end, with evaluations and checkpoints in between."""
     checkpoint = run.load_checkpoint()
     if checkpoint is None:
-        begin()
+        learner.begin()
     else:
         with run.fitting():
             learner.restore(*checkpoint)

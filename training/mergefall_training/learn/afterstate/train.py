@@ -33,10 +33,11 @@ from mergefall.typing import Options
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from mergefall_training.learn import training
 from mergefall_training.learn.afterstate.inputs import INPUTS, best, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.devices import device_of
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import hyperparameters_of, schedule, state_to_begin_with, train_in_rounds
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.training import hyperparameters_of, module_of, schedule, state_to_begin_with
 
 F = np.float32
 
@@ -73,15 +74,15 @@ class Hyperparameters:
         schedule("learning_rate", self.learning_rate)
 
 
-class Learner:
+class Learner(training.Learner):
     """The games of a run, its network and optimizer; one call of `learn` is one rollout."""
 
-    def __init__(self, config: Config, device: torch.device) -> None:
+    def __init__(self, config: Config, device: str) -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
         if game_of(config.env_id).name != "tetris" or kwargs["shaping"] is not None:
             raise ValueError(f"{config.env_id} with {kwargs}; afterstate learns Tetris, without shaping")
-        self.config, self.device, self.step = config, device, 0
+        self.config, self.device, self.step = config, device_of(device), 0
         self.envs: Any = gym.make_vec(
             config.env_id,
             num_envs=h.n_envs,
@@ -98,11 +99,11 @@ class Learner:
         for layer in layers:
             for part in layer.parameters():  # as PyTorch does it, but from our own generator
                 torch.nn.init.uniform_(part, -(layer.in_features**-0.5), layer.in_features**-0.5, self.random)
-        self.layers = torch.nn.ModuleList(layers).to(device)
+        self.layers = torch.nn.ModuleList(layers).to(self.device)
         self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
         self.optimizer = torch.optim.Adam(self.layers.parameters())
 
-    def warm_start(self) -> None:
+    def begin(self) -> None:
         """Take over network and optimizer of the run `warm_start`, if any; raises ValueError if they do not fit."""
         if self.hyperparameters.warm_start:
             self._take_over(state_to_begin_with(Hyperparameters, self.config, ["policy_kwargs"]))
@@ -199,12 +200,4 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained."""
-    Learner(config, device_of(device)).warm_start()
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
-    learner = Learner(run.config, device_of(run.device))
-    train_in_rounds(run, learner, learner.warm_start)
+check, train = module_of(Learner)

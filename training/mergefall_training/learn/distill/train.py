@@ -33,9 +33,9 @@ from mergefall.checks import integer, number
 from mergefall.games import concatenate, take
 from mergefall.typing import Options
 
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.student import Student, StudentHyperparameters, train_student
-from mergefall_training.learn.training import hyperparameters_of
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.student import Student, StudentHyperparameters
+from mergefall_training.learn.training import hyperparameters_of, module_of
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,4 @@ class Learner(Student):
         self.rounds.extend(tuple(one) for one in state["rounds"])
 
 
-def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
-    Learner(config, device).check()
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    train_student(run, Learner(run.config, run.device))
+check, train = module_of(Learner)

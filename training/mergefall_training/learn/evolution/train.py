@@ -46,10 +46,11 @@ from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
 from mergefall_training.files import model_file
+from mergefall_training.learn import training
 from mergefall_training.learn.evolution.player import heuristic_of, names_of, player
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import hyperparameters_of, train_in_rounds
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.training import hyperparameters_of, module_of
 from mergefall_training.play.evaluation import SEEDS
 
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
@@ -95,34 +96,41 @@ def directions(weights: Vectors) -> Vectors:
     return weights / np.where(length > 0, length, 1)
 
 
-class Learner:
+class Learner(training.Learner):
     """A run's Gaussian over weights, at first with mean 0; one call of `learn` is one generation.
 
     Candidates are vectors float64[size]: the weights of a heuristic, or how much the weights of a network's last layer
     differ from those of `base`, in units of their root mean square.
 
-    - `base`: the model that a run with `warm_start` begins with, as `state` keeps it; default: that of the folder.
+    - `base`: the model that a run with `warm_start` began with; the folder's may have changed since.
     - `model`: the candidate that the model is made of.
     """
 
-    def __init__(self, config: Config, base: Options | None = None) -> None:
+    def __init__(self, config: Config, device: str = "auto") -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
         FORM.rules_of(config.env_id, kwargs)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
-        self.config, self.step, self.base = config, 0, base
-        if h.warm_start and base is None:
-            model = load_model(model_file(h.warm_start, "last"))
-            self.base = {"spec": model.spec, "arrays": dict(model.arrays)}
-        if self.base is not None:
-            size, spread = self._last_layer().size, h.spread
-        elif "spread" in config.hyperparameters:
+        if "spread" in config.hyperparameters and not h.warm_start:
             raise ValueError(f"spread is {h.spread}, which goes with warm_start; expected that too, or neither")
-        else:
+        self.config, self.step, self.base = config, 0, None
+
+    def begin(self) -> None:
+        """Begin with the network at `warm_start`, if any, or with nothing."""
+        if self.hyperparameters.warm_start:
+            model = load_model(model_file(self.hyperparameters.warm_start, "last"))
+            self.base = {"spec": model.spec, "arrays": dict(model.arrays)}
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Make the Gaussian for candidates that differ from `base`."""
+        h = self.hyperparameters
+        if self.base is None:
             size, spread = len(names_of(heuristic_of(h.heuristic))), 1.0
+        else:
+            size, spread = self._last_layer().size, h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
-        self._random = np.random.default_rng(config.first_seed)
         options = {"popsize": h.population, "randn": self._normal, "seed": np.nan, "verbose": -9}
         self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
@@ -218,22 +226,11 @@ class Learner:
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` pieces; call it on a new learner."""
+        self.base = state["base"]
+        self._set_up()
         self.step, self.model = step, state["model"]
         for values in state["values"].tolist():
             self.take(self.draw(), values)
 
 
-def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained; `device` is ignored."""
-    Learner(config)
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
-    checkpoint = run.load_checkpoint()
-    if checkpoint is None:
-        learner = Learner(run.config)
-    else:
-        with run.fitting():
-            learner = Learner(run.config, checkpoint[1].get("base"))
-    train_in_rounds(run, learner)
+check, train = module_of(Learner)

@@ -27,9 +27,9 @@ from mergefall.checks import integer, number
 from mergefall.games import take
 from numpy.typing import NDArray
 
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.student import Rollout, Student, StudentHyperparameters, train_student
-from mergefall_training.learn.training import hyperparameters_of
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.student import Rollout, Student, StudentHyperparameters
+from mergefall_training.learn.training import hyperparameters_of, module_of
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,4 @@ class Learner(Student):
         return np.array([figure.item() for figure in figures])
 
 
-def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained on this device; the teacher values one board."""
-    Learner(config, device).check()
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    train_student(run, Learner(run.config, run.device))
+check, train = module_of(Learner)

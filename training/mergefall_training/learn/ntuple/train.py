@@ -32,9 +32,10 @@ from mergefall_baselines.game2048.tuples import network_shape
 from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 
+from mergefall_training.learn import training
 from mergefall_training.learn.ntuple.kernels import GAMES, MOVES, SCORE, STREAM, Arrays, learning_kernel
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import hyperparameters_of, state_to_begin_with, train_in_rounds
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.training import hyperparameters_of, module_of, state_to_begin_with
 
 ROUND = 1_000_000  # moves of one thread, about a second, before Python looks at the keyboard
 
@@ -67,7 +68,7 @@ class Hyperparameters:
             integer("threads", self.threads, 1)
 
 
-class Learner:
+class Learner(training.Learner):
     """A run's network and workers; one call of `learn` takes a second or two.
 
     Example:
@@ -78,7 +79,7 @@ class Learner:
         (True, True)
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, device: str = "auto") -> None:
         self.config, self.step = config, 0
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         _check_game(config)
@@ -159,7 +160,7 @@ class Learner:
         self.step, self._interval = step, integer("interval", state["interval"], 0)
         self._take_over(state)
 
-    def warm_start(self) -> None:
+    def begin(self) -> None:
         """Take over the weights and coherence of the run `warm_start`, if any; raises ValueError if they do not fit."""
         if self.hyperparameters.warm_start:
             self._take_over(state_to_begin_with(Hyperparameters, self.config, ["patterns", "optimism"]))
@@ -185,12 +186,4 @@ def _check_game(config: Config) -> None:
         raise ValueError(f"{found}; ntuple learns from whole games and takes neither")
 
 
-def check(config: Config, device: str = "auto") -> None:
-    """Raise ValueError for a configuration that cannot be trained; `device` is ignored."""
-    Learner(config).warm_start()
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end of the run, from its last checkpoint if there is one."""
-    learner = Learner(run.config)
-    train_in_rounds(run, learner, learner.warm_start)
+check, train = module_of(Learner)
