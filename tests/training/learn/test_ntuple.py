@@ -249,7 +249,7 @@ def test_a_run_is_a_player_that_searches_if_told(tmp_path):
 def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_path, capsys):
     folder, file = str(tmp_path / "run"), tmp_path / "small.npz"
     train(folder, config(coherence=1.0), progress=False)
-    main(["pack", folder, str(file), "--bits", "32", "--entries", "20"])
+    main(["export", folder, str(file), "--bits", "32", "--entries", "20"])
     whole, (small, _) = network_of(folder), TupleNetwork.load(file)
     kept = small.weights != 0
     assert 20 <= kept.sum() < 40  # mirror images were adjusted as much
