@@ -79,20 +79,15 @@ class Shape(NamedTuple):
 
 
 @kernel
-def nothing(cells, rows, cols, to_move, weights):
+def nothing(*arguments):
     """Every board is worth 0."""
-    return 0.0
-
-
-@kernel
-def nothing_packed(board, to_move, tables, weights):
     return 0.0
 
 
 def shape_of(heuristic: Any, kind: str, scored: bool) -> Shape:
     """The shape of a search with a heuristic, None: every leaf is worth 0. A network packs every board."""
     if heuristic is None:
-        return Shape(kind, scored, nothing, nothing_packed)
+        return Shape(kind, scored, nothing, nothing)
     pack = getattr(heuristic, "pack_kernel", None)
     dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
     return Shape(

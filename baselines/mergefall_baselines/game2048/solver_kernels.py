@@ -60,16 +60,6 @@ def half_sum(board):
 
 
 @kernel
-def reached(board, goal):
-    """Whether a tile has at least the rank `goal`."""
-    while board:
-        if board & U(15) >= goal:
-            return True
-        board >>= U(4)
-    return False
-
-
-@kernel
 def spawned(afterstates, rank, rows, cols):
     """The states, up to symmetry, after a tile of `rank` on each empty cell of each afterstate; with repetitions."""
     states = np.empty(afterstates.size * rows * cols, np.uint64)
@@ -115,33 +105,28 @@ def forms_of(boards, rows, cols):
     return total
 
 
-@kernel(inline="always")  # here and below, because a call with these arguments costs as much as the look-up
-def find(board, layer, table):
-    """Index of an afterstate by bisection within its layer; -1 if it is not stored."""
-    keys, bounds = table.keys, table.bounds
-    if layer + 1 >= bounds.size:
-        return -1
-    key, _ = canonical(board, table.rows, table.cols)
-    low, high = bounds[layer], bounds[layer + 1]
-    end = high
+@kernel(inline="always")  # because a call with these arguments costs as much as the look-up
+def worth(board, after, gain, layer, table):
+    """Value of the move from `board` to `after`: its score, if that is the objective, and the afterstate's value.
+
+    The afterstate is found by bisection within its layer; MISSING if it is not stored.
+    """
+    if after == board:
+        return ILLEGAL
+    keys, low, end = table.keys, 0, 0
+    if layer + 1 < table.bounds.size:
+        low, end = table.bounds[layer], table.bounds[layer + 1]
+    key, _ = canonical(after, table.rows, table.cols)
+    high = end
     while low < high:
         middle = (low + high) >> 1
         if keys[middle] < key:
             low = middle + 1
         else:
             high = middle
-    return low if low < end and keys[low] == key else -1
-
-
-@kernel(inline="always")
-def worth(board, after, gain, layer, table):
-    """Value of the move from `board` to `after`: its score, if that is the objective, and the afterstate's value."""
-    if after == board:
-        return ILLEGAL
-    index = find(after, layer, table)
-    if index < 0:
+    if low == end or keys[low] != key:
         return MISSING
-    return table.values[index] + (0.0 if table.goal else np.float64(gain))
+    return table.values[low] + (0.0 if table.goal else np.float64(gain))
 
 
 @kernel
@@ -159,9 +144,11 @@ def action_values(board, layer, table):
 @kernel
 def state_value(board, layer, table):
     """Value of a state: its best move's; 1 at a goal, 0 at any other end."""
-    if table.goal and reached(board, table.goal):
-        return 1.0
-    best = ILLEGAL
+    rest, best = board, ILLEGAL
+    while table.goal and rest:
+        if rest & U(15) >= table.goal:
+            return 1.0
+        rest >>= U(4)
     for value in action_values(board, layer, table):
         best = max(best, value)
     return 0.0 if best == ILLEGAL else best

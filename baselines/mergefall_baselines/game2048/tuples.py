@@ -22,7 +22,6 @@ Source: Szubert & Jaśkowski (2014), "Temporal difference learning of N-tuple ne
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,7 +33,7 @@ from mergefall.typing import Kernel
 
 F = np.float32
 EVEN = U(0x0101010101010101)  # the lowest bit of every other cell of a packed board
-RUNS = 4  # runs of neighbouring cells that one kernel gathers; a longer pattern takes several
+RUNS = 4  # a pattern of more runs of neighbouring cells is gathered cell by cell
 LONGEST = 8  # cells of a pattern: on 4×4 its 16⁸ entries would be 16 GiB, on 3×3 11⁸ are 0.8
 
 
@@ -69,12 +68,6 @@ class Shape(NamedTuple):
     def lookups(self) -> int:
         """The number of entries that add up to a value."""
         return self.images * len(self.patterns)
-
-    def __str__(self) -> str:
-        """The shape in one word, such as ``4x4-0123-0145``, which names its kernels and their files."""
-        cells = ["".join(f"{cell:x}" for cell in pattern) for pattern in self.patterns]
-        word = "-".join([f"{self.rows}x{self.cols}", *cells])
-        return word if len(word) < 80 else hashlib.sha256(word.encode()).hexdigest()[:32]  # file names are short
 
 
 def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4) -> Shape:
@@ -122,33 +115,30 @@ class TupleKernels(NamedTuple):
 @cache
 def tuple_kernels(shape: Shape) -> TupleKernels:
     """The kernels of a network's shape; the compiler knows the shape."""
-    name, lookups = str(shape), shape.lookups
-    capped, four, square = _capped(shape), _four_images(shape), shape.images == 8
+    lookups, four, square = shape.lookups, _four_images(shape), shape.images == 8
     sum_of, places_of = _over_patterns(shape)
 
-    @kernel(variant=name, forceinline=True)
+    @kernel(forceinline=True)
     def sum_of_four(board, weights):
         a, b, c, d = four(board)
         return (sum_of(a, weights) + sum_of(b, weights)) + (sum_of(c, weights) + sum_of(d, weights))
 
-    @kernel(variant=name)
+    @kernel
     def value(board, weights):
-        board = capped(board)
-        found = sum_of_four(board, weights)
+        total = sum_of_four(board, weights)
         if square:
-            found += sum_of_four(transpose(board), weights)
-        return found
+            total += sum_of_four(transpose(board), weights)
+        return total
 
-    @kernel(variant=name)
+    @kernel
     def locate(board, weights, places, first):
-        board = capped(board)
         places_of(four(board), places, first)
         if square:
             places_of(four(transpose(board)), places, first + U(4))
         for k in range(lookups):
             prefetch(weights, U(places[first + U(k)]))
 
-    @kernel(variant=name)
+    @kernel
     def total(weights, places, first):
         a, b, c, d = F(0), F(0), F(0), F(0)  # four sums, so that additions need not wait for each other
         for k in range(0, lookups, 4):
@@ -159,7 +149,7 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
             d += weights[U(places[at + U(3)])]
         return (a + b) + (c + d)
 
-    @kernel(variant=name)
+    @kernel
     def adjust(weights, places, first, step):
         for k in range(lookups):
             weights[U(places[first + U(k)])] += step
@@ -167,33 +157,22 @@ def tuple_kernels(shape: Shape) -> TupleKernels:
     return TupleKernels(value, locate, total, adjust)
 
 
-# -- images of a board ------------------------------------------------------------------------------------------------
+def _four_images(shape: Shape) -> Kernel:
+    """A kernel: the board, mirrored, flipped, and both; smaller boards stay in their corner of 4×4.
 
-
-def _capped(shape: Shape) -> Kernel:
-    """A kernel: the board with ranks from the radix on lowered to radix − 1."""
+    Ranks from the radix on are lowered to radix − 1.
+    """
+    across, down = U(4 * (4 - shape.cols)), U(16 * (4 - shape.rows))
     above, largest = U(16 - shape.radix) * EVEN, U(shape.radix - 1) * EVEN  # in every other cell
 
-    @kernel(variant=str(shape), forceinline=True)
-    def capped(board):
-        if above == U(0):
-            return board
-        found = U(0)
-        for turn in (U(0), U(4)):
-            cells = board >> turn & U(15) * EVEN
-            larger = (cells + above >> U(4) & EVEN) * U(15)
-            found |= (cells & ~larger | largest & larger) << turn
-        return found
-
-    return capped
-
-
-def _four_images(shape: Shape) -> Kernel:
-    """A kernel: the board, mirrored, flipped, and both; smaller boards stay in their corner of 4×4."""
-    across, down = U(4 * (4 - shape.cols)), U(16 * (4 - shape.rows))
-
-    @kernel(variant=str(shape), forceinline=True)
+    @kernel(forceinline=True)
     def four_images(board):
+        if above:
+            uncapped, board = board, U(0)
+            for turn in (U(0), U(4)):
+                cells = uncapped >> turn & U(15) * EVEN
+                larger = (cells + above >> U(4) & EVEN) * U(15)
+                board |= (cells & ~larger | largest & larger) << turn
         mirrored = mirror(board) >> across
         return board, mirrored, flip(board) >> down, flip(mirrored) >> down
 
@@ -203,102 +182,83 @@ def _four_images(shape: Shape) -> Kernel:
 # -- from images to entries -------------------------------------------------------------------------------------------
 
 
-def _runs(pattern: tuple[int, ...], rows: int, cols: int) -> list[tuple[int, int]]:
-    """How to gather a pattern's index from a packed board: (rotate right by, mask) of each run of cells.
+def _gather(shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
+    """A kernel: the place of a pattern's entry for one image of a board; its table begins at `offset`.
 
-    A packed board has cell 0 in its lowest bits, an index has its first cell in the highest. So the pattern is taken
-    turned by half a circle, one of its images: there, runs of neighbouring cells rise as in the index.
+    With radix 16, a digit is four bits of a packed board, and a run of neighbouring cells moves at once. A packed board
+    has cell 0 in its lowest bits, an index has its first cell in the highest. So the pattern is taken turned by half a
+    circle, one of its images: there, runs rise as in the index.
     """
-    masks: dict[int, int] = {}
-    for i, cell in enumerate(pattern):
-        row, col = divmod(rows * cols - 1 - cell, cols)
-        target = len(pattern) - 1 - i
-        turn = 4 * (4 * row + col - target) % 64
-        masks[turn] = masks.get(turn, 0) | 15 << 4 * target
-    return list(masks.items())
-
-
-def _gather(name: str, shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
-    """A kernel: the place of a pattern's entry for one image of a board; its table begins at `offset`."""
-    if shape.radix == 16:
-        return _gather_runs(name, _runs(pattern, shape.rows, shape.cols), offset)
-    turns = tuple(U(4 * (4 * (cell // shape.cols) + cell % shape.cols)) for cell in pattern)
+    last, binary = shape.rows * shape.cols - 1, shape.radix == 16
+    places = [divmod(last - cell if binary else cell, shape.cols) for cell in pattern]
+    turns = tuple(U(4 * (4 * row + col)) for row, col in places)
     radix, start = U(shape.radix), U(offset)
+    runs: dict[int, int] = {}  # rotate right by -> mask
+    for i, turn in enumerate(turns):
+        target = 4 * (len(pattern) - 1 - i)
+        runs[(int(turn) - target) % 64] = runs.get((int(turn) - target) % 64, 0) | 15 << target
 
-    @kernel(variant=name, forceinline=True)
-    def gather(image):
+    @kernel(forceinline=True)
+    def gather_digits(image):
         index = U(0)
         for turn in turns:
             index = index * radix + (image >> turn & U(15))
         return index + start
 
-    return gather
-
-
-def _gather_runs(name: str, runs: list[tuple[int, int]], offset: int) -> Kernel:
-    """The same for radix 16, where a digit is four bits and a run of cells moves at once."""
-    taken = runs[:RUNS] + [(0, 0)] * (RUNS - len(runs))
+    if not binary or len(runs) > RUNS:
+        return gather_digits
+    taken = [*runs.items()] + [(0, 0)] * (RUNS - len(runs))
     (t0, m0), (t1, m1), (t2, m2), (t3, m3) = [(U(turn), U(mask)) for turn, mask in taken]
     b0, b1, b2, b3 = [U(-turn % 64) for turn, _ in taken]
-    start = U(offset)
 
-    @kernel(variant=name, forceinline=True)
-    def gather(image):
+    @kernel(forceinline=True)
+    def gather_runs(image):
         index = (image >> t0 | image << b0) & m0 | (image >> t1 | image << b1) & m1
         index |= (image >> t2 | image << b2) & m2 | (image >> t3 | image << b3) & m3
         return index + start
 
-    if len(runs) <= RUNS:
-        return gather
-    rest = _gather_runs(name + "+", runs[RUNS:], 0)
-
-    @kernel(variant=name, forceinline=True)
-    def gather_long(image):
-        return gather(image) + rest(image)
-
-    return gather_long
+    return gather_runs
 
 
 def _over_patterns(shape: Shape) -> tuple[Kernel, Kernel]:
     """Two kernels: the sum of all patterns' entries on one image, and the places of all their entries on four."""
     sums: list[Any] = []
-    places: list[Any] = []
+    places: Any = None
     offset = 0
     for i, pattern in enumerate(shape.patterns):
-        name = f"{shape}-{i}"
-        gather = _gather(name, shape, pattern, offset)
-        sums.append(_entry(name, gather))
-        places.append(_four_places(name, gather, shape.images * i))
+        gather = _gather(shape, pattern, offset)
+        sums.append(_entry(gather))
+        places = _four_places(gather, shape.images * i, places)
         offset += shape.sizes[i]
     while len(sums) > 1:  # in pairs, so that additions need not wait for each other
         pairs = range(0, len(sums) - 1, 2)
-        sums = [_plus(f"{shape}-{len(sums)}.{i}", sums[i], sums[i + 1]) for i in pairs] + sums[len(sums) // 2 * 2 :]
-    while len(places) > 1:
-        places = [*places[:-2], _both(f"{shape}-{len(places)}", places[-2], places[-1])]
-    return sums[0], places[0]
+        sums = [_plus(sums[i], sums[i + 1]) for i in pairs] + sums[len(sums) // 2 * 2 :]
+    return sums[0], places
 
 
-def _entry(name: str, gather: Kernel) -> Kernel:
-    @kernel(variant=name, forceinline=True)
+def _entry(gather: Kernel) -> Kernel:
+    @kernel(forceinline=True)
     def entry(image, weights):
         return weights[gather(image)]
 
     return entry
 
 
-def _plus(name: str, one: Kernel, other: Kernel) -> Kernel:
-    @kernel(variant=name, forceinline=True)
+def _plus(one: Kernel, other: Kernel) -> Kernel:
+    @kernel(forceinline=True)
     def plus(image, weights):
         return one(image, weights) + other(image, weights)
 
     return plus
 
 
-def _four_places(name: str, gather: Kernel, begin: int) -> Kernel:
-    ahead = U(begin)
+def _four_places(gather: Kernel, begin: int, others: Kernel | None) -> Kernel:
+    """A kernel: writes the places of one pattern on four images, and those of the patterns before it."""
+    ahead, others = U(begin), others or kernel(lambda images, places, first: None, forceinline=True)
 
-    @kernel(variant=name, forceinline=True)
+    @kernel(forceinline=True)
     def four_places(images, places, first):
+        others(images, places, first)
         a, b, c, d = images
         at = first + ahead
         places[at] = np.uint32(gather(a))
@@ -307,12 +267,3 @@ def _four_places(name: str, gather: Kernel, begin: int) -> Kernel:
         places[at + U(3)] = np.uint32(gather(d))
 
     return four_places
-
-
-def _both(name: str, one: Kernel, other: Kernel) -> Kernel:
-    @kernel(variant=name, forceinline=True)
-    def both(images, places, first):
-        one(images, places, first)
-        other(images, places, first)
-
-    return both
