@@ -67,11 +67,6 @@ def test_the_chance_of_a_tile_counts_no_points():
     np.testing.assert_allclose(ahead.values(board), make("2048/optimal", objective=32).values(board), rtol=1e-6)
 
 
-def test_a_batch_of_no_boards_has_no_values():
-    player = make("2048/lookahead", of="2048/greedy")
-    assert player.values(np.zeros((0, 4, 4), np.uint8)).shape == (0, 4)
-
-
 def test_lost_boards_are_worth_what_is_said():
     board = [[1, 3], [0, 2]]  # left: 4 fills the gap with 0.1 and can merge for 8; 2 with 0.9, and the game is lost
     found = make("2048/lookahead", of="2048/greedy", lost=-7.0)

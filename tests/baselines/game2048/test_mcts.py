@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import legal_actions, outcomes
 from mergefall.game2048.rules import move
-from mergefall_baselines import Player, make, play_in_env, register, registry, tree
-from mergefall_baselines.registry import factory_of
+from mergefall_baselines import Player, make, play_in_env, tree
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 LOST = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
@@ -102,19 +101,6 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
-@pytest.mark.parametrize("heuristic", ["nneonneo", "monotone-smooth", "tile-order", "prairie-fire", None])
-def test_every_heuristic(heuristic):
-    values = outside(heuristic=heuristic, simulations=30).values(BOARD)
-    assert np.isfinite(values).all()
-
-
-@pytest.mark.parametrize("shape", [(2, 3), pytest.param((5, 6), marks=pytest.mark.slow)])
-def test_boards_of_any_size(shape):
-    board = np.random.default_rng(0).integers(0, 4, shape)
-    player = outside(heuristic="monotone-smooth", simulations=50)
-    np.testing.assert_array_equal(np.isfinite(player.values(board)), legal_actions(board))
-
-
 def test_boards_that_outgrow_a_word():
     big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
     leaf = {"player": {"player": "2048/ntuple", "downgrade": 16384}}
@@ -131,59 +117,6 @@ def test_only_illegal_moves_are_worth_minus_infinity():
     assert player.act(LOST) == 0
 
 
-def test_a_lost_game_counts_what_the_option_says():
-    """On this board one new tile in ten ends the game."""
-    board = np.array([[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [1, 1, 2, 3]])
-    low, high = (
-        make("2048/mcts", simulations=200, lost=lost, rewards=False).values(board).max() for lost in (-1e9, 1e6)
-    )
-    assert low < high
-
-
-def test_rewards_are_scores():
-    board = np.array([[3, 3], [0, 0]])
-    leaf = {"player": {"player": "2048/greedy"}}  # values the score of the move
-    counted = make("2048/mcts", heuristic=leaf, simulations=1, considered=1).values(board).max()
-    plain = make("2048/mcts", heuristic=leaf, simulations=1, considered=1, rewards=False).values(board).max()
-    assert counted - plain == pytest.approx(8.0)  # half of the move's 16: the value before the visit counts, too
-
-
-def test_a_policy_makes_priors_and_its_critic_values_leaves():
-    class Policy(Player):
-        """Log-probabilities 0.1 to 0.4, and a value of 7 for every board."""
-
-        def values(self, observation, state=None):
-            return np.broadcast_to(np.log([0.1, 0.2, 0.3, 0.4]), (len(observation), 4))
-
-        def board_values(self, observation):
-            return np.full(len(observation), 7.0)
-
-    if "2048/policy" not in factories():
-        register("2048/policy", Policy)
-    options = {"heuristic": {"player": "2048/policy"}, "temperature": 1.0}
-    found = make("2048/mcts", simulations=40, rewards=False, **options).statistics(BOARD)
-    np.testing.assert_allclose(found.priors, [0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_allclose(found.values, 7.0)
-    np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
-
-
-def test_where_all_positions_are_worth_the_same_the_rewards_decide():
-    class Equal(Player):
-        """No preferences, and the same value for every board."""
-
-        def values(self, observation, state=None):
-            return np.zeros((len(observation), 4))
-
-        def board_values(self, observation):
-            return np.full(len(observation), 7.0)
-
-    board = np.array([[3, 1, 0], [3, 2, 4], [0, 4, 2]])  # all moves are legal; up and down merge
-    options = {"heuristic": {"player": Equal()}, "gamma": 0.0, "temperature": 1.0, "simulations": 40}
-    found = make("2048/mcts", **options).statistics(board)
-    assert found.actions in (0, 2)
-    assert found.policy[[0, 2]].sum() > 0.8
-
-
 @pytest.mark.parametrize("rewards", [True, False, "log2"])
 def test_values_met_are_scaled_to_0_and_1(rewards):
     player = make("2048/mcts", heuristic={"player": "2048/greedy"}, simulations=60, rewards=rewards)
@@ -193,13 +126,6 @@ def test_values_met_are_scaled_to_0_and_1(rewards):
     means = [tree.scaled(value, tree_of(player)) for value in visited["total"] / visited["visits"]]
     assert len(means) > 10
     assert 0 <= min(means) < max(means) <= 1
-
-
-def factories():
-    try:
-        return {"2048/policy": factory_of("2048/policy")}
-    except ValueError:
-        return {}
 
 
 def test_episodes_with_leaves_from_outside_are_the_gym_loop():
@@ -254,66 +180,62 @@ def test_what_a_lost_game_is_worth_depends_on_what_the_leaves_predict():
     assert make("2048/lookahead", of="2048/ntuple").lost == 0
 
 
-def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error():
-    shown = np.array([[9, 9], [0, 0]])  # no such board comes up in a game of 2×2
-    for player in (
-        outside(heuristic={"player": "2048/optimal"}),
-        make("2048/mcts", heuristic={"player": "2048/optimal"}),
-    ):
-        with pytest.raises(ValueError, match=r"not in the table|values action \d at nan"):
-            player.values(shown)
+class Policy(Player):
+    """The same values of actions for every board, and another value for the board itself."""
+
+    def __init__(self, values, board_value):
+        self.of_actions, self.of_board = values, board_value
+
+    def values(self, observation, state=None):
+        return np.broadcast_to(self.of_actions, (len(observation), 4))
+
+    def board_values(self, observation):
+        return np.full(len(observation), self.of_board)
 
 
-def test_a_prior_too_small_for_a_float_is_no_illegal_action():
-    found = make("2048/mcts", heuristic="nneonneo", temperature=1.0, simulations=40, value_scale=10).statistics(BOARD)
-    assert found.policy.sum() == pytest.approx(1)
-    assert found.policy[found.actions] > 0
+def test_a_policy_makes_priors_and_its_critic_values_leaves():
+    policy = {"player": Policy(np.log([0.1, 0.2, 0.3, 0.4]), 7.0)}
+    found = make("2048/mcts", heuristic=policy, temperature=1.0, simulations=40, rewards=False).statistics(BOARD)
+    np.testing.assert_allclose(found.priors, [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(found.values, 7.0)
+    np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
 
 
-def test_a_player_may_have_a_heuristic_of_any_kind():
-    class Own(Player):
-        """Has an attribute that is no heuristic of ours."""
-
-        heuristic = "mine"
-
-        def values(self, observation, state=None):
-            return np.zeros((len(observation), 4))
-
-    found = make("2048/mcts", heuristic={"player": Own()}, rewards=True, simulations=20).statistics(BOARD)
-    assert found.visits.sum() == 20
-
-
-def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf():
-    class Chooses:
-        """Only chooses."""
-
-        def predict(self, observation, state=None, episode_start=None, deterministic=True):
-            return np.zeros((), np.int64), None
-
-    if "2048/chooses" not in factories():
-        register("2048/chooses", Chooses)
-    for name, option in (("2048/mcts", "heuristic"), ("2048/lookahead", "player")):
-        for leaf, message in (("tetris/greedy", "plays another game"), ("2048/chooses", "does not value actions")):
-            with pytest.raises(ValueError, match=f"player is '{leaf}', which {message}"):
-                make(name, **{option: {"player": leaf} if option == "heuristic" else leaf})
+def test_where_all_positions_are_worth_the_same_the_rewards_decide():
+    board = np.array([[3, 1, 0], [3, 2, 4], [0, 4, 2]])  # all moves are legal; up and down merge
+    equal = {"player": Policy(np.zeros(4), 7.0)}
+    player = make("2048/mcts", heuristic=equal, gamma=0.0, temperature=1.0, simulations=40, rewards=True)
+    found = player.statistics(board)
+    assert found.actions in (0, 2)
+    assert found.policy[[0, 2]].sum() > 0.8
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_board_that_has_no_value_is_an_error(value):
     """NaN would stand for the value of the best action, which of a policy is a log-probability."""
+    with pytest.raises(ValueError, match=f"values a board at {value}; expected a number"):
+        make("2048/mcts", heuristic={"player": Policy(-np.ones(4), value)}, simulations=4).values(BOARD)
 
-    class Preferring(Player):
-        name = "preferring"
 
-        def values(self, observation, state=None):
-            return np.array([np.where(legal_actions(board), -1.0, -np.inf) for board in observation])
+class Chooses:
+    """Only chooses."""
 
-        def board_values(self, observation):
-            return np.full(len(observation), value)
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.zeros((), np.int64), None
 
-    register("2048/preferring", Preferring)
-    try:
-        with pytest.raises(ValueError, match=f"values a board at {value}; expected a number"):
-            make("2048/mcts", heuristic={"player": "2048/preferring"}, simulations=4).values(BOARD)
-    finally:
-        del registry._FACTORIES["2048/preferring"]
+
+@pytest.mark.parametrize(
+    ("leaf", "message"), [("tetris/greedy", "which plays another game"), (Chooses(), "which does not value actions")]
+)
+def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf(leaf, message):
+    for name, options in (("2048/mcts", {"heuristic": {"player": leaf}}), ("2048/lookahead", {"of": leaf})):
+        with pytest.raises(ValueError, match=message):
+            make(name, **options)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error(compiled):
+    player = make("2048/mcts", heuristic={"player": "2048/optimal"})
+    player.compiled = compiled
+    with pytest.raises(ValueError, match=r"not in the table|values action \d at nan"):
+        player.values([[9, 9], [0, 0]])  # no such board comes up in a game of 2×2

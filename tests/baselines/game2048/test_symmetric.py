@@ -69,16 +69,6 @@ def test_boards_are_worth_what_the_player_says():
     np.testing.assert_array_equal(of_boards, [-1])
 
 
-def test_a_batch_of_no_boards_has_no_values():
-    player = make("2048/symmetric", of=SEARCH)
-    assert player.values(np.zeros((0, 4, 4), np.uint8)).shape == (0, 4)
-
-
-def test_games_are_played_side_by_side_if_the_player_plays_them_so():
-    assert not make("2048/symmetric", of=SEARCH).batched
-    assert make("2048/symmetric", of={"player": "2048/lookahead", "of": SEARCH}).batched
-
-
 def test_whole_games_and_searches_over_it():
     player = make("2048/symmetric", of={"player": "2048/greedy", "heuristic": "tile-order"})
     game = player.play("mergefall/Game2048-v0", 5, {"goal": 64})

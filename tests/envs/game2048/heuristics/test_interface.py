@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, clusters, compare_move, heuristic
 from mergefall.game2048.heuristics import MonotoneSmooth, PrairieFire, TileOrder
-from mergefall.game2048.heuristics.tile_order import GAME_OVER
 
 BOARD = np.array([[1, 2, 3, 4], [0, 1, 1, 0], [0, 0, 5, 0], [2, 2, 0, 6]])
 
@@ -23,11 +22,6 @@ def test_names_terms_and_published_weights():
     for name, h in HEURISTICS.items():
         assert h.name == name
         assert tuple(h.terms(BOARD)) == h.term_names
-
-
-def test_what_a_search_gives_a_dead_position():
-    dead = {name: h.dead for name, h in HEURISTICS.items()}
-    assert dead == {"tile-order": GAME_OVER, "monotone-smooth": -1e9, "prairie-fire": -1e9, "nneonneo": 0}
 
 
 @pytest.mark.parametrize(
@@ -101,11 +95,6 @@ def test_bad_boards(ranks, message):
         HEURISTICS["nneonneo"](ranks)
     with pytest.raises(ValueError, match=message):
         HEURISTICS["nneonneo"].terms(ranks)
-
-
-def test_tile_order_is_for_4x4_only():
-    with pytest.raises(ValueError, match="5×4; tile-order is defined on 4×4 only"):
-        HEURISTICS["tile-order"](np.zeros((5, 4), int))
 
 
 def test_clusters_and_moves_of_bad_input():

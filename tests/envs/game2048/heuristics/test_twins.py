@@ -58,14 +58,6 @@ def test_packed_is_cells(spec, board, to_move):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_packed_is_cells_on_golden_boards(spec, boards):
-    h = heuristic(spec)
-    for board in boards[boards.max(axis=(1, 2)) < 16]:
-        packed = h.packed_kernel(np.uint64(pack(board.ravel(), 4, 4)), True, h.tables(), h.weight_vector())
-        assert packed == pytest.approx(h(board, to_move=True), rel=1e-6, abs=1)
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
 @pytest.mark.parametrize("to_move", [False, True])
 def test_a_batch_is_its_boards(spec, to_move, boards):
     h = heuristic(spec)
