@@ -39,6 +39,7 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     `_shown` and `_frames`.
     """
 
+    shaping: Any  # `mergefall.shaping.Shaping`, or None
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
     view_type: ClassVar[Any]  # as of the single environment
@@ -154,12 +155,12 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._paint_all(np.flatnonzero(~fresh), actions)
         self._paint_all(np.flatnonzero(fresh))
         seen, paid = self.rules.seen(self.num_envs), self._unpaid()
-        before = None if self.shaping is None else self.shaping.of_states(self._states)
+        before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
             self._step_part((0, self.num_envs), actions, fresh, seen)
         else:
             share(lambda part: self._step_part(part, actions, fresh, seen), self._parts, self.threads)
-        if paid is not None:
+        if self.shaping is not None and paid is not None:
             paid[:] = np.where(fresh, 0.0, self.shaping.gamma * self.shaping.of_states(self._states) - before)
             seen.rewards[:] += paid
         self._ended = seen.terminated | seen.truncated

@@ -14,7 +14,6 @@ from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
 from mergefall.games import GAMES
 from mergefall.kernels import kernel
-from mergefall.tetris.heuristics import Bcts
 
 BOARDS = np.random.default_rng(0).integers(0, 9, (6, 3, 5), dtype=np.uint8)
 FIELDS = np.random.default_rng(0).integers(0, 2, (6, 7, 5), dtype=np.uint8)
@@ -142,25 +141,6 @@ def test_terms_of_afterstates_raise_what_the_function_raises():
         with pytest.raises(KeyError, match="too many"):
             env.afterstate_terms(tetris.heuristic(low))
         assert tetris.heuristic(low).board(np.zeros((4, 4), int)) == 0
-
-
-def test_a_subclass_counts_the_fields_that_it_inherits():
-    @dataclass(frozen=True)
-    class Deeper(Bcts):
-        name: ClassVar[str] = "deeper"
-        holes: float = 2 * Bcts.holes
-        diversity: float = 0.0
-
-    @dataclass(frozen=True)
-    class Same(Bcts):
-        name: ClassVar[str] = "same-as-bcts"
-
-    placed = tetris.place("..../..../.#../##.#", "T", rotation=0, column=1)
-    assert placed.board[3].tolist() == [1, 1, 0, 1]  # a hole
-    assert Same.term_names == Bcts.term_names
-    assert Same()(placed) == Bcts()(placed)
-    assert set(Deeper.term_names) == {*Bcts.term_names, "diversity"}
-    assert Deeper()(placed) == Bcts(holes=2 * Bcts.holes)(placed) != Bcts()(placed)
 
 
 def test_a_python_function_is_called_slow_once(capsys, monkeypatch):

@@ -93,22 +93,6 @@ def test_specs_name_heuristics_of_every_kind(heuristic):
     assert equal(played(again, 20), played(env, 20))
 
 
-class Scaled:
-    def __init__(self, scale):
-        self.scale = scale
-
-    def __call__(self, board):
-        return -self.scale * float(board.sum())
-
-
-@pytest.mark.parametrize(
-    "function", [lambda board: -float(board.sum()), Scaled(2), Scaled(3).__call__, partial(Scaled.__call__, Scaled(4))]
-)
-def test_a_function_that_cannot_be_imported_stays_in_the_spec(function):
-    env = features(gym.make(TETRIS), function)
-    assert equal(played(gym.make(env.spec), 20), played(env, 20))
-
-
 @each_case
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
 def test_copies_play_on_alike(way, env_id, kwargs, copied):

@@ -69,7 +69,6 @@ class Rules(GameRules):
     parts = ("board",)
     kernels = batch
     illegal_word, steps_word = core.ILLEGAL, core.STEPS
-    n_actions = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,6 +80,10 @@ class Rules(GameRules):
             object.__setattr__(self, "goal", goal)
         elif self.reward == "goal":
             raise ValueError("reward is 'goal', but goal is None; expected a tile to reach")
+
+    @property
+    def n_actions(self) -> int:
+        return 4
 
     @property
     def max_rank(self) -> int:
