@@ -135,14 +135,6 @@ def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
     assert not list(tmp_path.iterdir())
 
 
-def test_watch_finds_the_worst_game(capsys, tmp_path):
-    out = tmp_path / "games.jsonl"
-    run(capsys, "evaluate", "2048/random", *SMALL, "--episodes", 12, "--workers", 1, "--out", out)
-    worst = min(read_records(out)[1], key=lambda episode: episode.score)
-    assert worst.seed > 0
-    assert f"seed {worst.seed}: score {worst.score}," in run(capsys, "watch", out, "--worst")[0]
-
-
 def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):
     out = tmp_path / "games.jsonl"
     run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
@@ -159,23 +151,6 @@ def test_watch_needs_no_player_for_recorded_actions(capsys, tmp_path):
     out.write_text(out.read_text().replace("2048/greedy", "2048/forgotten"))
     printed, _, _ = run(capsys, "watch", out, "--seed", 1)
     assert f"2048/forgotten, seed 1: score {read_records(out)[1][1].score}," in printed
-
-
-# imageio's reader of films, used only here, leaves its pipes open.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("ending", ["gif", "mp4"])
-def test_watch_films_a_game(capsys, tmp_path, ending):
-    imageio = pytest.importorskip("imageio.v2")
-    film = tmp_path / "films" / f"game.{ending}"
-    printed, _, status = run(capsys, "watch", "2048/random", *SMALL, "--video", film, "--fps", 10)
-    assert status == 0
-    assert str(film) in printed
-    assert [path.name for path in film.parent.iterdir()] == [film.name]
-    moves = int(printed.partition("moves ")[2].split()[0])
-    frames = imageio.mimread(film, memtest=False)
-    assert len(frames) > 1
-    if ending == "mp4":
-        assert len(frames) == moves + 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")

@@ -131,13 +131,6 @@ def test_a_player_that_cannot_travel_says_so(processes):
     assert play(2, Local()).header.player == "2048/mine"
 
 
-def test_a_player_of_a_local_class_travels(processes):
-    class Local(FirstLegal):
-        pass
-
-    assert play(2, Local(), workers=2).scores.tolist() == play(2, Local()).scores.tolist()
-
-
 class Stubborn(Player):
     """Chooses the same action for ever, legal or not."""
 
