@@ -71,12 +71,12 @@ def plain(observation):
 
 
 def test_a_run_that_is_stopped_does_not_block_the_name(monkeypatch, tmp_path):
-    def stopped(*_):
+    def stopped(*_, **__):
         yield from ()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(demonstrations, "replays", stopped)
+        patch.setattr(demonstrations, "spread", stopped)
         with pytest.raises(KeyboardInterrupt):
             demonstrate("2048/greedy", G2048, 2, dataset="stopped-v0", progress=False)
     assert [path for path in (tmp_path / "datasets").iterdir() if path.is_dir()] == []

@@ -1,17 +1,11 @@
 """Watching: games side by side, keys that change the pace, films of two games, games against an adversary."""
 
-import io
-import re
-
-import numpy as np
 import pytest
-from mergefall.game2048.render import to_ansi
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.play.records import Header
 from mergefall_training.play.screens import GAP, Terminal
 from mergefall_training.play.watching import Show, watch
-from rich.console import Console
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 2, "cols": 3}
 OPTIONS = ["--env-option", "rows=2", "--env-option", "cols=3"]
@@ -103,15 +97,3 @@ def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):
         terminal.show(["one\n", "two\n"], ["below"])
     assert "one" in (shown := capsys.readouterr().out)
     assert "below" in shown
-
-
-def test_neighbouring_tiles_differ_where_a_terminal_has_sixteen_colours(monkeypatch):
-    written = io.StringIO()
-    console = Console(file=written, color_system="standard", force_terminal=True, width=200)
-    monkeypatch.setattr("mergefall_training.play.screens.console", lambda: console)
-    with Terminal() as terminal:
-        terminal.show([to_ansi(np.array([range(1, 16)]))], [])
-    last = written.getvalue().splitlines()[1]
-    found = re.findall(r"\x1b\[(\d+);(\d+)m *(\d+) ", last)
-    assert [int(tile) for _, _, tile in found] == [2**rank for rank in range(1, 16)]
-    assert len({background for _, background, _ in found}) == 15

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import minari
+import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
+from mergefall.games import stack
 from mergefall.typing import Options
-from mergefall_baselines import Player, make
+from mergefall_baselines import Player, Trajectory, make
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
@@ -26,8 +29,9 @@ from minari.storage.datasets_root_dir import get_dataset_path
 
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header
-from mergefall_training.play.steps import Replay, replays
-from mergefall_training.play.workers import Task, task
+from mergefall_training.play.steps import recorded, steps
+from mergefall_training.play.workers import Task, spread, task, workers_of
+from mergefall_training.progress import progress_bar
 
 FORMAT, VERSION = "mergefall demonstrations", 1
 
@@ -75,7 +79,9 @@ def demonstrate(
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
     try:
         part.mkdir()
-        _write(part / "data", name, job, header.title, about, replays(job, seeds, workers, name, progress))
+        with progress_bar(name, len(seeds), enabled=progress) as show:
+            games = spread(job, Task.trajectory, seeds, workers_of(workers), in_order=True)
+            _write(part / "data", name, job, header.title, about, _shown(games, show))
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -105,23 +111,36 @@ def _free_path(name: str) -> Path:
     return path
 
 
-def _write(path: Path, name: str, job: Task, title: str, about: Options, played: Iterator[Replay]) -> None:
+def _shown(games: Iterator[Trajectory], show: Callable[[int, str], None]) -> Iterator[Trajectory]:
+    """The games, each of which is counted when it is written."""
+    for done, game in enumerate(games, start=1):
+        yield game
+        show(done, "")
+
+
+def _write(path: Path, name: str, job: Task, title: str, about: Options, games: Iterator[Trajectory]) -> None:
     env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
     # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
     storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)
     description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
     metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}
     storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
-    storage.update_episodes(
-        EpisodeBuffer(
-            seed=game.seed,
-            observations=game.observations,
-            actions=game.actions,  # pyright: ignore[reportArgumentType]
-            rewards=game.rewards,  # pyright: ignore[reportArgumentType]
-            terminations=game.terminations,  # pyright: ignore[reportArgumentType]
-            truncations=game.truncations,  # pyright: ignore[reportArgumentType]
-            infos={"action_mask": game.masks},
-        )
-        for game in played
-    )
+    storage.update_episodes(_buffer(env, game) for game in games)
     env.close()
+
+
+def _buffer(env: gym.Env[Any, Any], game: Trajectory) -> EpisodeBuffer:
+    """A game with its observations and masks, which playing it again shows."""
+    if len(game) > len(game.actions):
+        kept = f"{len(game)} actions, of which {len(game.actions)} were kept"
+        raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
+    first, *others = steps(env, game.seed, recorded(game.actions.tolist()))
+    arrays: dict[str, Any] = {
+        "actions": game.actions.astype(np.int64),
+        "rewards": np.array([step.reward for step in others], np.float64),
+        "terminations": np.array([step.terminated for step in others]),
+        "truncations": np.array([step.truncated for step in others]),
+    }
+    observations = stack([step.observation for step in (first, *others)])
+    masks = np.stack([step.info["action_mask"] for step in (first, *others)])
+    return EpisodeBuffer(seed=game.seed, observations=observations, infos={"action_mask": masks}, **arrays)

@@ -13,8 +13,7 @@ from textwrap import wrap
 from typing import Any, Self
 
 import numpy as np
-from mergefall.draw import BOARD, PAGE, ansi, pixels, pygame
-from mergefall.game2048.render import tile_colours
+from mergefall.draw import BOARD, PAGE, pixels, pygame
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.live import Live
@@ -25,11 +24,6 @@ from mergefall_training.progress import console
 
 ARROWS = ("up", "down", "right", "left")
 GAP = 16  # pixels between two pictures
-# Tiles from rank 1 on where a terminal has 16 colours, of which the nearest ones would be alike: digits and background.
-SIXTEEN = (
-    *("30;107", "30;47", "30;103", "97;43", "97;101", "97;41", "97;105", "97;45"),
-    *("97;104", "97;44", "30;106", "97;46", "30;102", "97;42", "97;40"),
-)
 
 
 def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
@@ -69,8 +63,6 @@ class Terminal(AbstractContextManager["Terminal"]):
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
         """Draw the boards, which are text, and lines below them."""
         row = Table.grid(padding=(0, 4, 0, 0))
-        if self._live.console.color_system == "standard":
-            pictures = [_in_sixteen_colours(picture) for picture in pictures]
         row.add_row(*(Text.from_ansi(picture) for picture in pictures))
         self._live.update(Group(row, *map(Text, lines)), refresh=True)
 
@@ -84,13 +76,6 @@ class Terminal(AbstractContextManager["Terminal"]):
                 time.sleep(timeout or 0)
             return []
         return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
-
-
-def _in_sixteen_colours(picture: str) -> str:
-    """A board of 2048 as text in colours that tell neighbouring tiles apart; other pictures stay as they are."""
-    for rank, colour in enumerate(SIXTEEN, start=1):
-        picture = picture.replace(ansi(*tile_colours(rank)), f"\x1b[{colour}m")
-    return picture
 
 
 @contextmanager
