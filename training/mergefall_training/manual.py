@@ -5,18 +5,19 @@ Pages are plain text, as wide as the terminal and at most `WIDEST` columns.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from typing import Any
 
 from mergefall.library import origin
 
 WIDEST = 120
 INDENT = "    "
+FLAGS = re.DOTALL | re.MULTILINE
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -172,27 +173,20 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str, st
 
 
 def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
-    """(name, default as source, meaning) of a dataclass's fields.
+    """(name, default, meaning) of a dataclass's fields; meanings are bullets in its docstring or that of a base.
 
-    The meaning is the text below a field, or the comment beside it, or that of the base class.
+    >>> from mergefall_training.play.records import Episode
+    >>> list(fields_of(Episode))[0]
+    ('seed', 'required', 'the episode is the one from ``reset(seed=seed)``.')
     """
-    found: dict[str, tuple[str, str]] = {}
+    about: dict[str, str] = {}
     for cls in reversed(kind.__mro__[:-1]):
-        source = textwrap.dedent(inspect.getsource(cls))
-        lines, (definition,) = source.splitlines(), ast.parse(source).body
-        assert isinstance(definition, ast.ClassDef)
-        for node, after in zip(definition.body, [*definition.body[1:], None], strict=True):
-            if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
-                continue
-            about = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                about = " ".join(str(after.value.value).split())
-            default = "required" if node.value is None else ast.unparse(node.value)
-            default = re.sub(r"field\(default_factory=(?:lambda: )?(.*)\)", r"\1", default)
-            name = ast.unparse(node.target)
-            found[name] = default, about or found.get(name, ("", ""))[1]
-    for name, (default, about) in found.items():
-        yield name, default, about
+        for names, text in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", inspect.getdoc(cls) or "", FLAGS):
+            about |= dict.fromkeys(re.findall(r"\w+", names), " ".join(text.split()))
+    for one in fields(kind):
+        default = "required" if one.default is MISSING and one.default_factory is MISSING else repr(one.default)
+        made = repr(one.default_factory()) if one.default_factory is not MISSING else default
+        yield one.name, made, about.get(one.name, "")
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------

@@ -82,38 +82,41 @@ def lambda_returns(
 
 @dataclass(frozen=True)
 class StudentHyperparameters:
-    """Hyper-parameters that these learners share, with rl_zoo3's names where it has them."""
+    """Hyper-parameters that these learners share, with rl_zoo3's names where it has them.
+
+    - `policy`: Name of the policy, as for MaskablePPO.
+    - `policy_kwargs`: Arguments of the policy, as for MaskablePPO.
+    - `warm_start`: Run folder or model file with the initial parameters; its network must be the same.
+    - `teacher`: The player: its name, or a mapping of it and its options. In a list, each has an equal share of the
+      steps.
+    - `gap_share`: τ, the temperature of the teacher's targets, in units of the median gap between its two best values.
+    - `workers`: Processes that the teacher labels in; 1: this one.
+    - `n_envs`: Games that the student plays at once.
+    - `n_steps`: Steps of each game before the network learns.
+    - `batch_size`: Boards per gradient step.
+    - `learning_rate`: Learning rate of Adam; text such as `lin_0.005` falls linearly to 0.
+    - `max_grad_norm`: Largest norm of a gradient.
+    - `vf_coef`: Weight of the value loss.
+    - `gamma`: Discount of returns.
+    - `gae_lambda`: λ of returns: 0 looks one step ahead, 1 to the end of the `n_steps`.
+    - `mixed_precision`: Whether large layers of `ranks-afterstates` are computed in bfloat16 where that is fast.
+    """
 
     policy: str = "MlpPolicy"
-    """Name of the policy, as for MaskablePPO."""
     policy_kwargs: Options | None = None
-    """Arguments of the policy, as for MaskablePPO."""
     warm_start: str | None = None
-    """Run folder or model file with the initial parameters; its network must be the same."""
     teacher: Any = None
-    """The player: its name, or a mapping of it and its options. In a list, each has an equal share of the steps."""
     gap_share: float = 0.3
-    """τ, the temperature of the teacher's targets, in units of the median gap between its two best values."""
     workers: int = 1
-    """Processes that the teacher labels in; 1: this one."""
     n_envs: int = 512
-    """Games that the student plays at once."""
     n_steps: int = 4
-    """Steps of each game before the network learns."""
     batch_size: int = 1024
-    """Boards per gradient step."""
     learning_rate: float | str = "lin_0.005"
-    """Learning rate of Adam; text such as `lin_0.005` falls linearly to 0."""
     max_grad_norm: float = 1.0
-    """Largest norm of a gradient."""
     vf_coef: float = 0.5
-    """Weight of the value loss."""
     gamma: float = 0.99
-    """Discount of returns."""
     gae_lambda: float = 0.9
-    """λ of returns: 0 looks one step ahead, 1 to the end of the `n_steps`."""
     mixed_precision: bool = True
-    """Whether large layers of `ranks-afterstates` are computed in bfloat16 where that is fast."""
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "batch_size", "workers"):

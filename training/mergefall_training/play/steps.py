@@ -35,7 +35,7 @@ def steps(env: Any, seed: Any, choose: Choose) -> Iterator[Step]:
 
     `env` may be a batch of environments; `seed` is then a list, and actions are arrays.
 
-    >>> import mergefall
+    >>> import gymnasium as gym, mergefall
     >>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2)
     >>> [step.action for step in steps(env, 0, recorded([0, 1]))]
     [None, 0, 1]

@@ -44,18 +44,30 @@ F = np.float32
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The hyper-parameters of a run, by rl_zoo3's names where it has one."""
+    """The hyper-parameters of a run, by rl_zoo3's names where it has one.
 
-    n_envs: int = 256  # games played at once
-    n_steps: int = 16  # of each game before the network learns
-    n_epochs: int = 4  # passes over these steps
-    batch_size: int = 1024  # afterstates of a gradient step
-    learning_rate: float | str = "lin_0.001"  # of Adam; `lin_0.001` falls to 0
-    gamma: float = 0.9  # γ; 0.9 looks about 10 pieces ahead
-    td_lambda: float = 0.0  # λ; 0 looks one step ahead, 1 to the rollout's end
-    average: float = 0.0  # the model's running mean keeps this share of itself at each step; 0: the network itself
-    policy_kwargs: Options = field(default_factory=lambda: {"net_arch": [64, 64]})  # units of each layer
-    warm_start: str = ""  # a run folder; begin with the network and the optimizer of its last checkpoint
+    - `n_envs`: games played at once.
+    - `n_steps`: of each game before the network learns.
+    - `n_epochs`: passes over these steps.
+    - `batch_size`: afterstates of a gradient step.
+    - `learning_rate`: of Adam; `lin_0.001` falls to 0.
+    - `gamma`: γ; 0.9 looks about 10 pieces ahead.
+    - `td_lambda`: λ; 0 looks one step ahead, 1 to the rollout's end.
+    - `average`: the model's running mean keeps this share of itself at each step; 0: the network itself.
+    - `policy_kwargs`: units of each layer.
+    - `warm_start`: a run folder; begin with the network and the optimizer of its last checkpoint.
+    """
+
+    n_envs: int = 256
+    n_steps: int = 16
+    n_epochs: int = 4
+    batch_size: int = 1024
+    learning_rate: float | str = "lin_0.001"
+    gamma: float = 0.9
+    td_lambda: float = 0.0
+    average: float = 0.0
+    policy_kwargs: Options = field(default_factory=lambda: {"net_arch": [64, 64]})
+    warm_start: str = ""
 
     def __post_init__(self) -> None:
         for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):

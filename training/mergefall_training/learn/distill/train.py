@@ -40,14 +40,16 @@ from mergefall_training.learn.training import hyperparameters_of, module_of
 
 @dataclass(frozen=True)
 class Hyperparameters(StudentHyperparameters):
-    """Hyper-parameters of distillation."""
+    """Hyper-parameters of distillation.
+
+    - `exploration_rate`: Share of the moves that are drawn from the policy; the others are its most probable ones.
+    - `buffer_size`: Labelled boards that are kept to learn from.
+    - `gradient_steps`: Gradient steps after each `n_steps`.
+    """
 
     exploration_rate: float = 0.02
-    """Share of the moves that are drawn from the policy; the others are its most probable ones."""
     buffer_size: int = 65_536
-    """Labelled boards that are kept to learn from."""
     gradient_steps: int = 8
-    """Gradient steps after each `n_steps`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -59,16 +59,26 @@ Vectors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The hyper-parameters of a run."""
+    """The hyper-parameters of a run.
 
-    heuristic: Any = "dt-10"  # whose weights to learn: a name, a mapping of name and options, or a list of features
-    depth: int = 1  # own moves that candidates look ahead: 1 is `tetris/greedy`, more `tetris/expectimax`
-    population: int = 100  # candidates of a generation
-    games: int = 4  # of each candidate
-    warm_start: str = ""  # a run of `afterstate`; its last layer is learnt, in place of a heuristic's weights
-    spread: float = 0.3  # first standard deviation of the last layer's weights, in units of their own size
-    averaging: int = 10  # generations of the model's running mean; 1: the Gaussian's mean itself
-    threads: int | None = None  # that games are played on; default: one per core; changes no result
+    - `heuristic`: whose weights to learn: a name, a mapping of name and options, or a list of features.
+    - `depth`: own moves that candidates look ahead: 1 is `tetris/greedy`, more `tetris/expectimax`.
+    - `population`: candidates of a generation.
+    - `games`: of each candidate.
+    - `warm_start`: a run of `afterstate`; its last layer is learnt, in place of a heuristic's weights.
+    - `spread`: first standard deviation of the last layer's weights, in units of their own size.
+    - `averaging`: generations of the model's running mean; 1: the Gaussian's mean itself.
+    - `threads`: that games are played on; default: one per core; changes no result.
+    """
+
+    heuristic: Any = "dt-10"
+    depth: int = 1
+    population: int = 100
+    games: int = 4
+    warm_start: str = ""
+    spread: float = 0.3
+    averaging: int = 10
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         heuristic_of(self.heuristic)

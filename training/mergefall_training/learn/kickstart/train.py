@@ -34,7 +34,15 @@ from mergefall_training.learn.training import hyperparameters_of, module_of
 
 @dataclass(frozen=True)
 class Hyperparameters(StudentHyperparameters):
-    """Hyper-parameters of kickstarting."""
+    """Hyper-parameters of kickstarting.
+
+    - `n_epochs`: Passes over the boards of a rollout.
+    - `clip_range`: Clipping of PPO's probability ratio.
+    - `ent_coef`: Weight of the policy's entropy.
+    - `kickstart_coef`: Weight of the cross-entropy to the teacher at the start.
+    - `kickstart_share`: Share of the steps after which that weight is 0; it falls linearly. Above 1, the run ends
+      before it is 0.
+    """
 
     n_envs: int = 256
     n_steps: int = 8
@@ -42,15 +50,10 @@ class Hyperparameters(StudentHyperparameters):
     learning_rate: float | str = "lin_0.002"
     vf_coef: float = 2.0
     n_epochs: int = 2
-    """Passes over the boards of a rollout."""
     clip_range: float = 0.2
-    """Clipping of PPO's probability ratio."""
     ent_coef: float = 0.0
-    """Weight of the policy's entropy."""
     kickstart_coef: float = 1.0
-    """Weight of the cross-entropy to the teacher at the start."""
     kickstart_share: float = 0.5
-    """Share of the steps after which that weight is 0; it falls linearly. Above 1, the run ends before it is 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,15 +46,23 @@ class Hyperparameters:
 
     At the start of a run, when all boards are alike, several threads adjust the same entries at once. Steps of full
     size then overshoot, and some runs with temporal coherence never recover. Half the step size is safe.
+
+    - `patterns`: the network's cells, see `mergefall_baselines.game2048.tuples`.
+    - `learning_rate`: α; each entry takes α / look-ups of the error.
+    - `coherence`: last part of the run that learns with temporal coherence, from 0 to 1.
+    - `coherence_rate`: α with temporal coherence.
+    - `optimism`: initial value of every afterstate; a high one makes the learner try everything.
+    - `warm_start`: a run folder; begin with the weights and coherence of its last checkpoint.
+    - `threads`: default: one per core; only runs on one thread can be repeated exactly.
     """
 
-    patterns: str = "012345 456789 012456 45689a"  # the network's cells, see `mergefall_baselines.game2048.tuples`
-    learning_rate: float = 0.1  # α; each entry takes α / look-ups of the error
-    coherence: float = 0.0  # last part of the run that learns with temporal coherence, from 0 to 1
-    coherence_rate: float = 0.5  # α with temporal coherence
-    optimism: float = 0.0  # initial value of every afterstate; a high one makes the learner try everything
-    warm_start: str = ""  # a run folder; begin with the weights and coherence of its last checkpoint
-    threads: int | None = None  # default: one per core; only runs on one thread can be repeated exactly
+    patterns: str = "012345 456789 012456 45689a"
+    learning_rate: float = 0.1
+    coherence: float = 0.0
+    coherence_rate: float = 0.5
+    optimism: float = 0.0
+    warm_start: str = ""
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.patterns, str):  # YAML reads 0123 as a number
