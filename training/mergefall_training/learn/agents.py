@@ -33,23 +33,23 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
 
     Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
-    found = load_model(_model_file(path, model))
-    if checksum is not None and not found.checksum.startswith(checksum):
-        raise ValueError(f"{path} has the checksum {found.checksum}; expected {checksum}…: it is another model")
-    make_player = player_maker(found.spec["algorithm"])
-    known = list(inspect.signature(make_player).parameters)[2:]
+    loaded = load_model(_model_file(path, model))
+    if checksum is not None and not loaded.checksum.startswith(checksum):
+        raise ValueError(f"{path} has the checksum {loaded.checksum}; expected {checksum}…: it is another model")
+    make_player = player_maker(loaded.spec["algorithm"])
+    names = list(inspect.signature(make_player).parameters)[2:]
     for option in options:
-        if option not in known:
-            others = ", ".join(["model", "checksum", *known])
+        if option not in names:
+            others = ", ".join(["model", "checksum", *names])
             raise ValueError(f"{path} has no option {option!r}; it has {others}")
     if "heuristic" not in options:
         what = f"the network of {path}"
-        check_no_import(what, found.spec["network"], expected="only you may name one: the option heuristic")
+        check_no_import(what, loaded.spec["network"], expected="only you may name one: the option heuristic")
     try:
-        player = make_player(found.spec, found.arrays, **options)
+        player = make_player(loaded.spec, loaded.arrays, **options)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    player.options = {"checksum": found.checksum[:16]}
+    player.options = {"checksum": loaded.checksum[:16]}
     return player
 
 

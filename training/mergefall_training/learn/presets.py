@@ -39,7 +39,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     presets = _presets(algorithm)
     env_id = env_id.rpartition(":")[2]
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
-    same = [known for known in presets if gym.registry[known].entry_point == game]
+    same = [other for other in presets if gym.registry[other].entry_point == game]
     if env_id not in presets and not same:
         raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
     preset = dict(presets[env_id if env_id in presets else same[0]])
@@ -47,11 +47,13 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     if name is not None and name not in others:
         there = ", ".join(others) or "none"
         raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
-    found = preset | (others[name] if name is not None else {})
+    chosen = preset | (others[name] if name is not None else {})
     if env_id not in presets:
         sizes = game_of(env_id).size
-        found["env_kwargs"] = {name: value for name, value in found.get("env_kwargs", {}).items() if name not in sizes}
-    return found
+        chosen["env_kwargs"] = {
+            name: value for name, value in chosen.get("env_kwargs", {}).items() if name not in sizes
+        }
+    return chosen
 
 
 def usual_env(algorithm: str) -> str:
@@ -60,17 +62,17 @@ def usual_env(algorithm: str) -> str:
     >>> usual_env("ntuple"), usual_env("cma-es")
     ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
     """
-    known = list(_presets(algorithm))
-    return next((env_id for env_id in HOMES if env_id in known), known[0])
+    env_ids = list(_presets(algorithm))
+    return next((env_id for env_id in HOMES if env_id in env_ids), env_ids[0])
 
 
 def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
     """An algorithm's presets: (environment's id, name, settings); the usual one has the name ""."""
-    found = []
+    rows = []
     for env_id, preset in _presets(algorithm).items():
         usual = {name: value for name, value in preset.items() if name != "others"}
-        found += [(env_id, "", usual), *((env_id, name, other) for name, other in preset.get("others", {}).items())]
-    return found
+        rows += [(env_id, "", usual), *((env_id, name, other) for name, other in preset.get("others", {}).items())]
+    return rows
 
 
 def _presets(algorithm: str) -> dict[str, Any]:
@@ -107,10 +109,10 @@ def configure(
     >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval
     (3, 0.9, 100)
     """
-    given = load_preset(algorithm, env_id, preset) | dict(changed or {})
-    env_kwargs = {**given.pop("env_kwargs", {}), **(env_kwargs or {})}
-    preset_steps, preset_cap = given.pop("n_timesteps"), given.pop("max_episode_steps", None)
+    hyperparameters = load_preset(algorithm, env_id, preset) | dict(changed or {})
+    env_kwargs = {**hyperparameters.pop("env_kwargs", {}), **(env_kwargs or {})}
+    preset_steps, preset_cap = hyperparameters.pop("n_timesteps"), hyperparameters.pop("max_episode_steps", None)
     steps = integer("timesteps", preset_steps if timesteps is None else timesteps, 1)
     cap = preset_cap if max_episode_steps is None else max_episode_steps
     interval = max(1, steps // EVALUATIONS) if interval is None else interval
-    return Config(algorithm, env_id, env_kwargs, given, steps, interval, episodes, seed, cap)
+    return Config(algorithm, env_id, env_kwargs, hyperparameters, steps, interval, episodes, seed, cap)

@@ -211,7 +211,10 @@ class Run:
     def finished(self) -> bool:
         """Whether nothing is left to train."""
         last = self.points[-1].step if self.points else -1
-        return last >= self.config.timesteps and (found := self.load_checkpoint()) is not None and found[0] == last
+        if last < self.config.timesteps:
+            return False
+        checkpoint = self.load_checkpoint()
+        return checkpoint is not None and checkpoint[0] == last
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -254,23 +257,23 @@ def open_run(
     if not path.exists():
         trainer(config.algorithm).check(config, device)
     used = {name: value for name, value in config.hyperparameters.items() if name != "warm_start"}
-    asked, code = asdict(config), code_of(config.env_kwargs, used)
+    ours, code = asdict(config), code_of(config.env_kwargs, used)
     try:
-        asked = json.loads(json.dumps(asked, allow_nan=False))
+        ours = json.loads(json.dumps(ours, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the run's configuration is {asked}; expected JSON types ({error})") from error
+        raise ValueError(f"the run's configuration is {ours}; expected JSON types ({error})") from error
     with ExitStack() as held:
         # Lock before reading: another process may be writing.
         file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
         if path.exists():
-            if differing := differences(asdict(read_config(folder, asked)), asked):
+            if differing := differences(asdict(read_config(folder, ours)), ours):
                 advice = f"Choose another folder, there perhaps with warm_start={folder}"
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
             check_same_code(folder, json.loads(path.read_text(encoding="utf-8")).get("code", code), code)
         else:
-            about = {"format": CONFIG, "version": VERSION, **asked, "code": code, "versions": versions()}
+            about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions()}
             write_whole(path, json.dumps(about, indent=2).encode())
         header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
         line = json.dumps(header | {"seed": config.seed}).encode()
@@ -333,8 +336,8 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
         raise ValueError(f"{folder} holds no training run: there is no {path}")
     with on_line(path, 1):
         record = json.loads(path.read_text(encoding="utf-8"))
-        found = isinstance(record, dict) and (record.pop("format", None), record.pop("version", None))
-        if found != (CONFIG, VERSION):
+        kind = isinstance(record, dict) and (record.pop("format", None), record.pop("version", None))
+        if kind != (CONFIG, VERSION):
             raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
         record.pop("versions", None)
         record.pop("code", None)  # `open_run` compares it

@@ -37,8 +37,8 @@ def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dic
 
     def description(of: Config) -> dict[str, Any]:
         same = of.algorithm == config.algorithm
-        given = {name: getattr(hyperparameters_of(kind, of), name) for name in alike} if same else {}
-        return {"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **given}
+        same_names = {name: getattr(hyperparameters_of(kind, of), name) for name in alike} if same else {}
+        return {"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **same_names}
 
     if differing := differences(description(there), description(config)):
         raise ValueError(f"warm_start: the run in {folder} is another one: {'; '.join(differing)}")

@@ -72,10 +72,10 @@ def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArr
 
     `states` uint64[n, words] are the games before moves that leave the afterstates `boards` uint8[n, rows, cols].
     """
-    found = [rules.chance_outcomes(board, state) for board, state in zip(boards, states, strict=True)]
-    values = player.values(concatenate([outcomes.observations for outcomes in found])).max(axis=1)
+    possible = [rules.chance_outcomes(board, state) for board, state in zip(boards, states, strict=True)]
+    values = player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
     first, streams = 0, states[:, STREAM].copy()
-    for i, outcomes in enumerate(found):
+    for i, outcomes in enumerate(possible):
         worst = int(values[first : first + len(outcomes.upper)].argmin())
         streams[i] = forced(streams[i], outcomes.upper[worst], outcomes.lower[worst])
         first += len(outcomes.upper)

@@ -35,23 +35,23 @@ def heuristic_of(spec: Any) -> Heuristic:
     return linear(spec)() if isinstance(spec, list) else heuristic(spec)
 
 
-def names_of(known: Heuristic) -> list[str]:
+def names_of(heuristic: Heuristic) -> list[str]:
     """The names of a heuristic's weights.
 
     >>> names_of(heuristic_of("two-tetrad"))
     ['f1', 'f2', 'f3', 'f4', 'f5', 'f6', 'f7', 'f8']
     """
-    return list(weights_of(known.to_json()))
+    return list(weights_of(heuristic.to_json()))
 
 
-def weighted(known: Heuristic, weights: NDArray[np.float64]) -> Heuristic:
+def weighted(heuristic: Heuristic, weights: NDArray[np.float64]) -> Heuristic:
     """A heuristic with other weights, in the order of `names_of`."""
-    return replace(known, **dict(zip(names_of(known), weights.tolist(), strict=True)))
+    return replace(heuristic, **dict(zip(names_of(heuristic), weights.tolist(), strict=True)))
 
 
-def playing(known: Heuristic, depth: int) -> KernelPlayer:
+def playing(heuristic: Heuristic, depth: int) -> KernelPlayer:
     """The player that weights are learnt for: `tetris/greedy`, or `tetris/expectimax` if `depth` is above 1."""
-    return Greedy(known) if depth == 1 else Expectimax(known, depth, lost=LOST)
+    return Greedy(heuristic) if depth == 1 else Expectimax(heuristic, depth, lost=LOST)
 
 
 def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: Any = None) -> Player:
@@ -74,11 +74,11 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: A
             )
         return player_of_network(spec, arrays)
     # Older files call it `evaluation`.
-    known = heuristic_of(heuristic or network.get("heuristic", network.get("evaluation")))
+    own = heuristic_of(heuristic or network.get("heuristic", network.get("evaluation")))
     weights = arrays.get("weights", np.empty(0))
-    expected = {"weights": (np.float64, (len(names_of(known)),))}
-    if network.get("names") != names_of(known) or expected != {n: (a.dtype, a.shape) for n, a in arrays.items()}:
-        found = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
-        raise ValueError(f"a model's weights are {found}; expected one float64 for each of {names_of(known)}")
+    expected = {"weights": (np.float64, (len(names_of(own)),))}
+    if network.get("names") != names_of(own) or expected != {n: (a.dtype, a.shape) for n, a in arrays.items()}:
+        theirs = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
+        raise ValueError(f"a model's weights are {theirs}; expected one float64 for each of {names_of(own)}")
     ahead = network.get("depth", 1) if depth is None else depth
-    return of_file(playing(weighted(known, weights), ahead), spec)
+    return of_file(playing(weighted(own, weights), ahead), spec)

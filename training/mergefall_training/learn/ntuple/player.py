@@ -45,11 +45,11 @@ def network_of(path: str | os.PathLike[str]) -> TupleNetwork:
     """
     if Path(path).suffix == SUFFIX:
         return read_tdl2048(path)[0]
-    found = load_model(model_file(path, "last"))
-    if found.spec["algorithm"] != "ntuple":
-        raise ValueError(f"{path} was trained by {found.spec['algorithm']}; expected ntuple")
-    network = TupleNetwork.unpacked(found.spec["network"], found.arrays)
-    network.record = {name: value for name, value in found.spec.items() if name != "network"}
+    model = load_model(model_file(path, "last"))
+    if model.spec["algorithm"] != "ntuple":
+        raise ValueError(f"{path} was trained by {model.spec['algorithm']}; expected ntuple")
+    network = TupleNetwork.unpacked(model.spec["network"], model.arrays)
+    network.record = {name: value for name, value in model.spec.items() if name != "network"}
     if Path(path).is_dir():
         network.record["hyperparameters"] = read_config(path).hyperparameters
         network.record["curve"] = [[point.step, round(point.mean)] for point in read_curve(path)]

@@ -161,8 +161,8 @@ class Learner(training.Learner):
         """
         if len(state["workers"]) != len(self.workers):
             if self.hyperparameters.threads is not None:
-                found = f"{len(state['workers'])} threads; here are {len(self.workers)}"
-                raise ValueError(f"the run was begun with {found}. Set threads, or begin another run")
+                threads = f"{len(state['workers'])} threads; here are {len(self.workers)}"
+                raise ValueError(f"the run was begun with {threads}. Set threads, or begin another run")
             self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
         self.workers = typed("workers", state["workers"], np.uint64, len(self.workers), 4)
         self.step, self._interval = step, integer("interval", state["interval"], 0)
@@ -190,8 +190,8 @@ def _check_game(config: Config) -> None:
     if game_of(config.env_id).name != "2048" or kwargs["goal"] is not None or kwargs["reward"] != "score":
         raise ValueError(f"{config.env_id} with {kwargs}; ntuple learns 2048 from its score, without a goal")
     if kwargs["shaping"] is not None or config.max_episode_steps is not None:
-        found = f"shaping {kwargs['shaping']}, max_episode_steps {config.max_episode_steps}"
-        raise ValueError(f"{found}; ntuple learns from whole games and takes neither")
+        arguments = f"shaping {kwargs['shaping']}, max_episode_steps {config.max_episode_steps}"
+        raise ValueError(f"{arguments}; ntuple learns from whole games and takes neither")
 
 
 check, train = module_of(Learner)

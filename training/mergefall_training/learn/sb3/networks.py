@@ -33,7 +33,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
     float[n, rows, cols] -> float[n, 4 · features_dim + 4]; the scores are last, 0 for an illegal move, which leaves the
     board unchanged.
 
-    Each afterstate is turned and mirrored to its canonical image (`afterstate/inputs.py`), so that symmetric boards are
+    Each afterstate is turned and mirrored to its canonical image (`lines.py`), so that symmetric boards are
     one. The first layer sees one row or column at a time, each with weights of its own: the ranks, one-hot with
     `rows·cols + 2` planes, and the differences between neighbours, one-hot. Layers that see all of them follow. So
     the network need not learn how tiles slide and merge, nor for each rank anew which tiles are equal.
@@ -70,25 +70,25 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         boards, gains = moved(_ranks(observations))
-        found = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
-        return torch.cat([found.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
+        features = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
+        return torch.cat([features.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
 
     def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
         boards, gains = moved(_ranks(observations))
         chosen = np.arange(len(boards)), actions.cpu().numpy()
-        found = self._features(boards[chosen], observations.device)
-        return torch.cat([found, _scores(gains[chosen][:, None], observations.device)], dim=1)
+        features = self._features(boards[chosen], observations.device)
+        return torch.cat([features, _scores(gains[chosen][:, None], observations.device)], dim=1)
 
     def _features(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
         most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
             lines = self._lines(np.minimum(canonical(boards), most), device)
-            found = self.middle(lines).relu()
+            features = self.middle(lines).relu()
             for block in self.blocks:
-                found = found + block(found)
-            return self.last(found).relu().float()
+                features = features + block(features)
+            return self.last(features).relu().float()
 
     def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
@@ -100,8 +100,8 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     def lines_by_products(self, ranks: torch.Tensor) -> torch.Tensor:
         """The first layer on boards int32[n, rows, cols] by matrix products, which suit GPUs."""
-        found = [self._layer(self.across, ranks), self._layer(self.down, ranks.transpose(1, 2))]
-        return torch.cat([part.flatten(1) for part in found], dim=1).relu()
+        lines = [self._layer(self.across, ranks), self._layer(self.down, ranks.transpose(1, 2))]
+        return torch.cat([part.flatten(1) for part in lines], dim=1).relu()
 
     def _layer(self, layer: nn.Linear, ranks: torch.Tensor) -> torch.Tensor:
         kinds: Any = self.kinds
@@ -165,15 +165,15 @@ class BoardAfterstates(BaseFeaturesExtractor):
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
         n, actions = len(observations["board"]), self.actions
-        table, games, found = self._features(observations)
-        places = games * actions + torch.from_numpy(table.actions).to(found.device)
-        each = found.new_zeros(n * actions, self.width).index_copy(0, places, found).view(n, actions, -1)
+        table, games, features = self._features(observations)
+        places = games * actions + torch.from_numpy(table.actions).to(features.device)
+        each = features.new_zeros(n * actions, self.width).index_copy(0, places, features).view(n, actions, -1)
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
     def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        _, games, found = self._features(observations, actions.cpu().numpy())
-        return found.new_zeros(len(actions), self.width).index_copy(0, games, found)
+        _, games, features = self._features(observations, actions.cpu().numpy())
+        return features.new_zeros(len(actions), self.width).index_copy(0, games, features)
 
     def _features(
         self, observations: dict[str, torch.Tensor], actions: NDArray[np.int64] | None = None
@@ -181,8 +181,8 @@ class BoardAfterstates(BaseFeaturesExtractor):
         """(table of afterstates, the board of each row int64[rows], its features float[rows, width])."""
         board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
-        seen = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
-        table = tetris_afterstates(seen, self.rules, actions)
+        arrays = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
+        table = tetris_afterstates(arrays, self.rules, actions)
         games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
@@ -208,7 +208,7 @@ class EachAction(nn.Module):
         super().__init__()
         extractor = network.features_extractor
         if not hasattr(extractor, "each"):
-            names = ", ".join(name for name, kind in EXTRACTORS.items() if hasattr(kind, "each"))
+            names = ", ".join(EXTRACTORS)
             raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
         if extractor.actions != network.action_space.n:
             placements = extractor.rules.placements
@@ -302,9 +302,9 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
     Raises ValueError if names, dtypes or shapes differ.
     """
     ours = {name: f"{array.dtype}{list(array.shape)}" for name, array in parameters_of(policy).items()}
-    found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
-    if found != ours:
-        differences = sorted(f"{name} {kind}" for name, kind in found.items() ^ ours.items())
+    theirs = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+    if theirs != ours:
+        differences = sorted(f"{name} {kind}" for name, kind in theirs.items() ^ ours.items())
         raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(differences)}")
     with torch.no_grad():
         for name, parameter in policy.named_parameters():

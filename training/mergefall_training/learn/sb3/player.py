@@ -61,8 +61,8 @@ class PolicyAgent(PreferringPlayer):
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         """Log-probabilities, or Q-values in units of the reward."""
-        found = preferences_of(self.policy, observation)
-        return found if self.log_probabilities else found * self._unit
+        values = preferences_of(self.policy, observation)
+        return values if self.log_probabilities else values * self._unit
 
     def search_values(self, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         if self.log_probabilities:
@@ -78,5 +78,5 @@ class PolicyAgent(PreferringPlayer):
             return super().board_values(observation)
         tensors, single = self.policy.obs_to_tensor(observation)
         with torch.no_grad():
-            found = self.policy.predict_values(tensors)[:, 0].cpu().numpy().astype(np.float64) * self._unit
-        return found if single else found[0]
+            values = self.policy.predict_values(tensors)[:, 0].cpu().numpy().astype(np.float64) * self._unit
+        return values if single else values[0]

@@ -101,17 +101,17 @@ def train(run: Run) -> None:
 
 def build(config: Config, device: str) -> tuple[Any, Envs]:
     """(the algorithm, its fresh environments). Raises ValueError for bad hyper-parameters."""
-    given = dict(config.hyperparameters)
-    policy, n_envs, normalize = given.pop("policy", None), given.pop("n_envs", 1), given.pop("normalize", False)
-    wrapper, start = given.pop("env_wrapper", None), given.pop("warm_start", None)
+    options = dict(config.hyperparameters)
+    policy, n_envs, normalize = options.pop("policy", None), options.pop("n_envs", 1), options.pop("normalize", False)
+    wrapper, start = options.pop("env_wrapper", None), options.pop("warm_start", None)
     if not isinstance(start, str | None):
         raise ValueError(f"warm_start is {start!r}; expected a run folder or a model file")
-    mixed = boolean("mixed_precision", given.pop("mixed_precision", False))
-    _check(config, n_envs, normalize, given)
-    arguments = given | {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
+    mixed = boolean("mixed_precision", options.pop("mixed_precision", False))
+    _check(config, n_envs, normalize, options)
+    arguments = options | {name: schedule(name, options[name]) for name in RATES if options.get(name) is not None}
     kind, kwargs = policy_class(config.algorithm, policy, arguments.pop("policy_kwargs", None), config.env_kwargs)
     torch_device = device_of(device)
-    envs = Envs(config, n_envs, normalize, given.get("gamma", 0.99), wrapper)
+    envs = Envs(config, n_envs, normalize, options.get("gamma", 0.99), wrapper)
     with made_of(config):
         model = CLASSES[config.algorithm](
             kind, envs.top, policy_kwargs=kwargs, seed=config.first_seed, device=torch_device, **arguments
@@ -265,7 +265,7 @@ class _Keeper(BaseCallback):
 
 def state(model: Any) -> dict[str, Any]:
     """An algorithm's state without its environments: parameters, optimizer, counters, buffers, random generators."""
-    found: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "policy": model.policy.state_dict(),
         "optimizer": model.policy.optimizer.state_dict(),
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
@@ -283,24 +283,24 @@ def state(model: Any) -> dict[str, Any]:
     if buffer is not None:
         filled = buffer.buffer_size if buffer.full else buffer.pos
         arrays = {name: take(part, slice(filled)) for name, part in _arrays_of(buffer).items()}
-        found["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
-    return found
+        parts["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
+    return parts
 
 
-def restore(model: Any, found: Options) -> None:
+def restore(model: Any, parts: Options) -> None:
     """Restore what `state` returned, in an algorithm of the same configuration."""
-    model.policy.load_state_dict(found["policy"])
-    model.policy.optimizer.load_state_dict(found["optimizer"])
-    for name, value in found["counters"].items():
+    model.policy.load_state_dict(parts["policy"])
+    model.policy.optimizer.load_state_dict(parts["optimizer"])
+    for name, value in parts["counters"].items():
         setattr(model, name, value)
-    model._last_obs, model._last_original_obs, model._last_episode_starts = found["last"]
-    model.ep_info_buffer, model.ep_success_buffer = deque(found["episodes"], model._stats_window_size), deque()
-    if "replay" in found:
-        buffer, kept = model.replay_buffer, found["replay"]
+    model._last_obs, model._last_original_obs, model._last_episode_starts = parts["last"]
+    model.ep_info_buffer, model.ep_success_buffer = deque(parts["episodes"], model._stats_window_size), deque()
+    if "replay" in parts:
+        buffer, kept = model.replay_buffer, parts["replay"]
         buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
         for name, part in _arrays_of(buffer).items():
             map_parts(_fill, part, kept["arrays"][name])
-    generators = found["random"]
+    generators = parts["random"]
     random.setstate(generators["python"])
     # NumPy does not check this index into its state, and would read beyond it.
     integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)

@@ -100,11 +100,11 @@ class NativeVecEnv(VecEnv):
         setattr(self.envs, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> Any:
-        found = getattr(self.envs, method_name)(*method_args, **method_kwargs)
-        if isinstance(found, np.ndarray):
-            return found if indices is None else found[list(self._get_indices(indices))]
+        returned = getattr(self.envs, method_name)(*method_args, **method_kwargs)
+        if isinstance(returned, np.ndarray):
+            return returned if indices is None else returned[list(self._get_indices(indices))]
         self._only_all(method_name, indices)
-        return [found] * self.num_envs
+        return [returned] * self.num_envs
 
     def _only_all(self, name: str, indices: Any) -> None:
         if indices is not None:
