@@ -21,9 +21,7 @@ from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
-    EDGE,
     LEAST_PRIOR,
-    TREE,
     VISIT_SCALE,
     GameKernels,
     Plan,
@@ -209,15 +207,7 @@ class TreeSearch(KernelPlayer):
         memory, values = self._memory(state, len(states), None), np.empty((len(states), rules.n_actions))
         game = self._game(self.form.ways(rules)[0])
         with self._lock:
-            if not self.compiled:
-                actions, edges, trees = self._grow(game, states, memory, values)
-            else:
-                actions, edges = np.empty(len(states), np.int64), np.empty(values.shape, EDGE)
-                trees, tree = np.empty((len(states), 1), TREE), self._tree(game)
-                for i in range(len(states)):
-                    one = slice(i, i + 1)
-                    actions[one] = self._decide(rules, states[one], memory[one], values[one], exact=True)
-                    edges[i], trees[i] = tree.edges[0], tree.tree
+            actions, edges, trees = self._grow(game, states, memory, values)
         actions = self._settled(states, values, actions)
         means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
         policy = self._policy(edges, trees, means)
