@@ -9,7 +9,7 @@ import pytest
 from mergefall.game2048 import HEURISTICS
 from mergefall.tetris import from_text, place
 from mergefall_baselines import Player, make, register
-from mergefall_baselines.registry import environment_of
+from mergefall_baselines.registry import environment_of, player_of
 
 BOARDS = np.random.default_rng(1).integers(0, 6, (8, 4, 4))
 
@@ -157,6 +157,55 @@ def test_players_by_module_and_name():
         make(f"{__name__}:Second")
     with pytest.raises(ValueError, match="without a module"):
         register("json:dumps", First)
+
+
+def always_up(board):
+    return 0
+
+
+def test_a_function_of_an_observation_is_a_player():
+    player = make(f"{__name__}:always_up")
+    assert player.act(BOARDS).tolist() == [0] * len(BOARDS)
+    assert player_of(always_up).act(BOARDS[0]) == 0
+    assert set(player.play("mergefall/Game2048-v0", 0, {"illegal_limit": 2}).actions) == {0}
+
+
+@pytest.mark.parametrize("action", [1.7, "left", np.zeros(4), np.array([[1]]), True, None])
+def test_an_action_that_is_no_integer_is_named(action):
+    player = player_of(lambda board: action)
+    for call in (lambda: player.act(BOARDS[0]), lambda: player.play("mergefall/Game2048-v0", 0)):
+        with pytest.raises(ValueError, match=r"<lambda> chose the action .*; expected an integer"):
+            call()
+
+
+class Short:
+    """Its `predict` returns no state, or lacks arguments."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return 3
+
+    class Shorter:
+        def predict(self, observation):
+            return 3, None
+
+
+def test_what_predict_must_take_and_return_is_said():
+    with pytest.raises(ValueError, match=r"Short: predict returns 3; expected \(action, state\)"):
+        player_of(Short()).play("mergefall/Game2048-v0", 0)
+    with pytest.raises(ValueError, match=r"Shorter has predict\(observation\); expected predict\(observation, state"):
+        player_of(Short.Shorter())
+
+
+def test_players_of_players_are_spelt_flat():
+    """`name`, and `player` as an option, are how version 0.1.0 wrote it into files."""
+    for spec in (
+        {"player": "2048/lookahead", "of": {"player": "2048/greedy", "heuristic": "nneonneo"}, "depth": 3},
+        {"name": "2048/lookahead", "player": {"name": "2048/greedy", "heuristic": "nneonneo"}, "depth": 3},
+    ):
+        player = player_of(spec)
+        assert (player.depth, player.leaf.options) == (3, {"heuristic": "nneonneo"})
+    with pytest.raises(ValueError, match="player is 3; expected a player's name, or a mapping of player and options"):
+        player_of(3)
 
 
 def test_players_name_the_environment_that_they_play():
