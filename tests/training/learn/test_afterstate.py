@@ -9,7 +9,7 @@ import pytest
 import torch
 from mergefall.tetris import HEURISTICS
 from mergefall.tetris.game import QUEUE
-from mergefall_baselines import make, play_in_env
+from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner, train
@@ -167,34 +167,11 @@ def test_player_and_learner_think_the_same():
         np.testing.assert_allclose(chosen[live], values.max(axis=1)[live], rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("kwargs", RULES, ids=str)
-def test_tetris_player_keeps_the_protocol(kwargs):
-    mine, _ = agent(kwargs)
-    envs, batch = played(kwargs, 4)
-    values = mine.values(batch)
-    _, legal, over = envs.afterstate_terms("bcts")
-    going = legal.any(axis=1)  # what is over does not show it
-    np.testing.assert_array_equal(np.isfinite(values)[going], (legal & ~over)[going])
-    first = {name: part[0] for name, part in batch.items()}
-    np.testing.assert_array_equal(mine.values(first), values[0])
-    assert mine.act(first) == mine.act(batch)[0] == values[0].argmax()
-    without = {name: part for name, part in batch.items() if name != "queue"}
-    np.testing.assert_array_equal(mine.values(without), values)
-
-
 def test_all_fatal_placements_leave_the_first_legal_one():
     mine, _ = agent({"cols": 4, "rows": 4})
     observation = {"board": mergefall.tetris.from_text(".###/.###/.###/.###"), "piece": 1}  # O
     assert np.isneginf(mine.values(observation)).all()
     assert mine.act(observation) == 0
-
-
-@pytest.mark.parametrize("kwargs", [SMALL, RULES[2]])
-def test_compiled_episode_is_the_gym_loops(kwargs):
-    mine, _ = agent(kwargs)
-    compiled, plain = mine.play(TETRIS, 5, kwargs, 60), play_in_env(mine, TETRIS, 5, kwargs, 60)
-    np.testing.assert_array_equal(compiled.actions, plain.actions)
-    assert compiled.figures == plain.figures
 
 
 def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error():

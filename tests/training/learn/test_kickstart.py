@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import torch
 from mergefall.games import take
-from mergefall_baselines import make
-from mergefall_training import evaluate
 from mergefall_training.learn.kickstart.train import Learner
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.train import build
 
-from tests.training.learn.small_runs import FIELD, G2048, NETWORK, OF_TETRIS, SMALL, TETRIS, small, trained
+from tests.training.learn.small_runs import G2048, NETWORK, SMALL, small
 
 
 def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_path):
@@ -83,23 +81,3 @@ def test_above_1_the_teacher_helps_until_the_end():
 def test_batches_of_one_board_are_refused():
     with pytest.raises(ValueError, match="batch_size is 1; expected an integer"):
         Learner(small("kickstart", {"batch_size": 1}), "cpu")
-
-
-def test_it_learns_to_play_nearly_as_its_teacher(tmp_path):
-    """2×3 is solved: perfect play scores 480, random play less than half of it."""
-    changed = {"n_envs": 32, "n_steps": 8, "n_epochs": 4, "batch_size": 64, "learning_rate": "lin_0.01"}
-    changed |= {"kickstart_share": 1.0, "kickstart_coef": 10.0}
-    trained(tmp_path / "run", small("kickstart", changed, timesteps=20_480, interval=20_480))
-    ours = evaluate(make(str(tmp_path / "run"), model="last"), G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
-    best = evaluate("2048/optimal", G2048, 200, env_kwargs=SMALL, workers=1, progress=False)
-    assert ours.mean().low > 0.55 * best.mean().value
-
-
-def test_tetris_is_kickstarted_too(tmp_path):
-    changed = {"teacher": "tetris/bcts", "n_envs": 32, "n_steps": 8, "batch_size": 64} | OF_TETRIS
-    config = small("kickstart", changed, timesteps=12_800, interval=12_800, env_id=TETRIS, env_kwargs=FIELD, cap=60)
-    trained(tmp_path / "run", config)
-    player = make(str(tmp_path / "run"), model="last")
-    ours = evaluate(player, TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
-    chance = evaluate("tetris/random", TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
-    assert np.mean([e.pieces for e in ours.episodes]) > 2 * np.mean([e.pieces for e in chance.episodes])

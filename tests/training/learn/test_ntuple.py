@@ -20,7 +20,7 @@ from mergefall_training.learn.ntuple.kernels import GAMES, STREAM, Arrays, game_
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Hyperparameters, Learner
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import Config, Run, read_checkpoint, train
+from mergefall_training.learn.run import Config, read_checkpoint, train
 from mergefall_training.learn.training import hyperparameters_of
 
 GAME = "mergefall/Game2048-v0"
@@ -161,31 +161,15 @@ def test_entries_start_at_their_share_of_the_optimism():
     assert np.unique(learner.model.weights).tolist() == [10.0]
 
 
-def test_a_run_begins_with_what_another_knows(tmp_path, monkeypatch):
-    """Killed before its first checkpoint, too: it does not begin with nothing then."""
-    first = str(tmp_path / "first")
-    train(first, config(coherence=1.0), progress=False)
-    known = Learner(config())
-    known.restore(*read_checkpoint(first)[:2])
-    asked = config(coherence=1.0, warm_start=first)
-    saved = Run.save_checkpoint
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Run, "save_checkpoint", killed)
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "second", asked, progress=False)
-    monkeypatch.setattr(Run, "save_checkpoint", saved)
-    train(tmp_path / "second", asked, resume=True, progress=False)
-    learner = Learner(asked)
-    learner.begin()
-    assert np.array_equal(learner.model.weights, known.model.weights)
-    assert np.array_equal(learner.coherence, known.coherence)
-    while learner.step < asked.timesteps:
-        learner.learn()
-    assert np.array_equal(network_of(tmp_path / "second").weights, learner.model.weights)
-    assert not np.array_equal(known.model.weights, learner.model.weights)
+def test_a_run_begins_with_what_another_knows(tmp_path):
+    train(tmp_path / "first", config(coherence=1.0), progress=False)
+    first, second = Learner(config()), Learner(config(coherence=1.0, warm_start=str(tmp_path / "first")))
+    first.restore(*read_checkpoint(tmp_path / "first")[:2])
+    second.begin()
+    assert np.array_equal(second.model.weights, first.model.weights)
+    assert np.array_equal(second.coherence, first.coherence)
+    second.learn()
+    assert not np.array_equal(second.model.weights, first.model.weights)
 
 
 @pytest.mark.parametrize(

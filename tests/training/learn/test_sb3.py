@@ -14,7 +14,6 @@ import torch
 from mergefall_baselines import make
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training.cli import main
-from mergefall_training.learn.devices import use_mixed_precision
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve
@@ -94,12 +93,6 @@ def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):
 
 def load_checkpoint_step(folder):
     return read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)[0]["step"]
-
-
-def test_seeds_make_runs_different_and_repeatable(tmp_path):
-    one, same = train(tmp_path / "one", config()), train(tmp_path / "same", config())
-    other = train(tmp_path / "other", config(seed=1))
-    assert end_of(one)[2] == end_of(same)[2] != end_of(other)[2]
 
 
 @pytest.fixture(scope="module")
@@ -276,19 +269,6 @@ def test_mixed_precision_computes_nearly_the_same():
     assert not torch.equal(mixed, plain)
     mixed.sum().backward()
     assert {parameter.grad.dtype for parameter in extractor.parameters()} == {torch.float32}
-
-
-@pytest.mark.parametrize(
-    ("processor", "fast"), [({"amx_bf16": True}, True), ({"avx512_bf16": True}, True), ({"avx512_f": True}, False)]
-)
-def test_mixed_precision_is_for_processors_that_multiply_bfloat16_fast(monkeypatch, processor, fast):
-    model, _ = sb3.build(config(policy_kwargs=AHEAD), "cpu")
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: processor)
-    use_mixed_precision(model.policy)
-    assert model.policy.features_extractor.mixed_precision is fast
-    monkeypatch.delattr(torch.cpu, "get_capabilities")  # as in older PyTorch
-    use_mixed_precision(model.policy)
-    assert model.policy.features_extractor.mixed_precision is False
 
 
 @pytest.mark.parametrize("env_id", [GAME, TETRIS])
