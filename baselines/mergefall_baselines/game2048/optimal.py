@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +38,6 @@ class Optimal(KernelPlayer):
     Args:
         rows, cols: 2×2, 2×3, 3×2, 2×4, 4×2 or 3×3. Default: the observation's.
         objective: ``"score"``, or a tile (8, 16 …) to make.
-        path: a file that keeps the solution: read if it exists, else written. Useful for 3×3 (0.5 GB).
 
     Example:
         >>> Optimal(rows=2, cols=2).values([[2, 3], [1, 0]]).round(3)
@@ -51,26 +47,17 @@ class Optimal(KernelPlayer):
     form = FORM
     plays = {"rows": 2, "cols": 3}  # noqa: RUF012
 
-    def __init__(
-        self,
-        rows: int | None = None,
-        cols: int | None = None,
-        objective: str | int = "score",
-        path: str | None = None,
-    ) -> None:
+    def __init__(self, rows: int | None = None, cols: int | None = None, objective: str | int = "score") -> None:
         super().__init__(rows=rows, cols=cols)
         check_objective(objective)
         if rows and cols:
             check_size(rows, cols)
-        if not isinstance(path, str | os.PathLike | None):
-            raise ValueError(f"path={path!r}; expected a file's name, or None")
-        self.objective, self.path = objective, path
+        self.objective = objective
         self.rewards = True if objective == "score" else None  # what its values count, for searches
 
     def solution(self, rows: int, cols: int) -> Solution:
         """The solution for boards of this size; raises ValueError for a size that cannot be solved."""
-        check_size(rows, cols)
-        return _solution(rows, cols, self.objective, self.path)
+        return solve(rows, cols, self.objective, progress=rows * cols >= LARGE)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(way.rows, way.cols).table
@@ -79,22 +66,3 @@ class Optimal(KernelPlayer):
         boards = boards_of(rules, states)
         values[:] = self.solution(rules.rows, rules.cols).action_values(boards)  # checks the boards
         return values.argmax(axis=1)
-
-
-@lru_cache(maxsize=8)
-def _solution(rows: int, cols: int, objective: str | int, path: str | None) -> Solution:
-    """The solution, solved or read from its file; the players of a process share it."""
-    large = rows * cols >= LARGE
-    if path is None:
-        return solve(rows, cols, objective, progress=large)
-    if not Path(path).exists():
-        if not Path(path).parent.is_dir():
-            raise ValueError(f"path={path!r}: there is no folder {str(Path(path).parent)!r} to keep the solution in")
-        solution = solve(rows, cols, objective, progress=large)
-        solution.save(path)
-        return solution
-    solution = Solution.load(path)
-    held = solution.rows, solution.cols, solution.objective
-    if held != (rows, cols, objective):
-        raise ValueError(f"{path} holds the solution {held}; expected {(rows, cols, objective)}")
-    return solution

@@ -9,19 +9,16 @@ Source: the Bellman equation; sizes from 2×2 to 3×3 as in Yamashita, Kaneko & 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from mergefall.checks import typed, within
 from mergefall.game2048 import reference
 from mergefall.game2048.packed import line_table, pack
 from numpy.typing import ArrayLike, NDArray
 
-from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_baselines.game2048.solver_kernels import (
     Table,
     canonical,
@@ -32,14 +29,11 @@ from mergefall_baselines.game2048.solver_kernels import (
     slid,
     spawned,
 )
-from mergefall_baselines.player import NotFiniteError
 
 SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
-FORMAT, VERSION = "mergefall-2048-solution", 2  # version 1 had a file format of its own
-POLICY = "optimal"  # in files, which once held random play, too
-_SAVED = ("keys", "values", "bounds")  # the arrays of `Table` in a file
 
 
+@lru_cache(maxsize=8)  # the players of a process share solutions
 def solve(rows: int, cols: int, objective: str | int = "score", progress: bool = False) -> Solution:
     """Value every position of a small board exactly, to the end of the game and undiscounted.
 
@@ -58,13 +52,12 @@ def solve(rows: int, cols: int, objective: str | int = "score", progress: bool =
     """
     check_size(rows, cols)
     goal = check_objective(objective)
-    space = _reachable(rows, cols, progress)
-    lines = line_table(cols), line_table(rows)
-    table = Table(space.keys, np.zeros(space.keys.size), space.bounds, *lines, rows, cols, goal)
-    layers = range(space.bounds.size - 2, 0, -1)
+    keys, bounds, counts = _reachable(rows, cols, progress)
+    table = Table(keys, np.zeros(keys.size), bounds, line_table(cols), line_table(rows), rows, cols, goal)
+    layers = range(bounds.size - 2, 0, -1)
     for layer in _track(layers, f"2048 {rows}×{cols}: valuing positions", progress):
         evaluate_layer(layer, table)
-    return Solution(rows, cols, objective, space.counts, table)
+    return Solution(counts, table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +71,13 @@ class Solution:
     Raises ValueError for a board that no game can reach.
     """
 
-    rows: int
-    cols: int
-    objective: str | int
     counts: Mapping[str, int]
     table: Table = field(repr=False)
 
     @cached_property
     def start_value(self) -> float:
         """Expected value over the random start: mean score, or the probability of making the tile."""
-        boards, chances = _starts(self.rows, self.cols)
+        boards, chances = _starts(self.table.rows, self.table.cols)
         return float(self.value(boards) @ chances)
 
     def value(self, ranks: ArrayLike) -> Any:
@@ -109,56 +99,22 @@ class Solution:
         return self._look_up(ranks)[1]
 
     def _look_up(self, ranks: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
-        ranks = np.asarray(ranks)
-        if ranks.shape[-2:] != (self.rows, self.cols) or ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
-            expected = f"integer ranks ({self.rows}, {self.cols}), or a batch (n, {self.rows}, {self.cols})"
+        ranks, rows, cols = np.asarray(ranks), self.table.rows, self.table.cols
+        if ranks.shape[-2:] != (rows, cols) or ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
+            expected = f"integer ranks ({rows}, {cols}), or a batch (n, {rows}, {cols})"
             raise ValueError(f"boards of shape {ranks.shape} and dtype {ranks.dtype}; expected {expected}")
-        boards = np.ascontiguousarray(ranks, dtype=np.int64).reshape(-1, self.rows * self.cols)
+        boards = np.ascontiguousarray(ranks, dtype=np.int64).reshape(-1, rows * cols)
         values, by_action = evaluate_boards(boards, self.table)
         if (unknown := np.isnan(by_action)).any():
-            board = boards[unknown.any(axis=1).argmax()].reshape(self.rows, self.cols).tolist()
+            board = boards[unknown.any(axis=1).argmax()].reshape(rows, cols).tolist()
             text = str(board) if np.min(board) < 0 else reference.to_text(tuple(map(tuple, board)))
             raise ValueError(f"board {text} is not in the table; expected one that a game from two new tiles can reach")
         return (values, by_action) if ranks.ndim == 3 else (values[0], by_action[0])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the solution to a file of arrays (`mergefall_baselines.arrays`), whole or not at all."""
-        spec = {"rows": self.rows, "cols": self.cols, "objective": self.objective, "policy": POLICY}
-        arrays = {name: getattr(self.table, name) for name in _SAVED}
-        write_arrays(path, FORMAT, VERSION, spec | {"counts": dict(self.counts)}, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Solution:
-        """Read a solution that `save` wrote; raises ValueError for anything else, damaged files included."""
-        try:
-            spec, arrays, _ = read_arrays(path, FORMAT, VERSION)
-        except NotFiniteError:
-            raise
-        except ValueError as error:
-            raise ValueError(f"{error}. A solution can be solved again: delete the file") from error
-        try:
-            rows, cols, objective = (spec[name] for name in ("rows", "cols", "objective"))
-            check_size(rows, cols)
-            if spec["policy"] != POLICY:
-                raise ValueError(f"policy is {spec['policy']!r}; expected {POLICY!r}")
-            _check_arrays(rows, cols, **arrays)
-            lines, goal, counts = (line_table(cols), line_table(rows)), check_objective(objective), spec["counts"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is no solution of 2048: {error}") from error
-        table = Table(arrays["keys"], arrays["values"], arrays["bounds"], *lines, rows, cols, goal)
-        return cls(rows, cols, objective, counts, table)
-
-
-class _Space(NamedTuple):
-    """All reachable afterstates, packed, in layers, and the counts of `Solution`."""
-
-    keys: NDArray[np.uint64]
-    bounds: NDArray[np.int64]
-    counts: dict[str, int]
-
 
 @lru_cache(maxsize=2)  # shared by the objectives of one board
-def _reachable(rows: int, cols: int, progress: bool) -> _Space:
+def _reachable(rows: int, cols: int, progress: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64], dict[str, int]]:
+    """All reachable afterstates, packed, in layers; where the layers begin; and the counts of `Solution`."""
     starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols)[0] for board in _starts(rows, cols)[0]]
     by_layer: dict[int, list[Any]] = {}
     for board in starts:
@@ -176,30 +132,12 @@ def _reachable(rows: int, cols: int, progress: bool) -> _Space:
         counts["afterstates"] += forms_of(layers[-1], rows, cols)
         counts["states_up_to_symmetry"] += states.size
     bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
-    return _Space(np.concatenate(layers), bounds, {"starts": len(starts), **counts})
+    return np.concatenate(layers), bounds, {"starts": len(starts), **counts}
 
 
 def _layers(rows: int, cols: int) -> int:
     """The number of layers: no board is fuller than 4, 8, 16 …, one tile of each."""
     return 2 ** (rows * cols + 1) - 1
-
-
-def _check_arrays(
-    rows: int, cols: int, keys: NDArray[np.uint64], values: NDArray[np.float64], bounds: NDArray[np.int64]
-) -> None:
-    """Raises ValueError for arrays that are no `Table`, because look-ups would read beyond them."""
-    typed("keys", keys, np.uint64, None)
-    typed("values", values, np.float64, len(keys))
-    typed("bounds", bounds, np.int64, _layers(rows, cols) + 1)
-    within("bounds", bounds, 0, len(keys))
-    if bounds[0] != 0 or bounds[-1] != len(keys) or (bounds[1:] < bounds[:-1]).any():
-        raise ValueError(f"bounds go from {bounds[0]} to {bounds[-1]}; expected to rise from 0 to {len(keys)}")
-    falling = keys[1:] <= keys[:-1]
-    falling[bounds[(bounds > 0) & (bounds < len(keys))] - 1] = False  # keys may fall from one layer to the next
-    if falling.any():
-        raise ValueError(f"key {int(falling.argmax()) + 1} is no more than the one before; expected rising ones")
-    if not (values.min(initial=0) >= 0 and np.isfinite(values).all()):
-        raise ValueError(f"values hold {values[~(values >= 0) | np.isinf(values)][0]}; expected finite ones from 0 up")
 
 
 def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:

@@ -3,18 +3,12 @@
 import numpy as np
 import pytest
 from mergefall_baselines import make
-from mergefall_baselines.game2048 import optimal
 from mergefall_baselines.game2048.optimal import Optimal
-from mergefall_baselines.game2048.solver import Solution, solve
+from mergefall_baselines.game2048.solver import solve
 from mergefall_baselines.player import play_in_env
 
 ENV = "mergefall/Game2048-v0"
 FRESH = [[1, 0], [0, 1]]
-
-
-@pytest.fixture(autouse=True)
-def nothing_solved_before():
-    optimal._solution.cache_clear()
 
 
 def test_ties_go_to_the_lowest_action():
@@ -60,35 +54,3 @@ def test_boards_it_cannot_play():
         Optimal().act(np.eye(4, dtype=int))
     with pytest.raises(ValueError, match=r"board 128 128/. . is not in the table"):
         Optimal().act([[7, 7], [0, 0]])
-
-
-def test_a_solution_is_kept_and_read_again(tmp_path, monkeypatch):
-    path = tmp_path / "optimal-2x2.npz"
-    values = Optimal(path=str(path)).values(FRESH)
-    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
-    optimal._solution.cache_clear()
-    monkeypatch.setattr(optimal, "solve", None)
-    assert Optimal(path=str(path)).values(FRESH).tolist() == values.tolist()
-    with pytest.raises(ValueError, match=r"optimal-2x2.npz holds the solution \(2, 2, 'score'\); expected"):
-        Optimal(path=str(path), objective=16).values(FRESH)
-    path.write_bytes(path.read_bytes()[:-100])
-    optimal._solution.cache_clear()
-    with pytest.raises(ValueError, match=r"optimal-2x2.npz is damaged"):
-        Optimal(path=str(path)).values(FRESH)
-    with pytest.raises(ValueError, match="there is no folder"):
-        Optimal(path=str(tmp_path / "missing" / "table.npz")).values(FRESH)
-
-
-def test_an_interrupted_solve_leaves_nothing_and_can_be_run_again(tmp_path, monkeypatch):
-    path = tmp_path / "optimal-2x2.npz"
-
-    def interrupted(layer, table):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("mergefall_baselines.game2048.solver.evaluate_layer", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            Optimal(path=str(path)).values(FRESH)
-    assert not list(tmp_path.iterdir())
-    Optimal(path=str(path)).values(FRESH)
-    assert Solution.load(path).start_value == solve(2, 2).start_value

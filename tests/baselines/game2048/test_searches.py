@@ -210,7 +210,6 @@ def test_a_time_limit_ends_a_search_that_would_go_on():
         ("ntuple", {"network": 3}, "network=3; expected a file"),
         ("ntuple", {"downgrade": 16384.0}, r"downgrade=16384\.0; expected a tile"),
         ("ntuple", {"checksum": 3}, "expected 3: this is another network"),
-        ("optimal", {"path": 3}, "path=3; expected a file's name"),
         ("rollout", {"games": 0}, "games is 0"),
         ("perfect", {}, "no player '2048/perfect'"),
     ],
