@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
     """
     content = Path(path).read_bytes()
     try:
-        tables = _tables(_Reader(content))
+        tables = _tables(content)
         network = TupleNetwork([name[::-1] for name, _ in tables], record={"source": "TDL2048+"})
         with np.errstate(over="ignore"):
             np.concatenate([entries for _, entries in tables], out=network.weights, casting="same_kind")
@@ -53,52 +54,40 @@ def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
     return network, hashlib.sha256(content).hexdigest()
 
 
-class _Reader:
-    """Reads numbers from the bytes of a file, one after the other."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self.at = memoryview(content), 0
-
-    @property
-    def left(self) -> int:
-        return len(self._content) - self.at
-
-    def numbers(self, kind: str, count: int) -> NDArray[Any]:
-        """The next numbers of a type. Raises ValueError if the file ends before."""
-        size = np.dtype(kind).itemsize * count
-        if size > self.left:
-            raise ValueError(f"it ends after {len(self._content)} bytes; expected {size - self.left} more")
-        found = np.frombuffer(self._content[self.at : self.at + size], kind)
-        self.at += size
-        return found
-
-    def number(self, kind: str) -> int:
-        """The next number of a type."""
-        return int(self.numbers(kind, 1)[0])
-
-
-def _tables(read: _Reader) -> list[tuple[str, NDArray[Any]]]:
+def _tables(content: bytes) -> list[tuple[str, NDArray[Any]]]:
     """The tables of a file: (name, entries)."""
-    kind = read.number("u1")
-    if kind == ord("w"):
-        kind = read.number("u1")
-    if kind:
-        raise ValueError(f"it begins with the byte {kind}; expected 0, or a w and 0")
-    found = [_table(read) for _ in range(read.number("<u4"))]
-    if read.left:
-        raise ValueError(f"{read.left} bytes follow its {len(found)} tables; expected none")
-    names = [name for name, _ in found]
+    at = 0
+
+    def take(kind: str, count: int) -> NDArray[Any]:
+        """The next numbers of a type. Raises ValueError if the file ends before."""
+        nonlocal at
+        begin, at = at, at + np.dtype(kind).itemsize * count
+        if at > len(content):
+            raise ValueError(f"it ends after {len(content)} bytes; expected {at - len(content)} more")
+        return np.frombuffer(memoryview(content)[begin:at], kind)
+
+    def number(kind: str) -> int:
+        return int(take(kind, 1)[0])
+
+    first = number("u1")
+    if first == ord("w"):
+        first = number("u1")
+    if first:
+        raise ValueError(f"it begins with the byte {first}; expected 0, or a w and 0")
+    tables = [_table(take, number) for _ in range(number("<u4"))]
+    if at < len(content):
+        raise ValueError(f"{len(content) - at} bytes follow its {len(tables)} tables; expected none")
+    names = [name for name, _ in tables]
     if len(set(names)) < len(names):
         raise ValueError(f"its tables are {', '.join(names)}; expected different names")
-    return found
+    return tables
 
 
-def _table(read: _Reader) -> tuple[str, NDArray[Any]]:
+def _table(take: Callable[[str, int], NDArray[Any]], number: Callable[[str], int]) -> tuple[str, NDArray[Any]]:
     """The next table."""
-    if (form := read.number("u1")) != 4:
+    if (form := number("u1")) != 4:
         raise ValueError(f"a table has the form {form}; expected 4")
-    sign, digits, text = read.number("<u4"), read.number("<u2"), read.number("<u2")
-    size, count = read.number("<u2"), read.number("<u8")
+    sign, digits, text, size, count = (number(kind) for kind in ("<u4", "<u2", "<u2", "<u2", "<u8"))
     if text:
         raise ValueError("a table has a name in letters; expected the cells of a pattern")
     cells = max(0, count.bit_length() - 1) // 4
@@ -106,7 +95,7 @@ def _table(read: _Reader) -> tuple[str, NDArray[Any]]:
     if size not in NUMBERS or count != 16**cells or len(name) != cells:
         expected = "the 16ⁿ entries of a pattern of n cells, in 4 or 8 bytes each"
         raise ValueError(f"the table {name} has {count} entries of {size} bytes; expected {expected}")
-    entries = read.numbers(NUMBERS[size], count)
-    while size := read.number("<u2"):
-        read.numbers("u1", size * read.number("<u8"))
+    entries = take(NUMBERS[size], count)
+    while size := number("<u2"):
+        take("u1", size * number("<u8"))
     return name, entries

@@ -38,6 +38,9 @@ LARGE, LOW, NEIGHBOURS, CLIFFS, CHECKERBOARD, GAP_MERGES = (
 )
 STAGE = len(TERMS) + 1  # the length of a stage in the weight vector: the rank at which it begins, then its weights
 CLIFF = 4  # neighbours this many ranks apart are a cliff, tiles this many below the top are low
+BONUSES = np.array([0] * 8 + [10, 20, 50, 100, 200, 400] + [800] * 50, dtype=np.float64)  # by the largest rank
+REWARDS = np.cumprod([1.0] + [1.5] * 36)  # by size; exact if the result is exact in binary
+PENALTIES = np.cumprod([1.0] + [3.0] * 36)  # by number
 
 
 # -- clusters ----------------------------------------------------------------------------------------------------------
@@ -86,25 +89,6 @@ def touched(group, fuel, cols, starts, ends):
 
 
 @kernel
-def bonus_of(top):
-    """The bonus for the largest tile: 256 10, 512 20, 1024 50, 2048 100, and so doubling up to 800."""
-    if top < 8:
-        return 0.0
-    if top < 10:
-        return 10.0 if top == 8 else 20.0
-    return 50.0 * (1 << min(top - 10, 4))
-
-
-@kernel
-def power(base, exponent):
-    """A power by multiplication, which is exact if the result is exact in binary."""
-    result = 1.0
-    for _ in range(exponent):
-        result *= base
-    return result
-
-
-@kernel
 def line_terms(cells, start, stride, length):
     """(cliffs, merges over a gap) of one line of flat cells."""
     cliffs, gaps, last, place = 0, 0, 0, 0
@@ -150,8 +134,8 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
                 joined += size if size > 1 else 0
                 turns += turns_of(group, cols, starts, ends)
                 neighbours += touched(group, above, cols, starts, ends)
-        reward += power(1.5, largest)
-        penalty += power(3.0, count)
+        reward += REWARDS[largest]
+        penalty += PENALTIES[count]
         if rank:
             fragments += count - 1
         else:
@@ -168,7 +152,7 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
     return (
         reward,
         penalty,
-        bonus_of(top),
+        BONUSES[top],
         np.float64(joined),
         np.float64(-fragments),
         np.float64(large),
@@ -225,7 +209,7 @@ def fill_tables(sets, lines):
         if i:
             group = burnt(U(i), 4, STARTS, ENDS)
             size, rest = popcount(group), sets[U(i) ^ group]
-            reward = max(np.int64(UNIT * power(1.5, size)), rest & REWARD_MASK)
+            reward = max(np.int64(UNIT * REWARDS[size]), rest & REWARD_MASK)
             penalty = 3 * max(rest >> PENALTY & PENALTY_MASK, 1)
             joined = (rest >> JOINED & 31) + (size if size > 1 else 0)
             fragments = (rest >> FRAGMENTS & 15) + (1 if rest else 0)
@@ -262,20 +246,6 @@ def rank_set(planes, rank):
 
 
 @kernel
-def touching_pairs(planes):
-    """The number of touching pairs of clusters of tiles one rank apart."""
-    count = 0
-    for rank in range(1, 15):
-        above = rank_set(planes, rank + 1)
-        fuel = rank_set(planes, rank) if above else U(0)
-        while fuel:
-            group = burnt(fuel, 4, STARTS, ENDS)
-            fuel ^= group
-            count += touched(group, above, 4, STARTS, ENDS)
-    return count
-
-
-@kernel
 def board_terms(board, lines):
     """(cliffs, checkerboard blocks, merges over a gap) of a board."""
     tiles, across, along = filled(board), filled(board ^ board >> U(4)), filled(board ^ board >> U(16))
@@ -308,13 +278,18 @@ def value_of_packed(board, to_move, tables, weights):
         for rank in range(1, top - CLIFF + 1):
             low += popcount(rank_set(planes, rank))
     if weights[w + NEIGHBOURS]:
-        neighbours = touching_pairs(planes)
+        for rank in range(1, top):
+            fuel, above = rank_set(planes, rank), rank_set(planes, rank + 1)
+            while fuel:
+                group = burnt(fuel, 4, STARTS, ENDS)
+                fuel ^= group
+                neighbours += touched(group, above, 4, STARTS, ENDS)
     if weights[w + CLIFFS] or weights[w + GAP_MERGES] or weights[w + CHECKERBOARD]:
         cliffs, blocks, gaps = board_terms(board, lines)
     terms = (
         np.float64(both & REWARD_MASK) / UNIT,
         np.float64(both >> PENALTY & PENALTY_MASK),
-        bonus_of(top),
+        BONUSES[top],
         np.float64(of_tiles >> JOINED & 31),
         np.float64(-(of_tiles >> FRAGMENTS & 15)),
         np.float64(large),
