@@ -101,12 +101,6 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
-def test_boards_that_outgrow_a_word():
-    big = np.array([[16, 15, 15, 3], [14, 15, 0, 2], [0, 0, 1, 1], [16, 2, 0, 1]])
-    leaf = {"player": {"player": "2048/ntuple", "downgrade": 16384}}
-    assert np.isfinite(outside(heuristic=leaf, simulations=50).values(big)).all()
-
-
 def test_only_illegal_moves_are_worth_minus_infinity():
     player = make("2048/mcts", simulations=20)
     boards = np.stack([[[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [4, 5, 6, 6]], LOST, BOARD])
@@ -115,17 +109,6 @@ def test_only_illegal_moves_are_worth_minus_infinity():
     found = player.statistics(LOST)
     assert found.visits.sum() == found.policy.sum() == found.value == 0
     assert player.act(LOST) == 0
-
-
-@pytest.mark.parametrize("rewards", [True, False, "log2"])
-def test_values_met_are_scaled_to_0_and_1(rewards):
-    player = make("2048/mcts", heuristic={"player": "2048/greedy"}, simulations=60, rewards=rewards)
-    nodes, edges, _ = searched_tree(player, BOARD)
-    edges = edges[(nodes["seen"] == 1) & (nodes["over"] == 0)]
-    visited = edges[edges["visits"] > 0]
-    means = [tree.scaled(value, tree_of(player)) for value in visited["total"] / visited["visits"]]
-    assert len(means) > 10
-    assert 0 <= min(means) < max(means) <= 1
 
 
 def test_episodes_with_leaves_from_outside_are_the_gym_loop():
@@ -137,11 +120,6 @@ def test_episodes_with_leaves_from_outside_are_the_gym_loop():
     assert player.batched
 
 
-def test_the_rules_of_the_leaf_are_checked():
-    with pytest.raises(ValueError, match=r"2048/ntuple was made for rows=4, but the environment has rows=3"):
-        make("2048/mcts", heuristic={"player": "2048/ntuple"}).values([[1, 1, 0]] * 3)
-
-
 @pytest.mark.parametrize("rewards", [True, "log2"])
 def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(rewards):
     _, edges, _ = searched_tree(make("2048/mcts", simulations=40, rewards=rewards, gamma=0.0), BOARD)
@@ -151,14 +129,6 @@ def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(reward
     expected = np.log2(1 + np.array(scores)) if rewards == "log2" else np.array(scores)
     assert sorted(scores) == [0, 0, 4, 4]
     np.testing.assert_allclose(edges[0]["total"] / visits, expected)
-
-
-def test_a_search_without_a_decision_kernel_values_leaves():
-    inner = {"player": "2048/lookahead", "of": {"player": "2048/greedy", "heuristic": "nneonneo"}, "depth": 2}
-    same = {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
-    player = make("2048/mcts", heuristic={"player": inner}, simulations=20)
-    assert player.batched
-    np.testing.assert_allclose(player.values(BOARD), outside(heuristic={"player": same}, simulations=20).values(BOARD))
 
 
 def test_a_copy_has_a_leaf_of_its_own():

@@ -59,13 +59,6 @@ def test_kernels_equal_the_plain_twin(shape):
         assert network(board) == pytest.approx(twin.value(plain(board)), abs=1e-3)
 
 
-def test_symmetric_boards_have_one_value():
-    network, _ = twins(*SHAPES[0])
-    board = random_boards(4, 4, 1)[0]
-    turned = [np.rot90(side, quarter) for side in (board, board.T) for quarter in range(4)]
-    assert network(np.array(turned)) == pytest.approx([network(board)] * 8, abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("patterns", "rows", "cols", "message"),
     [

@@ -23,15 +23,6 @@ def test_expectimax_to_the_end_is_the_exact_value():
         np.testing.assert_allclose(values, solution.action_values(from_text(board)), atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["expectimax", "minimax", "mixed"])
-def test_depth_one_is_the_afterstate(kind):
-    values = ReferenceSearch(kind, tiles, depth=1, rewards=True).action_values(BOARD)
-    factor = 2 if kind == "mixed" else 1
-    for action, value in enumerate(values):
-        after, gain, legal = move(BOARD, action)
-        assert value == (tiles(after, False) * factor + gain if legal else -np.inf)
-
-
 def test_one_more_tile():
     left, state = 3, {"depth": 1, "leaf": "state", "dead": -7.0}
     after = move(BOARD, left)[0]
@@ -53,9 +44,3 @@ def test_a_dead_end_is_worth_what_it_was_said_to_be():
     assert ReferenceSearch("minimax", tiles, depth=2, dead=-1000.0).action_values(board)[right] == -1000
     floored = ReferenceSearch("minimax", tiles, depth=2, dead=1000.0, floored=True)
     assert floored.action_values(board)[right] == 1000
-
-
-def test_a_cut_node_is_a_leaf():
-    whole, cut = (ReferenceSearch("expectimax", tiles, depth=3, cutoff=c).action_values(BOARD) for c in (0.0, 1.1))
-    assert cut == ReferenceSearch("expectimax", tiles, depth=1).action_values(BOARD)
-    assert whole != cut

@@ -42,12 +42,6 @@ def test_a_symmetric_player_stays_what_it_is(heuristic):
     np.testing.assert_allclose(found, player_of(player).values(BOARDS), rtol=1e-6)
 
 
-def test_boards_that_are_not_square():
-    player, plain = make("2048/symmetric", of="2048/optimal"), make("2048/optimal")
-    boards = np.array([[[1, 1, 0], [0, 0, 2]], [[2, 3, 4], [1, 0, 0]]])
-    np.testing.assert_allclose(player.values(boards), plain.values(boards), rtol=1e-12)
-
-
 class Judge(Player):
     """Values boards apart from moves: by the corner that is empty or holds a low tile."""
 

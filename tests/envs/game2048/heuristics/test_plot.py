@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from mergefall.game2048 import HEURISTICS, clusters, heuristic, plot_clusters, plot_move, plot_terms
+from mergefall.game2048 import HEURISTICS, heuristic, plot_move, plot_terms
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -38,12 +38,6 @@ def test_a_value_that_is_no_sum_is_said_to_be_none():
     dead = [[1, 2, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 1]]
     assert "not the sum" in plot_terms(HEURISTICS["tile-order"], dead).axes[1].get_title(loc="left")
     assert "not the sum" not in plot_terms(HEURISTICS["nneonneo"], dead).axes[1].get_title(loc="left")
-
-
-def test_every_cluster_has_a_line(boards):
-    for board in (boards[25], [[1] * 6] * 2):
-        words = [text.get_text() for text in plot_clusters(board).axes[1].texts]
-        assert len(words) == 7 * (1 + len(clusters(board)))
 
 
 def test_a_move_is_drawn_with_what_it_did():
