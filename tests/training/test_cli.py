@@ -15,6 +15,7 @@ from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import RecordFile, read_records
 from mergefall_training.play.screens import _posix_keys
 from mergefall_training.play.watching import Show
+from mergefall_training.progress import progress_bar
 
 from tests.training.terminals import in_terminal
 
@@ -133,16 +134,6 @@ def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
     with pytest.raises((error, SystemExit)):
         main(["watch", "2048/random", *SMALL, "--video", str(tmp_path / "game.mp4")])
     assert not list(tmp_path.iterdir())
-
-
-def test_watch_says_when_a_recorded_game_comes_out_differently(capsys, tmp_path):
-    out = tmp_path / "games.jsonl"
-    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 1, "--workers", 1, "--out", out)
-    score, length = read_records(out)[1][0].score, read_records(out)[1][0].length
-    out.write_text(out.read_text().replace(f'"score": {score}', f'"score": {score + 4}'))
-    _, errors, status = run(capsys, "watch", out)
-    assert status == 2
-    assert f"the recorded one with {score + 4} after {length}" in errors
 
 
 def test_watch_needs_no_player_for_recorded_actions(capsys, tmp_path):
@@ -276,3 +267,22 @@ def test_names_from_files_do_not_reach_the_terminal_raw(tmp_path, capsys):
         assert "\x1b]" not in printed + errors
         assert "\x07" not in printed + errors
     assert "2048/\ufffd]0;mine\ufffdrandom" in run(capsys, "compare", *files)[0]
+
+
+def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
+    monkeypatch.setattr("mergefall_training.progress.EVERY", 0)
+    with progress_bar("games", 3) as show:
+        show(2, "mean 5")
+    written = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(",")[0] for line in written] == ["games: 0 of 3", *["games: 2 of 3, mean 5"] * 2]
+
+
+def test_misspelt_options_get_a_hint(capsys):
+    for arguments, hint in (
+        (["evaluate", "2048/expectimax", "--depth", "2"], "--option depth=2"),
+        (["evaluate", "2048/expectimax", "--option", "depth", "2"], "--option depth=2"),
+        (["train", "dqn", "--lr=0.1"], "--set lr=0.1"),
+    ):
+        _, errors, status = run(capsys, *arguments)
+        assert (status, f"did you mean {hint}?" in errors) == (2, True)
+    assert "did you mean mergefall/Game2048-v0?" in run(capsys, "evaluate", "2048/random", "--env", "Game2048")[1]

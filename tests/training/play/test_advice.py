@@ -56,6 +56,9 @@ def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
     assert len(lines) == 2
     assert lines[0].startswith("right 4; left 4;")
     assert lines[1] == "no legal action"
+    typed = ["2,2,0\n0,0,8\n0,0,0", "[[2, 2, 0], [0, 0, 8], [0, 0, 0]]", "2 2 ./. . 8/. . ."]
+    main(["advise", "2048/greedy", *typed])
+    assert len(set(capsys.readouterr().out.splitlines())) == 1
     monkeypatch.setattr("sys.stdin", io.StringIO("##../##../##../##.. O\n"))
     main(["advise", "tetris/bcts", "--json"])
     answer = json.loads(capsys.readouterr().out)
@@ -67,7 +70,7 @@ def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("player", "position", "complaint"),
     [
-        ("2048/greedy", "2 3/4 2", "'3' in board text"),
+        ("2048/greedy", "2 3/4 2", "argument, line 1: '3' in board text"),
         ("tetris/bcts", "..../..../..../....", "names no piece"),
         ("tetris/bcts", "..../..../..../.... Q", "Q"),
         ("2048/ntuple", "2 2/4 8", "rows"),

@@ -22,7 +22,7 @@ from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
 from mergefall_training.play.tables import short
-from mergefall_training.play.workers import process_pool, task, unpack_task
+from mergefall_training.play.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
 SMALL = {"rows": 2, "cols": 3}
@@ -107,16 +107,6 @@ def test_players_that_are_made_directly_travel_to_other_processes():
             here = evaluate(player(), env_id, 3, workers=1, **options)
             elsewhere = evaluate(player(), env_id, 3, executor=pool, **options)
             assert timeless(here.episodes) == timeless(elsewhere.episodes)
-
-
-def test_a_player_that_make_made_travels_by_name_and_options():
-    player = make("2048/ntuple", depth=2)
-    player.name = "mine"
-    packed = task(player, ENV, {}, 10).pack()
-    assert len(packed) < 1000
-    assert b"2048/ntuple" in packed
-    again = unpack_task(packed)
-    assert again.trajectory(0, 10).actions.tolist() == player.play(ENV, 0, {}, 10).actions.tolist()
 
 
 def test_a_player_that_cannot_travel_says_so(processes):

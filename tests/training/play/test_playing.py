@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergefall.tetris.pieces import NAMES
-from mergefall_baselines import Player
 from mergefall_training.cli import main
 from mergefall_training.compare.report import report
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -180,10 +179,3 @@ def test_a_finished_game_is_kept_however_the_session_ends(tmp_path, monkeypatch,
     with pytest.raises(KeyboardInterrupt) if ends == "ctrl-c" else nullcontext():
         play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
-
-
-def test_an_adviser_that_only_chooses_is_refused_with_its_name():
-    session = Session(ENV, {}, 0, "ansi")
-    session._adviser = Player()
-    with pytest.raises(ValueError, match="player does not value actions; it only chooses one"):
-        session.press("h")

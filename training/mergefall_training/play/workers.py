@@ -127,17 +127,10 @@ def unpack_task(packed: bytes) -> Task:
     return Task(player, env_id, kwargs, *others)
 
 
-@lru_cache(maxsize=1)
-def _warm_task(packed: bytes) -> Task:
-    """A task whose kernels are loaded, so that no episode's `seconds` includes that."""
-    job = unpack_task(packed)
-    job.trajectory(0, 1)
-    return job
-
-
 def _played(packed: bytes, work: Callable[[Task, int], Any], seeds: Sequence[int]) -> list[Any]:
     """In a worker process: what `work` returns for the seeds."""
-    job = _warm_task(packed)
+    job = unpack_task(packed)
+    job.trajectory(seeds[0], 1)  # loads kernels, so that no episode's `seconds` includes that
     return [work(job, seed) for seed in seeds]
 
 
