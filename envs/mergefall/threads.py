@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -32,8 +34,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores that this process may use: `PYTHON_CPU_COUNT`, else what system and container grant."""
+    if os.environ.get("PYTHON_CPU_COUNT", "").isdecimal():
+        return max(1, int(os.environ["PYTHON_CPU_COUNT"]))
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no Linux, or no limit ("max")
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, max(1, -(-int(quota) // int(period))))
+    return count
 
 
 def ranges(n: int, threads: int) -> list[tuple[int, int]]:

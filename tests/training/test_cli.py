@@ -19,6 +19,7 @@ from mergefall_training.progress import progress_bar
 
 from tests.training.terminals import in_terminal
 
+BOMB = "{a0: &a0 [" + "x," * 10 + "], " + "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 10}], " for i in range(1, 9)) + "}"
 SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
 
@@ -53,6 +54,7 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
         (["evaluate", "2048/random", "--option", "depth"], "NAME=VALUE"),
         (["evaluate", "2048/random", "--option", "a=1", "--option", "a=2"], "twice"),
         (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),
+        (["evaluate", "2048/random", "--option", f"a={BOMB}"], "its aliases (*name) make 1,234,567,900 parts"),
         (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
         (["evaluate", "2048/random", "--episodes", "0"], "episodes is 0"),
         (["evaluate", "2048/random", "--env-option", "foo=1"], "it has no argument 'foo'; it has rows, cols,"),

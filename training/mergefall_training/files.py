@@ -140,7 +140,7 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
     """
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    if whole == 0 and not torn_header.startswith(content):
+    if content[:1] not in (b"{", b"") or (whole == 0 and not torn_header.startswith(content)):
         raise ValueError(f"{path} is not a file of {what}: it begins with {content[:40]!r}")
     records = []
     for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):

@@ -12,6 +12,8 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader, which by itself takes what YAML 1.2 calls floats, not YAML 1.1, for text."""
 
 
+MOST_PARTS = 100_000  # of a text, its aliases written out
+
 # YAML 1.2's floats (section 10.3.2), less those that are integers.
 _FLOAT = re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
@@ -24,6 +26,18 @@ def load_yaml(text: str) -> Any:
     [0.0001, 1500.0, -0.5, 3, '1e', 'v1e4', '1e4']
     """
     try:
-        return yaml.load(text, _Loader)
-    except ValueError as error:  # a date of the month 13
+        value = yaml.load(text, _Loader)
+        if (parts := _parts(value, {})) > MOST_PARTS:
+            raise yaml.YAMLError(f"its aliases (*name) make {parts:,} parts; expected at most {MOST_PARTS:,}")
+        return value
+    except (ValueError, RecursionError) as error:  # a date of the month 13; too deep
         raise yaml.YAMLError(str(error)) from error
+
+
+def _parts(value: Any, known: dict[int, int]) -> int:
+    """The number of values in nested data; `known`: by the values' ids, for aliases share them."""
+    if id(value) not in known:
+        known[id(value)] = 1
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        known[id(value)] += sum(_parts(part, known) for part in parts)
+    return known[id(value)]

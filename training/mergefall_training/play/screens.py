@@ -59,6 +59,8 @@ class Terminal(AbstractContextManager["Terminal"]):
 
     def __exit__(self, *error: object) -> None:
         self._until_end.close()
+        if not self._live.console.is_terminal:
+            self._live.console.print()
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
         """Draw the boards, which are text, and lines below them."""
