@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +20,6 @@ if TYPE_CHECKING:
     from pygame import Surface
 
 INSTALL = 'run `pip install "mergefall[render]"`'
-
-# -- tables for notebooks ----------------------------------------------------------------------------------------------
-
-
-def html_table(caption: str, rows: Iterable[Iterable[tuple[str, Colour, Colour]]], side: float) -> str:
-    """Cells as an HTML table, each a text, its background and its colour; `side` of a cell in ems."""
-    size = f"width:{side}em;height:{side}em;padding:0;border:1px solid white;text-align:center"
-    lines = (
-        "".join(
-            f'<td style="background:#{bytes(back).hex()};color:#{bytes(front).hex()};{size}">{text}</td>'
-            for text, back, front in row
-        )
-        for row in rows
-    )
-    return f"<table><caption>{caption}</caption>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
 
 # -- pictures, by pygame-ce -------------------------------------------------------------------------------------------
 

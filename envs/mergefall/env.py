@@ -69,7 +69,7 @@ class GameEnv(gym.Env[Any, int]):
         """Called before an action is played, and with None after the state was replaced, if there are pictures."""
 
     def _frame(self, mode: str) -> Any:
-        """A picture as "ansi", "rgb_array" or "html", or as a pygame surface for "human"."""
+        """A picture as "ansi" or "rgb_array", or as a pygame surface for "human"."""
         raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
@@ -175,10 +175,6 @@ class GameEnv(gym.Env[Any, int]):
         if self._window is None:
             self._window = Window(self.title, self.metadata["render_fps"])
         return self._window.show(frame)
-
-    def _repr_html_(self) -> str:
-        """The game, as a notebook shows it for a cell."""
-        return self._frame("html")
 
     def close(self) -> None:
         """Close the window if it is open."""

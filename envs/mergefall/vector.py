@@ -152,8 +152,9 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
-        self._paint_all(np.flatnonzero(~fresh), actions)
-        self._paint_all(np.flatnonzero(fresh))
+        if self.render_mode is not None:
+            self._paint_all(np.flatnonzero(~fresh), actions)
+            self._paint_all(np.flatnonzero(fresh))
         seen, paid = self.rules.seen(self.num_envs), self._unpaid()
         before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:

@@ -5,7 +5,6 @@ import json
 import pickle
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 import gymnasium as gym
 import mergefall
@@ -244,23 +243,6 @@ def test_a_window_for_human(name, monkeypatch):
     pickle.loads(pickle.dumps(env.unwrapped)).step(1)
     env.close()
     assert not pygame.display.get_init()
-
-
-@each_id
-def test_a_notebook_shows_the_board(name):
-    for mode in (None, "ansi"):
-        env = gym.make(name, render_mode=mode).unwrapped
-        observation, _ = env.reset(seed=0)
-        observation, *_ = env.step(int(env.action_masks().argmax()))
-        board = observation["board"] if isinstance(observation, dict) else observation
-        table = ElementTree.fromstring(env._repr_html_())
-        rows = [[cell for cell in row.findall("td")] for row in table.findall("tr")]
-        assert (len(rows), len(rows[0])) == board.shape
-        grounds = np.array([[cell.get("style").partition(";")[0] for cell in row] for row in rows])
-        assert ((grounds == grounds[board == 0][0]) == (board == 0)).all()
-        if "2048" in name:
-            texts = [[cell.text or "0" for cell in row] for row in rows]
-            assert texts == [[str(2**rank) if rank else "0" for rank in row] for row in board.tolist()]
 
 
 @each_id

@@ -27,7 +27,6 @@ BLOCK = U(64)  # games
 COLUMNS = 9
 UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, STATUS = (U(64 * i) for i in range(COLUMNS))
 SCRATCH = int(BLOCK) * COLUMNS  # words
-ILLEGAL_GAIN = ~U(0)  # -1
 REWARDS = ("score", "log2", "goal")
 SCORE, LOG2, GOAL = range(3)
 
@@ -67,29 +66,21 @@ class Seen(NamedTuple):
 
 
 @kernel
-def _read_block(states, actions, first, count, s):
+def _step_block(states, actions, first, count, lines, s):
+    """Step `count` ≤ BLOCK games from `first` on in the scratch `s` uint64[SCRATCH]; the states stay as they are.
+
+    The results of games that are not `packed.all_below_15` are meaningless.
+    """
     for j in range(U(0), count):
         i = first + j
         s[UPPER + j], s[LOWER + j] = states[i, core.CELLS], states[i, core.CELLS + 1]
         s[STREAM + j], s[SHAPE + j] = states[i, core.STREAM], states[i, core.SHAPE]
         s[ACTION + j] = U(actions[i])
-
-
-@kernel
-def _turn_block(count, s):
     for j in range(U(0), count):
         board = packed.from_words(s[UPPER + j], s[LOWER + j])
         s[BOARD + j], s[ROWS + j] = board, packed.turned(board, s[ACTION + j])
-
-
-@kernel
-def _slide_block(count, lines, s):
     for j in range(U(0), count):
         s[ROWS + j], s[GAIN + j] = packed.slide_one_way(s[ROWS + j], s[ACTION + j], lines)
-
-
-@kernel
-def _finish_block(count, s):
     for j in range(U(0), count):
         board, stream = s[BOARD + j], s[STREAM + j]
         after = packed.turned(s[ROWS + j], s[ACTION + j])
@@ -99,32 +90,19 @@ def _finish_block(count, s):
         s[STREAM + j] = packed.choose(legal, onward, stream)
         s[UPPER + j], s[LOWER + j] = packed.to_words(board)
         mask, over, top = packed.status(board, core.goal_of(s[SHAPE + j]))
-        s[STATUS + j] = U(mask) | U(over) << U(4) | U(top) << U(8)
-        s[GAIN + j] = packed.choose(legal, s[GAIN + j], ILLEGAL_GAIN)
-
-
-@kernel(inline="always")
-def _step_block(states, actions, first, count, lines, s):
-    """Step `count` ≤ BLOCK games from `first` on in the scratch `s` uint64[SCRATCH]; the states stay as they are.
-
-    The results of games that are not `packed.all_below_15` are meaningless.
-    """
-    _read_block(states, actions, first, count, s)
-    _turn_block(count, s)
-    _slide_block(count, lines, s)
-    _finish_block(count, s)
+        s[STATUS + j] = U(mask) | legal << U(4) | U(over) << U(5) | U(top) << U(8)
 
 
 @kernel(inline="always")
 def _take_over(states, i, s, j):
-    """Write the block's `j`th game, after its step, to the state of game `i`; returns what `board.step` returns."""
-    gain, status = np.int64(s[GAIN + j]), np.int64(s[STATUS + j])
+    """Write the block's `j`th game, after its step, to the state of game `i`: (legal, score, mask, over, top)."""
+    gain, status = s[GAIN + j], np.int64(s[STATUS + j])
     states[i, core.STREAM] = s[STREAM + j]
-    states[i, core.SCORE] += U(max(gain, 0))
-    states[i, core.ILLEGAL] = packed.choose(U(gain >= 0), U(0), states[i, core.ILLEGAL] + U(1))
+    states[i, core.SCORE] += gain
+    states[i, core.ILLEGAL] = packed.choose(U(status >> 4 & 1), U(0), states[i, core.ILLEGAL] + U(1))
     states[i, core.STEPS] += U(1)
     states[i, core.CELLS], states[i, core.CELLS + 1] = s[UPPER + j], s[LOWER + j]
-    return gain, status & core.ALL_ACTIONS, status & 16 != 0, status >> 8
+    return status & 16 != 0, np.int64(gain), status & core.ALL_ACTIONS, status & 32 != 0, status >> 8
 
 
 # -- all games ---------------------------------------------------------------------------------------------------------
@@ -166,21 +144,22 @@ def step(first, end, states, actions, fresh, pool, rules, out):
             i = start + j
             if fresh[i]:
                 packed.begin(states, i, pool, True)
-                gain, (mask, _, top) = 0, core.observe(states[i])
-                over = False
+                mask, _, top = core.observe(states[i])
+                legal, gain, over = True, 0, False
             elif four_by_four and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
-                gain, mask, over, top = _take_over(states, i, scratch, j)
+                legal, gain, mask, over, top = _take_over(states, i, scratch, j)
             else:
                 gain, mask, over, top = core.step(states[i], actions[i])
-            reward = np.float64(max(gain, 0))
+                legal, gain = gain >= 0, max(gain, 0)
+            reward = np.float64(gain)
             if paid == LOG2:
                 reward = np.log2(1.0 + reward)
             elif paid == GOAL:
-                reward = np.float64(gain >= 0 and top >= core.goal_of(states[i, core.SHAPE]))
+                reward = np.float64(top >= core.goal_of(states[i, core.SHAPE]))
             stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
-            capped = max_steps > 0 and np.int64(states[i, core.STEPS]) >= max_steps
-            out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck or capped
-            _show(i, states, mask, top, gain >= 0, out)
+            capped = (max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps)
+            out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck | capped
+            _show(i, states, mask, top, legal, out)
 
 
 @cache

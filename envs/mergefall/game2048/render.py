@@ -19,7 +19,6 @@ from mergefall.draw import (
     ansi,
     colours,
     fitting,
-    html_table,
     pixels,
     pygame,
     rounded,
@@ -64,15 +63,6 @@ def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_html(ranks: NDArray[np.uint8], score: int) -> str:
-    """A board and its score as an HTML table, for notebooks."""
-    rows = (
-        (("", EMPTY, LIGHT) if not rank else (str(1 << rank), *tile_colours(rank)) for rank in row)
-        for row in ranks.tolist()
-    )
-    return html_table(f"score {score:,}", rows, 3)
-
-
 def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.uint8]:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
@@ -91,9 +81,9 @@ def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.u
 
 
 def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> Any:
-    """A game as `"ansi"`, `"html"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
-    if mode in ("ansi", "html"):
-        return to_ansi(ranks, score) if mode == "ansi" else to_html(ranks, score)
+    """A game as `"ansi"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
+    if mode == "ansi":
+        return to_ansi(ranks, score)
     return board_surface(ranks, score) if mode == "human" else draw(ranks, score)
 
 

@@ -20,7 +20,6 @@ from mergefall.draw import (
     ansi,
     colours,
     fitting,
-    html_table,
     pixels,
     pygame,
     rounded,
@@ -109,9 +108,9 @@ class Canvas:
 
 
 def frame(scene: Scene, mode: str) -> Any:
-    """A game as `"ansi"`, `"html"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
-    if mode in ("ansi", "html"):
-        return to_ansi(scene) if mode == "ansi" else to_html(scene)
+    """A game as `"ansi"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
+    if mode == "ansi":
+        return to_ansi(scene)
     return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
 
 
@@ -131,14 +130,6 @@ def to_ansi(scene: Scene) -> str:
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
         lines[line] += f"  {label} {' '.join(names)}" if pieces else ""
     return "\n".join(lines) + "\n"
-
-
-def to_html(scene: Scene) -> str:
-    """A game as an HTML table, for notebooks."""
-    rows = ((("", FILLS[fill], LIGHT) for fill in row) for row in scene.cells.tolist())
-    current, *following = (NAMES[piece] for piece in scene.pieces)
-    figures = [f"lines {scene.lines}", f"piece {current}", *([f"next {' '.join(following)}"] if following else [])]
-    return html_table(", ".join(figures) + (", over" if scene.over else ""), rows, 1)
 
 
 def draw(board: Any, cell: int | None = None) -> NDArray[np.uint8]:

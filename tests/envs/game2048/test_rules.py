@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mergefall.game2048 import batch as batches
 from mergefall.game2048 import board as core
-from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, spawn, to_text
+from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, to_text
 from mergefall.game2048.vector_env import Game2048VectorEnv
 
 from ..tools import SIZES, golden, moves, slide_lines
@@ -199,16 +199,6 @@ def test_chance_frequencies():
     assert counts.sum() == n
     expected = n * np.outer(np.full(5, 0.2), [0.9, 0.1])
     assert (np.abs(counts - expected) < 4.5 * np.sqrt(expected)).all()
-
-
-def test_spawn_draws_from_the_outcomes():
-    rng = np.random.default_rng(5)
-    board = from_text("2 ./. 4")
-    seen = [to_text(spawn(board, rng)) for _ in range(20_000)]
-    results, probabilities = outcomes(board)
-    assert set(seen) == {to_text(result) for result in results}
-    for result, probability in zip(results, probabilities, strict=True):
-        assert seen.count(to_text(result)) / 20_000 == pytest.approx(probability, abs=0.015)
 
 
 def test_merges_are_never_capped():
