@@ -17,12 +17,11 @@ from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.game2048.symmetric import Symmetric
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
-from mergefall_baselines.tetris import expectimax as tetris_expectimax
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import mcts as tetris_mcts
 from mergefall_baselines.tetris import quintris as tetris_quintris
+from mergefall_baselines.tetris import search as tetris_search
 from mergefall_baselines.tetris import simple as tetris_simple
-from mergefall_baselines.tetris import two_tetrad as tetris_two_tetrad
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
@@ -46,9 +45,9 @@ for _name, _factory in {
     "tetris/dt-10": tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."),
     "tetris/dt-20": tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."),
     "tetris/el-tetris": tetris_greedy.preset("el-tetris", "El-Tetris"),
-    "tetris/two-tetrad": tetris_two_tetrad.TwoTetrad,
-    "tetris/expectimax": tetris_expectimax.Expectimax,
+    "tetris/two-tetrad": tetris_search.two_tetrad,
+    "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.mcts,
-    "quintris/expectimax": tetris_quintris.Quintris,
+    "quintris/expectimax": tetris_quintris.quintris,
 }.items():
     register(_name, _factory)

@@ -2,7 +2,7 @@
 
 Kernels receive the address of one `CONTEXT` record, called `ctx`, and read it as `c`. The record holds the rules, the
 search's numbers and the addresses of its arrays, which the player keeps alive. Level 0 of the search is the root,
-level k what follows k placements. Each level has its own board, memo and lists. Every thread needs its own context.
+level k what follows k placements. Each level has its own board, memo and lists.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from mergefall.kernels import borrow, kernel
 from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.placements import ROTATIONS, SLIDES
 
-from mergefall_baselines.table import WHOLE, entry_type, find, forget, holds, keep
 from mergefall_baselines.tetris.memory import IDS, bag_after, chance_of
 
 U = np.uint64
-ENTRY = entry_type(np.float64)
 LISTED = SLIDES * ROTATIONS  # placements of a piece, at most, for each column of the field
-LEFT_SHIFT = 8  # an entry's first word is bag | left << LEFT_SHIFT
 
 CONTEXT = np.dtype(
     [
@@ -29,6 +26,8 @@ CONTEXT = np.dtype(
         ("rows", np.int64),
         ("first", np.int64),  # table row of piece id 0
         ("drawn", np.int64),  # ids that the game draws, as bits
+        ("known", np.int64),  # pieces known at the root
+        ("distribution", np.int64),  # of the unknown pieces, an index into `DISTRIBUTIONS`
         ("clear_first", np.int64),
         ("weights", np.uint64),  # float64[weight_count], the heuristic's
         ("weight_count", np.int64),
@@ -38,11 +37,7 @@ CONTEXT = np.dtype(
         ("keys", np.uint64),  # float64[levels, LISTED·cols], by which placements are ordered
         ("scratch", np.uint64),  # uint64[cols]
         ("chances", np.uint64),  # float64[7], see `memory.py`
-        ("entries", np.uint64),  # ENTRY[entry_count], transposition table, see `mergefall_baselines.table`
-        ("entry_count", np.int64),
-        ("boards", np.uint64),  # uint64[entry_count, cols + 2], the node of each entry
         ("beam", np.int64),  # placements that an inner node looks into, 0 for all
-        ("cutoff", np.float64),  # nodes below this probability are leaves
         ("lost", np.float64),  # value of a node whose piece cannot be placed
         ("stop", np.int64),  # set from outside: give up
     ]
@@ -58,7 +53,6 @@ class Node(NamedTuple):
         known: int64, how many pieces the queue holds.
         left: int64, own moves still to come.
         bag: int64, see `memory.py`.
-        probability: float64, of the pieces drawn since the root.
     """
 
     level: np.int64
@@ -66,7 +60,6 @@ class Node(NamedTuple):
     known: int
     left: int
     bag: int
-    probability: float
 
 
 @kernel
@@ -116,64 +109,7 @@ def share_of(id, node, c):
 
 
 @kernel
-def node_after(node, id, share, c):
-    """The node that follows a placement of the piece `id`, which comes next with probability `share`."""
+def node_after(node, id, c):
+    """The node that follows a placement of the piece `id`, which comes next."""
     bag = node.bag if node.known else bag_after(id, node.bag, c.drawn)
-    known, probability = max(node.known - 1, 0), node.probability * share
-    return Node(node.level + 1, node.queue >> U(4), known, node.left - 1, bag, probability)
-
-
-@kernel
-def uses_table(node, c):
-    """Whether the table keeps the node's value: no known piece is left, and there is a table."""
-    return node.known == 0 and c.entry_count > 1
-
-
-@kernel
-def empty_table(c):
-    """Forget all stored values."""
-    if c.entry_count > 1:
-        forget(borrow(c.entries, ENTRY, c.entry_count), WHOLE)
-
-
-@kernel
-def _words_of(node, c):
-    """Two words that distinguish nodes with the same board: own moves left and bag; under a cut-off, probability."""
-    likely = U(node.probability * 2.0**53) if c.cutoff > 0.0 else U(0)
-    return U(node.bag) | U(node.left) << U(LEFT_SHIFT), likely
-
-
-@kernel
-def _entry_of(node, c):
-    """(index, whether that entry is of this very node, its key) in the transposition table."""
-    entries, columns = borrow(c.entries, ENTRY, c.entry_count), board_at(node.level, c)
-    rest, likely = _words_of(node, c)
-    key = rest ^ likely
-    for i in range(c.cols):
-        key = (key ^ columns[i] ^ key >> U(29)) * U(0xBF58476D1CE4E5B9)
-    index = find(entries, key)
-    if not holds(entries, index, key):
-        return index, False, key
-    board = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2)
-    same = board[c.cols] == rest and board[c.cols + 1] == likely
-    for i in range(c.cols):
-        same = same and board[i] == columns[i]
-    return index, same, key
-
-
-@kernel
-def stored_value(node, c):
-    """(whether the table holds the node's value, that value)."""
-    index, found, _ = _entry_of(node, c)
-    return found, borrow(c.entries, ENTRY, c.entry_count)[index].value
-
-
-@kernel
-def store(node, value, c):
-    """Keep a node's value in the transposition table."""
-    index, _, key = _entry_of(node, c)
-    keep(borrow(c.entries, ENTRY, c.entry_count), index, key, value, node.left)
-    board, columns = borrow(c.boards + U(8 * index * (c.cols + 2)), np.uint64, c.cols + 2), board_at(node.level, c)
-    for i in range(c.cols):
-        board[i] = columns[i]
-    board[c.cols], board[c.cols + 1] = _words_of(node, c)
+    return Node(node.level + 1, node.queue >> U(4), max(node.known - 1, 0), node.left - 1, bag)

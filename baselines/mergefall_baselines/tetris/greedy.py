@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import landing
 from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
+from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import (
     ROTATIONS,
     SLIDES,
     STEPS,
-    action_of,
     column_of,
     packed,
     rotation_of,
@@ -27,7 +27,7 @@ from mergefall.typing import Kernel
 from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.player import FORM, ranks_of
+from mergefall_baselines.tetris.player import FORM
 
 
 class GreedySettings(NamedTuple):
@@ -40,7 +40,7 @@ class GreedySettings(NamedTuple):
         weights: float64[k], the heuristic's.
         memo: uint64[MEMO], overwritten.
         scratch: uint64[cols], overwritten.
-        ranks: int64[n_actions], the actions' ranks in ties.
+        by_priority: whether ties go to the highest Dellacherie priority.
     """
 
     first: int
@@ -49,33 +49,28 @@ class GreedySettings(NamedTuple):
     weights: NDArray[np.float64]
     memo: NDArray[np.uint64]
     scratch: NDArray[np.uint64]
-    ranks: NDArray[np.int64]
+    by_priority: bool
 
 
-def greedy_settings(heuristic: Heuristic, rules: Rules, order: Sequence[int] | None = None) -> GreedySettings:
-    """The settings for a heuristic and rules; `order` lists all actions, the preferred ones in ties first."""
+def greedy_settings(heuristic: Heuristic, rules: Rules, by_priority: bool = False) -> GreedySettings:
+    """The settings for a heuristic and rules."""
     heuristic.check_size(rules.rows, rules.cols)
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
-    clear_first, ranks = rules.overflow == "clear_first", ranks_of(order, rules.n_actions)
-    weights = heuristic.weight_vector()
-    return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, ranks)
+    clear_first, weights = rules.overflow == "clear_first", heuristic.weight_vector()
+    return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, by_priority)
 
 
-def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool) -> Kernel:
-    """A kernel that finds the placement of highest value on a board.
+def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
+    """A kernel that finds the placement of highest value on a board, for which `prepare` must have filled `memo`.
 
-    Args:
-        leaf: a heuristic's kernel; its `prepare` must have filled `memo` for the board.
-        slides: whether placements slide.
-        ties: which of equal values wins: the ``lowest`` action; under ``order`` the one of lowest rank; under
-            ``priority`` the one of highest Dellacherie priority.
-        writes: whether it writes the value of each legal action into `values`.
+    Ties go to the lowest action, or with `by_priority` to the highest Dellacherie priority. It writes the value of each
+    legal action into `values`, unless that is empty.
     """
 
     @kernel(forceinline=True)  # a third faster
-    def best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values):
-        """(the placement, or the lowest action if all are fatal; its value); unused `ranks`, `values` may be empty."""
-        cols, found, highest = columns.size, -1, -np.inf
+    def best(columns, piece, rows, clear_first, weights, memo, scratch, by_priority, values):
+        """(the placement, or the lowest action if all are fatal; its value)."""
+        cols, chosen, highest = columns.size, -1, -np.inf
         for slide in range(SLIDES if slides else 1):
             for rotation in range(ROTATIONS):
                 width = WIDTHS[piece, rotation]
@@ -88,36 +83,32 @@ def best_kernel(leaf: Kernel, slides: bool, ties: str, writes: bool) -> Kernel:
                         y, end = landing(columns, piece, rotation, column), column
                     value = leaf(columns, memo, piece, rotation, end, y, rows, clear_first, weights, scratch)
                     action = (slide * ROTATIONS + rotation) * cols + column
-                    if writes:
+                    if values.size:
                         values[action] = value
                     better = value > highest
-                    if ties != "lowest":
-                        if value == highest and found >= 0 and value > -np.inf:
-                            if ties == "order":
-                                better = ranks[action] < ranks[action_of(found)]
-                            else:
-                                rival = priority(piece, rotation_of(found), column_of(found), cols)
-                                better = priority(piece, rotation, end, cols) > rival
+                    if by_priority and value == highest and chosen >= 0 and value > -np.inf:
+                        rival = priority(piece, rotation_of(chosen), column_of(chosen), cols)
+                        better = priority(piece, rotation, end, cols) > rival
                     if better:
                         highest = value
-                    if better or found < 0:  # a test of its own: callers that want only `highest` lose it in compiling
-                        found = packed(y, end, rotation, action)
-        return found, highest
+                    if better or chosen < 0:  # a test of its own: callers that want only `highest` need none of it
+                        chosen = packed(y, end, rotation, action)
+        return chosen, highest
 
     return best
 
 
 @cache
-def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> tuple[Kernel, Kernel]:
-    """(choose, decide) for a heuristic class: the best placement of a piece, and of the first piece in a queue."""
-    _, _, _, prepare, leaf = cls.kernels()
-    best = best_kernel(leaf, slides, ties, True)
+def greedy_kernels(terms: Terms, slides: bool) -> tuple[Kernel, Kernel]:
+    """(choose, decide) for a heuristic's `parts`: the best placement of a piece, and of the first piece in a queue."""
+    _, _, _, prepare, leaf = kernels_of(terms, True)
+    best = best_kernel(leaf, slides)
 
     @kernel(forceinline=True)
     def choose(columns, piece, values, settings):
-        _, rows, clear_first, weights, memo, scratch, ranks = settings
+        _, rows, clear_first, weights, memo, scratch, by_priority = settings
         prepare(columns, rows, memo)
-        return best(columns, piece, rows, clear_first, weights, memo, scratch, ranks, values)[0]
+        return best(columns, piece, rows, clear_first, weights, memo, scratch, by_priority, values)[0]
 
     @kernel(forceinline=True)
     def decide(columns, queue, memory, values, settings):
@@ -131,11 +122,11 @@ def greedy_kernels(cls: type[Heuristic], slides: bool, ties: str = "lowest") -> 
 class Greedy(KernelPlayer):
     """Greedy: the placement of the current piece with the highest value by a heuristic.
 
-    A fatal placement is worth −inf. If all placements are fatal, the player takes the first legal one.
+    A fatal placement is worth −inf. Ties go to the lowest action. If all placements are fatal, the player takes the
+    first legal one.
 
     Args:
         heuristic: a name, or a mapping of a name and weights; see `mergefall.tetris.HEURISTICS`. Default: ``bcts``.
-        order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
         rules: see `KernelPlayer`.
 
     Example:
@@ -149,18 +140,18 @@ class Greedy(KernelPlayer):
     form = FORM
     rewards = False
     sees_next = False
+    by_priority = False  # whether ties go to the highest Dellacherie priority
 
-    def __init__(self, heuristic: Any = "bcts", order: Sequence[int] | None = None, **rules: Any) -> None:
+    def __init__(self, heuristic: Any = "bcts", **rules: Any) -> None:
         super().__init__(**rules)
-        self.heuristic, self.order = make_heuristic(heuristic), order
-        self.ties = "lowest" if order is None else "order"  # see `best_kernel`
+        self.heuristic = make_heuristic(heuristic)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, GreedySettings]:
-        _, decide = greedy_kernels(type(self.heuristic), way.placements == "slide", self.ties)
-        return decide, greedy_settings(self.heuristic, way, self.order)
+        _, decide = greedy_kernels(self.heuristic.parts, way.placements == "slide")
+        return decide, greedy_settings(self.heuristic, way, self.by_priority)
 
 
-def dellacherie(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
+def dellacherie(**rules: Any) -> Greedy:
     """Dellacherie's controller: greedy by the heuristic `dellacherie`; ties go to the highest priority.
 
     priority = 100·|column − spawn column| + (10 if left of it) − rotation
@@ -169,26 +160,24 @@ def dellacherie(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
     in the same cells.
 
     Args:
-        order: all actions, the preferred ones first; ties go to the first. Default: None, by priority.
         rules: see `KernelPlayer`.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
-    player = Greedy("dellacherie", order, **rules)
-    player.ties = "priority" if order is None else "order"
+    player = Greedy("dellacherie", **rules)
+    player.by_priority = True
     return player
 
 
 def preset(name: str, about: str) -> Callable[..., Greedy]:
-    """The factory of greedy players with the heuristic `name`; its options are those of `dellacherie`."""
+    """The factory of greedy players with the heuristic `name`."""
 
-    def make_greedy(order: Sequence[int] | None = None, **rules: Any) -> Greedy:
-        return Greedy(name, order, **rules)
+    def make_greedy(**rules: Any) -> Greedy:
+        return Greedy(name, **rules)
 
     make_greedy.__doc__ = f"""{about}: greedy by the heuristic `{name}`.
 
     Args:
-        order: all actions, the preferred ones first; ties go to the first. Default: None, the lowest action first.
         rules: see `KernelPlayer`.
     """
     return make_greedy

@@ -17,7 +17,6 @@ from mergefall.typing import Kernel, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.mcts import Game, TreeSearch
-from mergefall_baselines.player import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
     IDS,
@@ -31,7 +30,6 @@ from mergefall_baselines.tetris.memory import (
     piece_from,
 )
 from mergefall_baselines.tetris.player import FORM
-from mergefall_baselines.tetris.two_tetrad import TwoTetrad
 from mergefall_baselines.tree import GameKernels, tree_kernels
 
 U = np.uint64
@@ -217,10 +215,6 @@ def _game(search: TreeSearch, way: Rules) -> Game:
     )
 
 
-def _greedy(heuristic: Any) -> Player:
-    return TwoTetrad(None, depth=1) if heuristic is None else Greedy(heuristic)
-
-
 def mcts(
     heuristic: Any = "bcts",
     simulations: int = 100,
@@ -247,8 +241,8 @@ def mcts(
     legal one.
 
     Args:
-        heuristic: what values the leaves: a name, a mapping of a name and weights, or None, the lines of the best
-            placement; or ``{"player": …}``, a player's name, with its options beside it. Default: ``bcts``.
+        heuristic: what values the leaves: a name, or a mapping of a name and weights; or ``{"player": …}``, a player's
+            name, with its options beside it. Default: ``bcts``.
         simulations, considered, exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
         lost: the value of a lost game. Default: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
@@ -269,4 +263,4 @@ def mcts(
     """
     numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
     distribution = distribution_option(distribution)
-    return TreeSearch(FORM, _game, _greedy, (True, False), heuristic, *numbers, distribution, **rules)
+    return TreeSearch(FORM, _game, Greedy, (True, False), heuristic, *numbers, distribution, **rules)

@@ -14,7 +14,7 @@ A player brings a decision kernel for the rules that it plays by:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -123,14 +123,3 @@ FORM = FORMS["tetris"] = Form(
 def counts_pieces(player: KernelPlayer, distribution: str | None) -> bool:
     """Whether a search with this option `distribution` needs to know the pieces seen, under the player's rules."""
     return (distribution or OF_RANDOMIZER[player.rules.get("randomizer", "uniform")]) != "uniform"
-
-
-def ranks_of(order: Sequence[int] | None, n_actions: int) -> NDArray[np.int64]:
-    """The place of each action in an order of ties, int64[n_actions]; None is the order of the actions."""
-    if order is None:
-        return np.arange(n_actions)
-    actions = array("order", order, "a list of actions")
-    wrong = actions.dtype.kind not in "iu" or actions.shape != (n_actions,)
-    if wrong or not np.array_equal(np.sort(actions), np.arange(n_actions)):
-        raise ValueError(f"order={order!r}; expected each action from 0 to {n_actions - 1} once")
-    return np.argsort(actions)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,14 +10,10 @@ from mergefall.checks import integer
 from mergefall.kernels import kernel
 from mergefall.tetris.field import height_of
 from mergefall.tetris.heuristics import OpenEnclosed
-from mergefall.tetris.placements import SLIDES
-from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import popcount
-from numpy.typing import NDArray
 
-from mergefall_baselines.tetris.player import ranks_of
-from mergefall_baselines.tetris.search import MOST_MOVES, TetrisSearch
+from mergefall_baselines.tetris.search import MOST_MOVES, Expectimax
 
 U = np.uint64
 LARGEST_PIECE = 5  # cells
@@ -59,7 +53,7 @@ def completable(columns, rows, cells):
 
 @cache
 def bound_kernel() -> Kernel:
-    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchShape` for `open-enclosed`.
+    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `Shape` for `open-enclosed`.
 
     It bounds the value of the board after `moves` more placements, if nothing is cleared:
 
@@ -80,7 +74,15 @@ def bound_kernel() -> Kernel:
     return bound
 
 
-class Quintris(TetrisSearch):
+def quintris(
+    depth: int = 2,
+    heuristic: Any = "open-enclosed",
+    distribution: str = "counted",
+    beam: int | None = None,
+    lost: float | None = None,
+    time_limit: float | None = None,
+    **rules: Any,
+) -> Expectimax:
     """Expectimax of the Quintris document: pieces to come are as frequent as in this episode so far.
 
     The value of an action: max over placements while the next piece is known (the current and the previewed ones), then
@@ -91,7 +93,7 @@ class Quintris(TetrisSearch):
     - The search clears nothing: full rows stay on the board, and the full rows of the last board count.
     - Pieces drop straight down. If the environment allows slides, they are worth −inf.
     - A placement that rests above the field is worth −inf, and a node without any other counts `lost`.
-    - Ties go to the first action in `order`. If all actions are worth −inf, the player takes the first legal one.
+    - Ties go to the lowest action. If all actions are worth −inf, the player takes the first legal one.
 
     The search skips placements that a bound proves useless. This changes neither the chosen action nor any of `values`.
     The bound needs weights that reward full rows, punish open blanks, and punish enclosed ones no less. With other
@@ -102,8 +104,7 @@ class Quintris(TetrisSearch):
             the current piece, the next, and one unknown piece.
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
-        beam, cutoff, table, lost, order, time_limit: as in tetris/expectimax. It has no `leaf` and no
-            `rewards`, because the document's search ends with an own move and counts no lines on the way.
+        beam, lost, time_limit: as in tetris/expectimax.
         rules: see `KernelPlayer`. Default: the five-cell pieces from a hidden distribution.
 
     Source: the document "Formulation, Heuristic, Search" of an expectimax player (no author given), for a game of
@@ -117,50 +118,12 @@ class Quintris(TetrisSearch):
         >>> int(player.act({"board": board, "piece": 1, "queue": [0]}))  # I5 upright where a row lacks one cell
         11
     """
-
-    remembers = True
-    clears = False
-    defaults = {"pieces": "five", "randomizer": "hidden"}  # noqa: RUF012
-
-    def __init__(
-        self,
-        depth: int = 2,
-        heuristic: Any = "open-enclosed",
-        distribution: str = "counted",
-        beam: int | None = None,
-        cutoff: float | None = None,
-        table: bool = True,
-        lost: float | None = None,
-        order: Sequence[int] | None = None,
-        time_limit: float | None = None,
-        **rules: Any,
-    ) -> None:
-        moves = integer("depth", depth, 0, MOST_MOVES - 1) + 1
-        super().__init__(
-            heuristic,
-            moves,
-            distribution,
-            beam,
-            cutoff,
-            table,
-            lost,
-            order=order,
-            time_limit=time_limit,
-            **rules,
-        )
-        weights = self.heuristic
-        if not isinstance(weights, OpenEnclosed):
-            raise ValueError(
-                f"heuristic={heuristic!r}; expected 'open-enclosed', or a mapping of that name and weights"
-            )
-        if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
-            self.bound = bound_kernel
-
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
-        return super()._make_decider(replace(rules, placements="drop", overflow="strict"), exact)
-
-    def _ranks(self, rules: Rules) -> NDArray[np.int64]:
-        """Those of the placements that drop, if the order lists slides, too."""
-        if self.order is None or np.size(self.order) != SLIDES * rules.n_actions:
-            return super()._ranks(rules)
-        return ranks_of(self.order, SLIDES * rules.n_actions)[: rules.n_actions]
+    moves = integer("depth", depth, 0, MOST_MOVES - 1) + 1
+    player = Expectimax(heuristic, moves, distribution, beam, lost, time_limit, **rules)
+    weights = player.heuristic
+    if not isinstance(weights, OpenEnclosed):
+        raise ValueError(f"heuristic={heuristic!r}; expected 'open-enclosed', or a mapping of that name and weights")
+    player.clears, player.defaults = False, {"pieces": "five", "randomizer": "hidden"}
+    if beam is None and weights.full_rows >= 0 >= weights.open >= weights.enclosed:
+        player.bound = bound_kernel
+    return player

@@ -1,102 +1,117 @@
-"""What the tree searches of Tetris share: their options, and their memory."""
+"""The tree searches of Tetris as players: `search_kernels.py` defines their values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mergefall.checks import choice, integer, number
-from mergefall.tetris.heuristics import MEMO, Heuristic
+from mergefall.checks import integer, number
+from mergefall.tetris.heuristics import MEMO
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.rules import Rules
-from numpy.typing import NDArray
+from mergefall.typing import Kernel
 
 from mergefall_baselines.deepening import seconds_option
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.table import new_table
 from mergefall_baselines.tetris.context import CONTEXT, LISTED
 from mergefall_baselines.tetris.memory import IDS, bits_of, distribution_index, distribution_option
-from mergefall_baselines.tetris.player import FORM, ranks_of
-from mergefall_baselines.tetris.search_kernels import NoHeuristic, SearchSettings, SearchShape, search_kernel
+from mergefall_baselines.tetris.player import FORM, counts_pieces
+from mergefall_baselines.tetris.search_kernels import Shape, search_kernel
 
 MOST_MOVES = 16  # own moves that a search looks ahead at most
-SMALL_TABLE, LARGE_TABLE = 14, 18  # bits: entries for the chance nodes of a search of three moves, and of more
+TUNED = {"name": "two-tetrad", "weights": "tuned"}
 
 
-class TetrisSearch(KernelPlayer):
-    """A search to a depth with a heuristic.
+class Expectimax(KernelPlayer):
+    """Expectimax: the best placement, with unknown pieces averaged over.
 
-    `search_kernels.py` defines the values; `Expectimax` describes the options. A subclass chooses which of them it has.
+    The value of an action, for a search of `depth` own moves: max over placements while the next piece is known (the
+    current and the previewed ones), then mean over pieces of max over placements. Every placement on the way adds the
+    heuristic's terms of the move. The last one adds its last terms and those of the board.
+
+    A fatal placement is worth −inf. Ties go to the lowest action. If all actions are worth −inf, the player takes the
+    first legal one.
+
+    Args:
+        heuristic: a name, or a mapping of a name and weights. Default: ``bcts``.
+        depth: int from 1 to 16, own moves, the current piece's included. Default: 3.
+        distribution: assumed for the unknown pieces. Default: None, that of the environment's randomizer.
+
+            - ``uniform``: all pieces are equally likely.
+            - ``bag``: the pieces left in a bag of seven, given the pieces seen, are equally likely.
+            - ``counted``: each piece's frequency in this episode so far; a piece not seen yet has probability 0.
+        beam: int ≥ 1. Each node before the last own move, the root included, searches only the `beam` placements with
+            the highest values as leaves; the others count as −inf. This changes moves, the more the smaller the beam.
+            Default: None, all.
+        lost: finite float, the value of a node whose piece cannot be placed without ending the game; choose it below
+            the values of boards. Default: None, −inf. Then a small chance of the end is as bad as a certain end, so
+            near the top all actions may tie and the player takes the first legal one.
+        time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
+            last search that finished. Default: None, no limit.
+        rules: see `KernelPlayer`.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> from mergefall.tetris import from_text
+        >>> player = make("tetris/expectimax", depth=2)
+        >>> int(player.act({"board": from_text("..../..../..../#..#"), "piece": 1}))  # O
+        1
     """
 
     form = FORM
     two_kernels = True  # `exact` is a setting
-    clears = True  # whether full rows are cleared within the search
-    bound: Callable[[], Any] | None = None  # makes the bound kernel of its `SearchShape`
+    rewards = False
+    clears = True  # whether full rows are cleared within the search; without, pieces drop and none may rest too high
     only_known = False  # whether the search ends with the known pieces
+    bound: Callable[[], Kernel] | None = None  # makes the bound of its `Shape`
 
     def __init__(
         self,
-        heuristic: Any,
-        depth: int,
+        heuristic: Any = "bcts",
+        depth: int = 3,
         distribution: str | None = None,
         beam: int | None = None,
-        cutoff: float | None = None,
-        table: bool = True,
         lost: float | None = None,
-        order: Sequence[int] | None = None,
-        near_top: int | None = None,
         time_limit: float | None = None,
-        leaf: str = "afterstate",
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
-        self.heuristic: Heuristic | None = None if heuristic is None else make_heuristic(heuristic)
+        self.heuristic = make_heuristic(heuristic)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
         self.distribution = distribution_option(distribution)
         self.beam = 0 if beam is None else integer("beam", beam, 1)
-        self.cutoff = 0.0 if cutoff is None else cutoff
-        if isinstance(cutoff, bool) or not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
-            raise ValueError(f"cutoff={cutoff!r}; expected a probability from 0 up to 1")
-        if not isinstance(table, bool):
-            raise ValueError(f"table={table!r}; expected True or False")
-        self.table = table
         self.lost = -math.inf if lost is None else number("lost", lost)
-        self.rewards = self.heuristic is None
-        self.order = order
-        self.near_top = 0 if near_top is None else integer("near_top", near_top, 0)
         self.time_limit = seconds_option(time_limit)
-        self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
 
     @property
     def sees_next(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the search goes beyond the current piece."""
-        return self.depth > 1 or self.state_leaves
+        return self.depth > 1
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Any, SearchSettings]:
-        heuristic = self.heuristic or NoHeuristic()
-        slides = rules.placements == "slide"
+    @property
+    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the chances of the unknown pieces depend on the pieces seen; in Quintris they always count."""
+        return not self.only_known and (not self.clears or counts_pieces(self, self.distribution))
+
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        if not self.clears:
+            way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        shape = SearchShape(type(heuristic), slides, self.clears, self.state_leaves, bound)
-        known = 1 + rules.preview
-        depth = min(self.depth, known) if self.only_known else self.depth
-        distribution, ranks = distribution_index(self.distribution, rules), self._ranks(rules)
-        ctx = self._new_context(rules, heuristic, depth)
-        return search_kernel(shape), SearchSettings(ctx, known, distribution, self.near_top, exact, ranks)
+        shape = Shape(self.heuristic.parts, way.placements == "slide", self.clears, bound)
+        return search_kernel(shape), (self._context(way), exact)
 
-    def _ranks(self, rules: Rules) -> NDArray[np.int64]:
-        """The place of each action in the order of ties, int64[n_actions]."""
-        return ranks_of(self.order, rules.n_actions)
-
-    def _new_context(self, rules: Rules, heuristic: Heuristic, depth: int) -> np.uint64:
+    def _context(self, rules: Rules) -> np.uint64:
         """The address of the memory for a search."""
-        heuristic.check_size(rules.rows, rules.cols)
-        record, cols, levels, pieces = np.zeros(1, CONTEXT), rules.cols, depth + 1 + self.state_leaves, rules.piece_set
-        weights = heuristic.weight_vector()
-        entries = new_table(self._table_bits(depth, 1 + rules.preview), np.float64)
-        record["depth"] = depth
+        self.heuristic.check_size(rules.rows, rules.cols)
+        record, cols, pieces = np.zeros(1, CONTEXT), rules.cols, rules.piece_set
+        weights, known = self.heuristic.weight_vector(), 1 + rules.preview
+        depth = min(self.depth, known) if self.only_known else self.depth
+        levels = depth + 1
+        record["depth"], record["known"] = depth, known
+        record["distribution"] = distribution_index(self.distribution, rules)
         record["cols"], record["rows"], record["clear_first"] = cols, rules.rows, rules.overflow == "clear_first"
         record["first"], record["drawn"] = pieces.first, bits_of(pieces.drawn)
         record["weights"], record["weight_count"] = self._hold(weights), weights.size
@@ -106,13 +121,41 @@ class TetrisSearch(KernelPlayer):
         record["keys"] = self._hold(np.zeros((levels, LISTED * cols)))
         record["scratch"] = self._hold(np.zeros(cols, dtype=np.uint64))
         record["chances"] = self._hold(np.zeros(IDS))
-        record["entries"], record["entry_count"] = self._hold(entries), entries.size
-        record["boards"] = self._hold(np.zeros((entries.size, cols + 2), dtype=np.uint64))
-        record["beam"], record["cutoff"], record["lost"] = self.beam, self.cutoff, self.lost
+        record["beam"], record["lost"] = self.beam, self.lost
         return self._hold(record)
 
-    def _table_bits(self, depth: int, known: int) -> int:
-        """The size of the table; 0 if no chance node comes before the last own move, for then no node repeats."""
-        if not self.table or depth <= known or depth < 3:
-            return 0
-        return SMALL_TABLE if depth == 3 else LARGE_TABLE
+
+def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None = None, **rules: Any) -> Expectimax:
+    """Two-tetrad: the best placement of the current piece, if the next piece is then placed best.
+
+    The value of an action is the maximum, over the placements of the next piece, of the heuristic's terms of both
+    moves, its terms of the last placement, and its terms of the board after both. The search looks only at known
+    pieces: it has no chance nodes, and it prunes nothing.
+
+    A fatal placement is worth −inf, and so is one after which every placement of the next piece is fatal. Ties go to
+    the lowest action. If all actions are worth −inf, the player takes the first legal one.
+
+    Args:
+        heuristic: a name, or a mapping of a name and weights (see `mergefall.tetris.HEURISTICS`). Default:
+            ``two-tetrad`` with weights tuned by the document's method, hill climbing.
+        depth: int, own moves: 2 (deep) or 1 (shallow, the current piece alone). Default: 2. Without a preview both are
+            shallow.
+        time_limit: seconds for one decision. If the deep search does not finish, the shallow one decides. Default:
+            None, no limit.
+        rules: see `KernelPlayer`. The document's search slides: ``placements="slide"``.
+
+    Source: "The Evaluation Function", the document of a two-tetrad player (Cornell University, BOOM 1999).
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> from mergefall.tetris import from_text
+        >>> player = make("tetris/two-tetrad", heuristic="bcts")
+        >>> board = from_text("...../...../...../##..#")
+        >>> int(player.act({"board": board, "piece": 1, "queue": [1]}))  # O
+        2
+    """
+    if isinstance(depth, int) and depth > 2:
+        raise ValueError(f"depth={depth!r}; expected 1 (shallow) or 2 (deep)")
+    player = Expectimax(heuristic, depth, time_limit=time_limit, **rules)
+    player.only_known = True
+    return player

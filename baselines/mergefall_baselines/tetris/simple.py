@@ -10,8 +10,8 @@ from mergefall.checks import integer
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.tetris.field import place
-from mergefall.tetris.heuristics import Heuristic
 from mergefall.tetris.heuristics import heuristic as make_heuristic
+from mergefall.tetris.heuristics.base import Terms
 from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
@@ -80,9 +80,9 @@ class Random(KernelPlayer):
 
 
 @cache
-def rollout_kernel(cls: type[Heuristic] | None, slides: bool) -> Kernel:
-    """The kernel ``decide`` of a rollout: games are greedy by a heuristic class, or random if it is None."""
-    best = greedy_kernels(cls, slides)[0] if cls else None
+def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
+    """The kernel ``decide`` of a rollout: games are greedy by a heuristic of these `parts`, or random without."""
+    best = greedy_kernels(terms, slides)[0] if terms else None
 
     @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
@@ -181,7 +181,13 @@ class Rollout(KernelPlayer):
         drawn, distribution = bits_of(way.piece_set.drawn), distribution_index(self.distribution, way)
         rules = way.piece_set.first, way.rows, way.overflow == "clear_first", drawn, 1 + way.preview, distribution
         placements, options = (np.empty(way.n_actions, dtype=np.int64) for _ in range(2))
-        scratch = placements, options, np.empty(way.cols, dtype=np.uint64), np.empty(IDS), np.empty(way.n_actions)
+        scratch = (
+            placements,
+            options,
+            np.empty(way.cols, dtype=np.uint64),
+            np.empty(IDS),
+            np.empty(0),
+        )  # no values wanted
         greedy = greedy_settings(self.playing, way) if self.playing else None
-        kernel = rollout_kernel(type(self.playing) if self.playing else None, way.placements == "slide")
+        kernel = rollout_kernel(self.playing.parts if self.playing else None, way.placements == "slide")
         return kernel, (self.games, rules, self.length, scratch, greedy)

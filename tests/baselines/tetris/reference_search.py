@@ -31,7 +31,7 @@ def probabilities(chances):
 class ReferenceSearch:
     """A search; `action_values` is its result.
 
-    ``depth`` counts own moves. ``clears`` False leaves full rows on the boards. With ``rewards`` each line is worth 1.
+    ``depth`` counts own moves. ``clears`` False leaves full rows on the boards.
     """
 
     heuristic: object
@@ -40,48 +40,34 @@ class ReferenceSearch:
     slides: bool = False
     overflow: str = "strict"
     clears: bool = True
-    rewards: bool = False
     lost: float = -math.inf
     beam: int | None = None
-    cutoff: float = 0.0
-    leaf: str = "afterstate"
     memo: dict = field(default_factory=dict, repr=False)
 
     def action_values(self, board, queue, chances):
         """Value of each legal action for a queue of known pieces: action -> value."""
-        return self.best(np.asarray(board, dtype=np.uint8), tuple(queue), self.depth, chances, 1.0)
+        return self.best(np.asarray(board, dtype=np.uint8), tuple(queue), self.depth, chances)
 
-    def best(self, board, queue, left, chances, probability):
+    def best(self, board, queue, left, chances):
         values = dict.fromkeys(self.moves(board, queue[0]), -math.inf)
         for action in self.looked_into(board, queue[0], left):
             fatal, worth, at_the_end, after = self.moves(board, queue[0])[action]
             if fatal:
                 continue
-            unlikely = len(queue) == 1 and probability < self.cutoff
-            if unlikely or (left == 1 and self.leaf == "afterstate"):
+            if left == 1:
                 values[action] = worth + at_the_end
-            elif left == 1:
-                values[action] = worth + self.of_state(after, queue[1:], chances, at_the_end)
             else:
-                values[action] = worth + self.after(after, queue[1:], left - 1, chances, probability)
+                values[action] = worth + self.after(after, queue[1:], left - 1, chances)
         return values
 
-    def after(self, board, queue, left, chances, probability):
+    def after(self, board, queue, left, chances):
         """Value of a board with `left` own moves to come."""
         if queue:
-            return self.or_lost(self.best(board, queue, left, chances, probability))
+            return self.or_lost(self.best(board, queue, left, chances))
         mean = 0.0
         for piece, share in probabilities(chances).items():
             rest = chances_after(chances, piece, self.pieces)
-            mean += share * self.or_lost(self.best(board, (piece,), left, rest, probability * share))
-        return mean
-
-    def of_state(self, board, queue, chances, at_the_end):
-        """`at_the_end` where the next piece can be placed, `lost` where it cannot, averaged over pieces."""
-        mean = 0.0
-        for piece, share in ({queue[0]: 1.0} if queue else probabilities(chances)).items():
-            lives = any(not fatal for fatal, *_ in self.moves(board, piece).values())
-            mean += share * (at_the_end if lives else self.lost)
+            mean += share * self.or_lost(self.best(board, (piece,), left, rest))
         return mean
 
     def or_lost(self, values):
@@ -113,13 +99,11 @@ class ReferenceSearch:
         after = placement.board if self.clears else placement.locked
         if placement.over:
             return True, 0.0, 0.0, after
-        worth, at_the_end = placement.lines * float(self.rewards), 0.0
-        if self.heuristic is not None:
-            of_board = self.heuristic.board_terms(placement.board)
-            for name, term in self.heuristic.terms(placement).items():
-                value = getattr(self.heuristic, name) * term
-                if name in of_board or name in LAST_TERMS:
-                    at_the_end += value
-                else:
-                    worth += value
+        worth, at_the_end, of_board = 0.0, 0.0, self.heuristic.board_terms(placement.board)
+        for name, term in self.heuristic.terms(placement).items():
+            value = getattr(self.heuristic, name) * term
+            if name in of_board or name in LAST_TERMS:
+                at_the_end += value
+            else:
+                worth += value
         return False, worth, at_the_end, after

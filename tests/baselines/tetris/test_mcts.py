@@ -104,14 +104,6 @@ def test_the_terms_of_moves_count_on_the_way():
     assert found.values[found.actions] == pytest.approx((before + exact[found.actions]) / 2)
 
 
-@pytest.mark.slow
-def test_lines_count_without_a_heuristic():
-    shown = {"board": from_text("..../..../..../.###"), "piece": 0, "queue": [1]}
-    found = make("tetris/mcts", heuristic=None, simulations=60).statistics(shown)
-    assert found.actions == 4  # I, upright in the gap
-    assert found.values[4] >= 1
-
-
 def test_fatal_placements_are_legal_but_worth_less_than_the_others():
     shown = {"board": from_text("####./####./####./####./####."), "piece": 1, "queue": [1]}
     player = make("tetris/mcts", simulations=20)

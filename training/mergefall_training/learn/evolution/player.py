@@ -16,8 +16,8 @@ from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.expectimax import Expectimax
 from mergefall_baselines.tetris.greedy import Greedy
+from mergefall_baselines.tetris.search import Expectimax
 from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.player import player as player_of_network
