@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from mergefall_training.compare.results import series_of
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
-from mergefall_training.play.statistics import Estimate
 from mergefall_training.play.tables import short
 from rich.console import Console
 
@@ -86,8 +83,8 @@ def test_each_rate_holds_the_games_of_an_evaluation(tmp_path):
         assert read_records(tmp_path / "out" / result.name / "greedy.jsonl") == (played.header, played.episodes)
 
 
-def test_the_files_name_the_rates_and_one_plot_shows_them(tmp_path):
-    image, out = pytest.importorskip("matplotlib.image"), tmp_path / "out"
+def test_the_files_name_the_rates(tmp_path):
+    out = tmp_path / "out"
     results, _ = run(write_suite(tmp_path), out)
     rates = [result.adversary["rate"] for result in results]
     assert rates == [0, 0.5, 1, 1]
@@ -95,11 +92,7 @@ def test_the_files_name_the_rates_and_one_plot_shows_them(tmp_path):
     assert [game["adversary"]["rate"] for game in games] == rates
     lines = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
     assert [json.loads(line["adversary"])["rate"] for line in lines] == [0, 0, 0.5, 0.5, 1, 1, 1]
-    assert [path.relative_to(out).as_posix() for path in sorted(out.glob("small*/*.png"))] == ["small/rates.png"]
-    pixels = image.imread(out / "small" / "rates.png")
-    assert pixels.shape[1] == 1440
-    assert pixels.std() > 0.02
-    assert {path.stem for path in out.glob("tetris/*.png")} == {"lines", "speed", "survival"}
+    assert {path.stem for path in out.glob("*/*.png")} <= {"lines", "speed", "survival"}  # those of Tetris
 
 
 TRAINED = """
@@ -122,20 +115,6 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     assert sorted(configs) == [f"small/runs/agent_seed_{seed}/config.json" for seed in (0, 1)]  # once for all rates
     assert "2×10" in printed
     assert "Student's over training seeds" in printed
-
-
-def test_a_mean_that_is_not_known_is_left_out_of_the_plot():
-    """The mean of several runs is infinite where a cap ended all games of one of them."""
-    pytest.importorskip("matplotlib")
-    from mergefall_training.compare import plots
-
-    known, unknown = Estimate(5.0, 4.0, 6.0), Estimate(math.inf, math.nan, math.nan)
-    means = {"a": [unknown, known], "b": [known, unknown], "c": [unknown, unknown]}
-    together = SimpleNamespace(name="capped", conditions="", headline="lines")
-    for shown, drawn in ((means, [[1], [0]]), ({"c": means["c"]}, [])):
-        figure = plots._rates(SimpleNamespace(together=together, rates=[0, 1], means=shown))
-        assert [line.get_xdata().tolist() for line in figure.axes[0].lines] == drawn
-        plots._png(figure)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +19,7 @@ from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
 
-from mergefall_training.compare.results import ContestResult, Row, series_of
+from mergefall_training.compare.results import ContestResult, Row, rows_of, series_of
 from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
 from mergefall_training.files import write_whole
 from mergefall_training.learn import trainer
@@ -202,10 +202,10 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     about = {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name}
     there, names = read_results(folder / "results.json"), {result.name for result in results}
     same = all(there.get(name) == value for name, value in about.items())
-    before = [game for game in there.get("games", []) if same and game["name"] not in names]
-    table = _csv(folder / "results.csv", results, {game["name"] for game in before})
-    content = json.dumps(about | {"games": [*map(_json, results), *before]}, indent=2, allow_nan=False)
-    files = {"results.csv": table.encode(), "results.json": content.encode()}
+    games = [result.content() for result in results]
+    games += [game for game in there.get("games", []) if same and game["name"] not in names]
+    content = json.dumps(about | {"games": games}, indent=2, allow_nan=False)
+    files = {"results.csv": _csv(games).encode(), "results.json": content.encode()}
     try:
         from mergefall_training.compare import plots
     except ModuleNotFoundError as error:
@@ -214,51 +214,22 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
         screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
     else:
         drawn = {result.name: plots.draw(result) for result in results if not result.series}
-        drawn |= {series.together.name: plots.draw_series(series) for series in series_of(results)}
         files |= {f"{place}/{name}.png": png for place, pictures in drawn.items() for name, png in pictures.items()}
     for name, data in files.items():
         write_whole(folder / name, data)
     screen.print(Text(f"written to {folder}: {', '.join(files)}"), soft_wrap=True)
 
 
-def _csv(path: Path, results: list[ContestResult], kept: Collection[str]) -> str:
-    """A line for each player; those of the games `kept` stay as they are in the file."""
-    rows = [record for result in results for record in result.records()]
-    if kept and path.is_file():
-        with path.open(encoding="utf-8", newline="") as file:
-            rows += [row for row in csv.DictReader(file) if row.get("game") in kept]
-    # Contests differ in their tiles: a column that a contest lacks stays empty there.
+def _csv(games: list[dict[str, Any]]) -> str:
+    """A line for each player of some games, as `results.json` has them."""
+    rows = [row for game in games for row in rows_of(game)]
+    # Games differ in their tiles: a column that a game lacks stays empty there.
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _json(result: ContestResult) -> dict[str, Any]:
-    header = result.rows[0].evaluation.header
-    players = [
-        {
-            "label": row.label,
-            "player": row.evaluation.header.player,
-            "options": row.evaluation.header.options,
-            "batched": row.batched,
-            **asdict(row.summary),
-            **({"ratio": asdict(result.ratios[row.label])} if row.label in result.ratios else {}),
-        }
-        for row in result.rows
-    ]
-    trained = []
-    for line in result.trained:
-        gain, better = (None if one is None else asdict(one) for one in result.beside_baseline(line))
-        runs = [row.evaluation.header.player for row in line.rows]
-        mean = asdict(line.mean_of_runs)
-        trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
-    game = {"name": result.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
-    game |= {"max_episode_steps": header.max_episode_steps, "adversary": result.adversary}
-    game |= {"baseline": result.baseline, "players": players, "trained": trained}
-    return json.loads(json.dumps(game), parse_constant=lambda _: None)  # JSON lacks NaN and infinity
 
 
 def read_results(path: Path) -> dict[str, Any]:

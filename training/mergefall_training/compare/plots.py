@@ -12,7 +12,6 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import (
     FuncFormatter,
     LogLocator,
@@ -20,11 +19,9 @@ from matplotlib.ticker import (
     PercentFormatter,
     SymmetricalLogLocator,
 )
-from mergefall.draw import shade
-from mergefall.game2048.render import tile_colours
 from numpy.typing import ArrayLike, NDArray
 
-from mergefall_training.compare.results import ContestResult, Series
+from mergefall_training.compare.results import ContestResult
 from mergefall_training.learn.run import EVALUATION_SEED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, mean_of_runs, plain, survival
@@ -42,9 +39,14 @@ def draw(result: ContestResult) -> dict[str, bytes]:
 
     - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
     - ``profile``: the share of games that reach a result; for memoryless games ``survival``.
-    - ``tiles``: for games with tiles; ``learning``: if agents were trained.
+    - ``learning``: if agents were trained.
     """
-    return {name: _png(figure) for name, figure in _figures(result).items()}
+    pictures = {}
+    for name, figure in _figures(result).items():
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=144)
+        pictures[name] = content.getvalue()
+    return pictures
 
 
 @PLAIN_TEXT
@@ -68,24 +70,10 @@ def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
 def _figures(result: ContestResult) -> dict[str, Figure]:
     headline = result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
-    if result.rows[0].evaluation.max_tiles.size:
-        figures["tiles"] = _tiles(result)
     figures["survival" if result.game.memoryless else "profile"] = _profile(result)
     if result.trained:
         figures["learning"] = _learning(result)
     return figures
-
-
-@PLAIN_TEXT
-def draw_series(series: Series) -> dict[str, bytes]:
-    """The plots of a series, PNG files by name: ``rates``, the mean of each line against the adversary's rate."""
-    return {"rates": _png(_rates(series))}
-
-
-def _png(figure: Figure) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=144)
-    return content.getvalue()
 
 
 def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
@@ -147,28 +135,6 @@ def _headline(result: ContestResult) -> Figure:
     axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return figure
-
-
-def _tiles(result: ContestResult) -> Figure:
-    figure, axes = _figure(result, "largest tile at the end of the game", 1.6 + 0.42 * len(result.rows))
-    _players_axis(axes, result)
-    tiles = sorted({int(tile) for row in result.rows for tile in row.evaluation.max_tiles})
-    left = np.zeros(len(result.rows))
-    for tile in tiles:
-        colour, ink = (shade(part) for part in tile_colours(tile.bit_length() - 1))
-        shares = np.array([(row.evaluation.max_tiles == tile).mean() for row in result.rows])
-        axes.barh(
-            range(len(shares)), shares, left=left, color=colour, edgecolor="white", linewidth=0.6, label=str(tile)
-        )
-        for y, share in enumerate(shares):
-            if share >= 0.06:
-                axes.text(left[y] + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8, color=ink)
-        left += shares
-    axes.set(xlim=(0, 1), xlabel="share of games")
-    axes.xaxis.set_major_formatter(PercentFormatter(1))
-    look = {"fontsize": 9, "handlelength": 1, "columnspacing": 1.2}
-    figure.legend(loc="outside lower center", ncols=min(len(tiles), 12), frameon=False, **look)
     return figure
 
 
@@ -270,58 +236,16 @@ def _speed(result: ContestResult) -> Figure:
     return figure
 
 
-def _rates(series: Series) -> Figure:
-    """Both axes are logarithmic, the mean down to 1 and the rate down to the lowest one above 0; below, linear to 0."""
-    headline, rates = series.together.headline, series.rates
-    title = f"mean {headline} against the adversary's rate"
-    figure, axes = _figure(series.together, title, max(6, 2 + 0.3 * len(series.means)))
-    axes.set_xscale("symlog", linthresh=min((rate for rate in rates if rate > 0), default=1.0), linscale=0.4)
-    axes.set_yscale("symlog", linthresh=1)
-    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
-    axes.minorticks_off()
-    lines, ends, labels = [], [], []
-    for number, (label, estimates) in enumerate(series.means.items()):
-        colour, style = PALETTE[number % len(PALETTE)], ["o-", "s--", "^:"][number // len(PALETTE) % 3]
-        points = [(rate, *_seen(mean)) for rate, mean in zip(rates, estimates, strict=True)]
-        points = [point for point in points if math.isfinite(point[1])]  # infinite if a cap ended all games of a run
-        if points:
-            where, means, low, high = np.array(points).T
-            axes.vlines(where, low, high, colors=colour, linewidth=1.5, alpha=0.5)
-            lines += axes.plot(where, means, style, color=colour, markersize=5)
-            ends.append((where[-1], means[-1]))
-            labels.append(_named(label, estimates[0]))
-    axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set(xlabel="share of draws that the adversary picks", ylabel=f"mean {headline}, with 95 % intervals")
-    axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, labels, [where for where, _ in ends], [mean for _, mean in ends], lines)
-    return figure
-
-
-def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike, lines: Sequence[Line2D] = ()) -> None:
-    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap.
-
-    `lines`: the line that each label names, whose colour and dashes it gets; default: black labels at points.
-    """
+def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike) -> None:
+    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap."""
     if not labels:
         return
     points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
     heights = axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1]
-    looks = [(line.get_color(), line.get_color(), line.get_linestyle()) for line in lines]
-    looks = looks or [("black", "#bbbbbb", "-")] * len(labels)
-    for label, point, place, (ink, colour, dashes) in zip(labels, points, _spread(heights), looks, strict=True):
-        leader = {"arrowstyle": "-", "color": colour, "linestyle": dashes, "linewidth": 0.7}
-        axes.annotate(
-            label,
-            tuple(point),
-            (1.03, place),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=8.5,
-            color=ink,
-            annotation_clip=False,
-            arrowprops={**leader, "relpos": (0, 0.5), "shrinkB": 4},
-        )
+    for label, point, place in zip(labels, points, _spread(heights), strict=True):
+        leader = {"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4}
+        beside = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
+        axes.annotate(label, tuple(point), (1.03, place), arrowprops=leader, **beside)
 
 
 def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -227,29 +227,30 @@ class ContestResult:
             note += "; chances of more with Newcombe's" if len(lines) > 1 else ""
         return Table("", "", columns, f"{note}.")
 
-    def records(self) -> list[dict[str, Any]]:
-        """One flat mapping for each player, as in `results.csv`; an interval becomes three entries."""
-        records = []
+    def content(self) -> dict[str, Any]:
+        """All figures in JSON types, as `results.json` has them for each game."""
+        header = self.rows[0].evaluation.header
+        players = []
         for row in self.rows:
-            header = row.evaluation.header
-            cells: dict[str, Any] = {"game": self.name, "label": row.label, "player": header.player}
-            cells |= {"options": json.dumps(header.options), "env": header.env_id}
-            cells |= {"env_kwargs": json.dumps(header.env_kwargs), "max_episode_steps": header.max_episode_steps}
-            cells["adversary"] = json.dumps(self.adversary)
-            figures = {name: value for name, value in vars(row.summary).items() if name != "tiles"}
-            figures |= {f"tile_{tile}": row.evaluation.tile_rate(tile) for tile in self.all_tiles}
-            figures |= {"ratio": self.ratios[row.label]} if row.label in self.ratios else {}
-            for name, value in figures.items():
-                if isinstance(value, Estimate):
-                    cells |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-                else:
-                    cells[name] = value
-            records.append(cells)
-        return records
+            about = row.evaluation.header
+            player = {"label": row.label, "player": about.player, "options": about.options, "batched": row.batched}
+            ratio = {"ratio": asdict(self.ratios[row.label])} if row.label in self.ratios else {}
+            tiles = {str(tile): asdict(row.evaluation.tile_rate(tile)) for tile in self.all_tiles}
+            players.append(player | asdict(row.summary) | {"tiles": tiles} | ratio)
+        trained = []
+        for line in self.trained:
+            gain, better = (None if one is None else asdict(one) for one in self.beside_baseline(line))
+            runs = [row.evaluation.header.player for row in line.rows]
+            mean = asdict(line.mean_of_runs)
+            trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
+        game = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
+        game |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
+        game |= {"baseline": self.baseline, "players": players, "trained": trained}
+        return json.loads(json.dumps(game), parse_constant=lambda _: None)  # JSON lacks NaN and infinity
 
     def to_frame(self) -> pandas.DataFrame:
-        """The players as a pandas DataFrame, one row for each (`records`). Needs pandas."""
-        return frame_of(self.records())
+        """The players as a pandas DataFrame, one row for each, as in `results.csv`. Needs pandas."""
+        return frame_of(rows_of(self.content()))
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
@@ -257,6 +258,25 @@ class ContestResult:
     def _repr_html_(self) -> str:
         """The table of the players, which a notebook shows for a cell."""
         return to_html(self.table())
+
+
+def rows_of(game: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One flat mapping for each player of a game in `results.json`; an interval becomes three entries."""
+    about = {"env": game["env"], "env_kwargs": json.dumps(game["env_kwargs"])}
+    about |= {"max_episode_steps": game["max_episode_steps"], "adversary": json.dumps(game["adversary"])}
+    rows = []
+    for player in game["players"]:
+        row = {"game": game["name"], "label": player["label"], "player": player["player"]}
+        row |= {"options": json.dumps(player["options"]), **about}
+        figures = {name: value for name, value in player.items() if name not in (*row, "tiles")}
+        figures |= {f"tile_{tile}": rate for tile, rate in player["tiles"].items()}
+        for name, value in figures.items():
+            if isinstance(value, dict):
+                row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+            else:
+                row[name] = value
+        rows.append(row)
+    return rows
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:

@@ -27,7 +27,7 @@ fields of `Training`. The preset fills in the rest, but for the board and the pi
 `presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none.
 
 `adversary` holds the arguments of `mergefall_training.wrappers.adversary`. With several rates, ``rate: [0, 0.1, 1]``,
-the players play once at each rate, and one table and one plot show all means. Rate 0 is the plain game.
+the players play once at each rate, and one table shows all means. Rate 0 is the plain game.
 """
 
 from __future__ import annotations
