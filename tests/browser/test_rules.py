@@ -8,7 +8,7 @@ from mergefall.words import stream_from_seed
 from mergefall_training import evaluate
 from mergefall_training.compare.document import PAGE
 from mergefall_training.compare.replays import page_rules
-from mergefall_training.play.actions import actions_of
+from mergefall_training.play.records import actions_of
 
 TETRIS = "mergefall/Tetris-v0"
 FREE = {"cols": 7, "rows": 9}

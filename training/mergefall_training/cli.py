@@ -364,7 +364,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
     Args:
         files: Files of episodes.
     """
-    from mergefall_training.play.actions import RECORDED
+    from mergefall_training.play.records import RECORDED
     from mergefall_training.play.verify import verify
 
     if not files:

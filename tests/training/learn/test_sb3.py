@@ -21,9 +21,8 @@ from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.play.batched import play_all
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.workers import process_pool, task
+from mergefall_training.play.workers import play_all, process_pool, task
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
 from stable_baselines3.common.logger import configure as configure_logger

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergefall_training.cli import main
-from mergefall_training.play import actions as actions_module
+from mergefall_training.play import records as actions_module
 from mergefall_training.play import verify as verify_module
-from mergefall_training.play.actions import RECORDED, actions_of, text_of
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.records import checksum, header_from, read_records
+from mergefall_training.play.records import RECORDED, actions_of, checksum, header_from, read_records, text_of
 from mergefall_training.play.verify import verify
 
 GAMES = {

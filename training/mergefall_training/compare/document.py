@@ -24,9 +24,9 @@ from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section
 from mergefall_training.files import write_whole
 from mergefall_training.learn.run import Config
-from mergefall_training.play.actions import RECORDED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.playing import BY_HAND
+from mergefall_training.play.records import RECORDED
 from mergefall_training.play.statistics import CONFIDENCE
 from mergefall_training.play.tables import Table, percent, to_html
 from mergefall_training.play.verify import Verdict

@@ -35,10 +35,9 @@ from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
-from mergefall_training.play.batched import play_all
 from mergefall_training.play.evaluation import SEEDS, Evaluation
 from mergefall_training.play.records import Header, check_same_code, code_of
-from mergefall_training.play.workers import all_kwargs, environment, task
+from mergefall_training.play.workers import all_kwargs, environment, play_all, task
 
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"

@@ -26,7 +26,6 @@ from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
-from mergefall_training.play.batched import play_all
 from mergefall_training.play.records import (
     OTHER,
     Episode,
@@ -51,7 +50,7 @@ from mergefall_training.play.statistics import (
     wilson,
 )
 from mergefall_training.play.tables import Cell, Table, percent, short, to_html
-from mergefall_training.play.workers import Task, check_executor, task, workers_of
+from mergefall_training.play.workers import Task, check_executor, play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -25,10 +25,9 @@ from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from numpy.typing import NDArray
 
-from mergefall_training.play.actions import text_of
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.records import Episode, Header, RecordFile, episode_from
+from mergefall_training.play.records import Episode, Header, RecordFile, episode_from, text_of
 from mergefall_training.play.screens import Screen, Terminal, Window
 from mergefall_training.play.steps import steps
 from mergefall_training.play.watching import figures_of

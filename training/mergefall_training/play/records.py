@@ -6,11 +6,14 @@ a newline was torn by a kill; a resumed run cuts it off. Any other damage is an 
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import inspect
 import json
 import os
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -18,18 +21,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+import numpy as np
 from mergefall.checks import MOST_COUNTED, id_of_file
 from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
 from mergefall.library import origin
+from mergefall.typing import Array
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import added
+from numpy.typing import NDArray
 
 from mergefall_training.files import LineFile, differences, model_file, on_line, read_lines
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
 VERSION = 1
+RECORDED = 1 << 16  # a record holds at most so many actions
 
 
 OTHER = Game(  # any other environment whose `info` has a score
@@ -57,7 +64,7 @@ class Episode:
     - `length`: number of actions, illegal ones included.
     - `terminated`: whether the game ended by itself; False where a cap ended it.
     - `seconds`: wall time.
-    - `actions`: its actions as text (`actions.text_of`): all of them, or the first `actions.RECORDED`.
+    - `actions`: its actions as text (`text_of`): all of them, or the first `RECORDED`.
     """
 
     game: ClassVar[Game] = OTHER
@@ -195,6 +202,30 @@ def checksum(header: Header, record: Mapping[str, Any]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
+def text_of(actions: Array) -> str:
+    """The first `RECORDED` of a game's actions as text: one byte each, or two if one is above 255; by zlib, as base64.
+
+    >>> actions_of(text_of(np.array([3, 1, 3], np.uint8)), 3)
+    array([3, 1, 3], dtype=uint16)
+    """
+    first = actions[:RECORDED]
+    content = first.astype("<u1" if first.max(initial=0) < 256 else "<u2").tobytes()
+    return base64.b64encode(zlib.compress(content, 9)).decode()
+
+
+def actions_of(text: Any, length: int) -> NDArray[np.uint16]:
+    """The actions in a record of a game with `length` actions: uint16, at most `RECORDED`. Raises ValueError."""
+    count = min(length, RECORDED)
+    try:
+        packed = zlib.decompressobj()
+        content = packed.decompress(base64.b64decode(text, validate=True), 2 * count + 1)
+    except (TypeError, ValueError, binascii.Error, zlib.error) as error:
+        raise ValueError(f"the actions cannot be read ({error})") from error
+    if not packed.eof or packed.unused_data or len(content) not in (count, 2 * count):
+        raise ValueError(f"the actions are {len(content)} bytes; expected one or two for each of {count}")
+    return np.frombuffer(content, "<u1" if len(content) == count else "<u2").astype(np.uint16)
+
+
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -267,7 +298,7 @@ def _add(episodes: dict[int, Episode], record: Mapping[str, Any]) -> None:
 
 
 def without_sums(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record without its checksum (`verify` compares it) and a digest of actions past `actions.RECORDED`."""
+    """A record without its checksum (`verify` compares it) and a digest of actions past `RECORDED`."""
     return {name: value for name, value in record.items() if name not in ("checksum", "rest")}
 
 

@@ -18,8 +18,16 @@ from mergefall.games import game_of
 from mergefall.typing import Array
 
 from mergefall_training.files import on_line
-from mergefall_training.play.actions import RECORDED, actions_of
-from mergefall_training.play.records import Episode, Header, checksum, episode_from, read_header, without_sums
+from mergefall_training.play.records import (
+    RECORDED,
+    Episode,
+    Header,
+    actions_of,
+    checksum,
+    episode_from,
+    read_header,
+    without_sums,
+)
 from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar

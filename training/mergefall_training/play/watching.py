@@ -15,8 +15,7 @@ from mergefall.games import GAMES
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 
-from mergefall_training.play.actions import RECORDED, actions_of
-from mergefall_training.play.records import Episode, Header, read_records
+from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, read_records
 from mergefall_training.play.screens import Screen, side_by_side
 from mergefall_training.play.steps import chosen_by, recorded, steps
 from mergefall_training.play.workers import environment, task

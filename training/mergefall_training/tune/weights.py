@@ -31,9 +31,8 @@ from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
 from mergefall_training.files import LineFile, differences, read_lines
-from mergefall_training.play.batched import play_all
 from mergefall_training.play.records import check_same_code, code_of
-from mergefall_training.play.workers import process_pool, task, workers_of
+from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
 from mergefall_training.tune.climbing import Climb, Weights, ends
 
