@@ -60,7 +60,7 @@ def command(capsys, algorithm, out, *options, **changed):
         ("maskable-ppo", {"normalize": "rewards"}, "normalize is 'rewards'; expected true or false"),
         ("maskable-ppo", {"batch_size": 24}, "expected a multiple of batch_size, which is 24"),
         ("maskable-ppo", {"warm_start": "nothing"}, "there is no file nothing; expected a mergefall model"),
-        ("maskable-ppo", {"env_wrapper": "fear"}, "env_wrapper is 'fear'; expected {NAME: ARGUMENTS}"),
+        ("maskable-ppo", {"env_wrapper": "fear"}, "env_wrapper is 'fear'; expected a list of {NAME: ARGUMENTS}"),
         ("dqn", {"learning_starts": 10_000_000}, "learning_starts is 10000000, timesteps is "),
         ("dqn", {"train_freq": 0}, "train_freq is 0; expected an integer of at least 1"),
         ("dqn", {"exploration_fraction": 3}, "exploration_fraction is 3; expected a finite number from 0 up to 1"),

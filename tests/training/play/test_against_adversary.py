@@ -104,7 +104,7 @@ def test_games_of_different_adversaries_are_not_mixed(tmp_path, rate, other, dif
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({}, "missing a required argument: 'player'"),
+        ({}, "expected a 'player', perhaps with a 'rate'"),
         ({"player": MINIMIZER, "share": 0.1}, "share"),
         ({"player": MINIMIZER, "env": None}, "env"),
         ({"player": MINIMIZER, "rate": 1.5}, "rate is 1.5"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from mergefall.typing import Environment
@@ -31,14 +31,11 @@ def wrapped(env: Environment, specs: Any) -> Any:
     >>> wrapped(envs, [{"adversary": {"player": "tetris/bcts"}}]).num_envs
     2
     """
-    for spec in specs if isinstance(specs, list | tuple) else [] if specs is None else [specs]:
-        name, kwargs = next(iter(spec.items())) if isinstance(spec, Mapping) and len(spec) == 1 else (spec, {})
-        if not isinstance(name, str) or name not in WRAPPERS or not isinstance(kwargs, Mapping):
-            raise ValueError(
-                f"env_wrapper is {spec!r}; expected {{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
-            )
+    for spec in specs or []:
         try:
+            ((name, kwargs),) = spec.items()
             env = WRAPPERS[name](env, **kwargs)
-        except TypeError as error:
-            raise ValueError(f"env_wrapper {name!r} does not take {dict(kwargs)}: {error}") from error
+        except (AttributeError, LookupError, TypeError) as error:
+            expected = f"{{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
+            raise ValueError(f"env_wrapper is {specs!r}; expected a list of {expected} ({error})") from error
     return env

@@ -8,7 +8,7 @@ wanted. The game itself stays the plain one.
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv
 from mergefall.chance import STREAM, coins, forced
-from mergefall.checks import number
+from mergefall.checks import known, number
 from mergefall.games import concatenate
 from mergefall.library import recorded
 from mergefall.typing import Environment, Info, Observation, Options
@@ -40,8 +40,8 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     The environment's random stream decides whether the adversary draws, so a seed fixes everything: rate 0 gives the
     plain environment, draw by draw, and game i of a batch plays like a single one.
 
-    Raises ValueError for a rate outside 0 … 1; for a player of other rules, one that remembers or one that does not
-    look at all shown pieces; and for environments that are not mergefall's.
+    Raises ValueError for a rate outside 0 … 1; for a player of other rules, one that remembers or one that looks at the
+    current piece alone where more are shown; and for environments that are not mergefall's.
 
     >>> import gymnasium as gym, mergefall
     >>> env = adversary(gym.make("mergefall/Game2048-v0"), {"name": "2048/minimax", "depth": 1})
@@ -59,12 +59,10 @@ def arguments(given: Options) -> dict[str, Any]:
     >>> arguments({"player": "2048/minimax"})
     {'player': '2048/minimax', 'rate': 1.0}
     """
-    try:
-        bound = inspect.signature(adversary).bind(None, **given)
-    except TypeError as error:
-        raise ValueError(f"adversary is {given!r}; expected 'player', perhaps with 'rate': {error}") from error
-    bound.apply_defaults()
-    return {name: value for name, value in bound.arguments.items() if name != "env"}
+    if not isinstance(given, Mapping) or "player" not in given:
+        raise ValueError(f"adversary is {given!r}; expected a 'player', perhaps with a 'rate'")
+    known("adversary", given, ("player", "rate"))
+    return {"player": given["player"], "rate": given.get("rate", 1.0)}
 
 
 def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArray[np.uint8]) -> NDArray[np.uint64]:
@@ -88,11 +86,10 @@ def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float
     if not hasattr(game, "afterstates"):
         raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
     chosen = player_under(game.rules, player)
-    shown = 1 + getattr(game.rules, "preview", 0)
-    if shown > 1 and not _tells_draws_apart(chosen, game.rules):
+    if getattr(game.rules, "preview", 0) and not chosen.sees_next:
         raise ValueError(
-            f"player is {chosen.name!r}, whose values are the same whatever the last of {shown} shown pieces is; "
-            "expected one that looks at all of them"
+            f"player is {chosen.name!r}, which looks at the current piece alone; expected one that looks at all shown "
+            "pieces, because the last of them is drawn"
         )
     return chosen, rate
 
@@ -102,20 +99,6 @@ def _recorded(player: Spec) -> Any:
     if isinstance(player, Player):
         return player if player.made_as is None or player.functions else {"name": player.made_as, **player.options}
     return recorded(player)
-
-
-def _tells_draws_apart(player: Player, rules: Any) -> bool:
-    """Whether a Tetris player's values depend on the last shown piece, on some boards of uneven columns."""
-    pieces = np.array(rules.piece_set.drawn)
-    heights = np.random.default_rng(0).integers(0, max(2, rules.rows // 4), (2, rules.cols))
-    boards = (np.arange(rules.rows, 0, -1)[:, None] <= heights[:, None]).astype(np.uint8)
-    queue = np.full((len(pieces), rules.preview), pieces[0])
-    queue[:, -1] = pieces
-    for board in boards:
-        shown = {"board": np.stack([board] * len(pieces)), "piece": np.full(len(pieces), pieces[0]), "queue": queue}
-        if np.ptp(player.values(shown).max(axis=1)) > 0:
-            return True
-    return len(pieces) == 1
 
 
 class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
