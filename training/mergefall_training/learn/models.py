@@ -36,7 +36,6 @@ _SPEC = {"algorithm": str, "env_id": str, "env_kwargs": dict, "network": dict}
 
 def save_model(path: str | os.PathLike[str], spec: Options, arrays: Arrays) -> None:
     """Write a model file, whole or not at all."""
-    _check_spec(spec)
     write_arrays(path, FORMAT, VERSION, spec, arrays)
 
 
@@ -46,20 +45,16 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises ValueError if the file is damaged or no model, or if the id of its environment names a module to import.
     """
     spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
+    for name, kind in _SPEC.items():
+        if not isinstance(spec.get(name), kind):
+            raise ValueError(f"{path}: a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
     try:
-        _check_spec(spec)
+        id_of_file(spec["env_id"])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if spec["env_kwargs"].get("shaping") is not None:  # no player needs it, and it may name a module to import
         spec["env_kwargs"]["shaping"], spec["shaped"] = None, True
     return Model(spec, arrays, checksum)
-
-
-def _check_spec(spec: Options) -> None:
-    for name, kind in _SPEC.items():
-        if not isinstance(spec.get(name), kind):
-            raise ValueError(f"a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
-    id_of_file(spec["env_id"])
 
 
 # -- state of a learner -----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from inspect import signature
@@ -399,14 +399,9 @@ def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str,
 
 def versions() -> dict[str, str]:
     """Versions of what games and training depend on: Python, the machine, and installed packages."""
-    installed = {name: metadata.version(name) for name in PACKAGES if _is_installed(name)}
+    installed = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
     machine = f"{platform.system()} {platform.machine()}"
     return {"mergefall": __version__, "python": platform.python_version(), "machine": machine, **installed}
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
