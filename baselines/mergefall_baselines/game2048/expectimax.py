@@ -74,74 +74,58 @@ def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
     return last_state, mean_of_last
 
 
-def _afterstates(shape: Shape) -> tuple[Kernel, Kernel]:
-    """The kernels that value an afterstate: without a further search, and by one; `left` is the own moves left."""
+def _afterstate_kernel(shape: Shape) -> Kernel:
+    """The kernel that values an afterstate."""
     evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
     last_state, mean_of_last = _last_level(shape)
 
     @kernel
-    def at_once(board, left, probability, ctx):
-        """(True, value) of an afterstate that is stored, a leaf, or all of whose successors' moves lead to leaves.
-
-        Otherwise (False, any value). `probability` is that of the tiles drawn on the way to the afterstate.
-        """
+    def afterstate(board, left, probability, ctx):
+        """Value of an afterstate with `left` own moves left; `probability` is that of the tiles on the way to it."""
         c = read(ctx)
         if left == 0:
-            return True, mean_of_last(board, True, ctx) if c.state_leaves else real(evaluate(board, False, ctx))
+            return mean_of_last(board, True, ctx) if c.state_leaves else real(evaluate(board, False, ctx))
         if probability < c.cutoff:
-            return True, real(evaluate(board, False, ctx))
+            return real(evaluate(board, False, ctx))
         entries = borrow(c.entries, entry, c.entry_count)
         index = find(entries, board)
         if holds(entries, index, board):
             stored = np.int64(entries[index].tag & 255)
             if stored == left or (stored > left and c.cutoff > 0.0):
-                return True, entries[index].value
+                return entries[index].value
         if c.stop or stopped():
-            return True, dead
-        share = probability / real(popcount(packed.empties(board) & c.area))
-        if (left > 1 or c.state_leaves == 0) and (left == 1 or share * two < c.cutoff):
-            value = mean_of_last(board, False, ctx)
-            keep(entries, index, board, value, left)
-            return True, value
-        return False, dead
-
-    @kernel
-    def chance(board, left, probability, ctx):
-        """Value of an afterstate that `at_once` does not value: the mean over new tiles of the best move after each."""
-        c = read(ctx)
+            return dead
         cells = packed.empties(board) & c.area
         empty = popcount(cells)
-        share = probability / real(empty)
+        share, value = probability / real(empty), real(0.0)
         plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
-        below = left - (left != TO_THE_END)
-        total = real(0.0)
-        while cells:
-            bit = cells & (~cells + U(1))
-            cells ^= bit
-            for rank in range(1, 3):
-                weight = two if rank == 1 else four
-                state, onward = board | bit << U(rank - 1), share * weight
-                if plain and onward < c.cutoff:
-                    total += last_state(state, False, ctx) * weight
-                    continue
-                slid, best, legal = slide(state, ctx), lowest, False
-                for i in range(0, 8, 2):
-                    after, score = result_of(slid, INNER >> i & 3)
-                    if after != state:
-                        legal = True
-                        done, later = at_once(after, below, onward, ctx)
-                        if not done:
-                            later = chance(after, below, onward, ctx)
-                        if scored:
-                            later = real(later + score)
-                        best = max(best, later)
-                total += (best if legal else dead) * weight
-        value, entries = total / real(empty), borrow(c.entries, entry, c.entry_count)
-        keep(entries, find(entries, board), board, value, left)
+        if plain and (left == 1 or share * two < c.cutoff):
+            value = mean_of_last(board, False, ctx)
+        else:
+            below, total = left - (left != TO_THE_END), real(0.0)
+            while cells:
+                bit = cells & (~cells + U(1))
+                cells ^= bit
+                for rank in range(1, 3):
+                    weight = two if rank == 1 else four
+                    state, onward = board | bit << U(rank - 1), share * weight
+                    if plain and onward < c.cutoff:
+                        total += last_state(state, False, ctx) * weight
+                        continue
+                    slid, best, legal = slide(state, ctx), lowest, False
+                    for i in range(0, 8, 2):
+                        after, score = result_of(slid, INNER >> i & 3)
+                        if after != state:
+                            legal = True
+                            later = afterstate(after, below, onward, ctx)
+                            best = max(best, real(later + score) if scored else later)
+                    total += (best if legal else dead) * weight
+            value, index = total / real(empty), find(entries, board)
+        keep(entries, index, board, value, left)
         return value
 
-    return at_once, chance
+    return afterstate
 
 
 @cache
@@ -150,7 +134,7 @@ def expectimax_kernel(shape: Shape) -> Kernel:
     if shape.kind == "wide":
         return cells_kernel(shape, "chance")
     pack, scored, real, entry = shape.pack_kernel, shape.scored, shape.real, entry_type(shape.real)
-    at_once, chance = _afterstates(shape)
+    afterstate = _afterstate_kernel(shape)
 
     @kernel
     def decide(cells, memory, values, settings):
@@ -166,9 +150,7 @@ def expectimax_kernel(shape: Shape) -> Kernel:
             if after != board:
                 if c.own_table:
                     forget(entries, left)
-                done, value = at_once(after, left, real(1.0), ctx)
-                if not done:
-                    value = chance(after, left, real(1.0), ctx)
+                value = afterstate(after, left, real(1.0), ctx)
                 values[action] = np.float64(value) + score if scored else value
         return pick(values, order)
 

@@ -95,12 +95,13 @@ class TupleNetwork:
         arrays = {"touched": np.packbits(touched)}
         if bits == 32:
             return arrays | {"entries": _planes(self.weights[touched])}
-        steps, entries = [], []  # of each table
-        for table in self._tables():
-            found = self.weights[table][touched[table]]
-            steps.append(np.float32(np.abs(found).max(initial=0) / ((1 << (bits - 1)) - 1)) or np.float32(1))
-            entries.append(np.round(found / steps[-1]).astype(np.int16))
-        return arrays | {"entries": _planes(np.concatenate(entries)), "steps": np.array(steps, dtype=np.float32)}
+        counts, values = self._counts(touched), self.weights[touched]
+        parts = np.split(values, np.cumsum(counts)[:-1])
+        largest = np.array([np.abs(part).max(initial=0) for part in parts], dtype=np.float32)
+        steps = largest / ((1 << (bits - 1)) - 1)
+        steps[steps == 0] = 1
+        entries = np.round(values / np.repeat(steps, counts)).astype(np.int16)
+        return arrays | {"entries": _planes(entries), "steps": steps}
 
     @classmethod
     def unpacked(cls, spec: Options, arrays: Arrays) -> TupleNetwork:
@@ -116,10 +117,9 @@ class TupleNetwork:
         """Which entries differ from `untouched`, bool[entries]."""
         return self.weights != np.float32(self.untouched)
 
-    def _tables(self) -> list[slice]:
-        """Where each table lies."""
-        ends = np.cumsum(self.shape.sizes).tolist()
-        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    def _counts(self, touched: NDArray[np.bool_]) -> list[int]:
+        """The number of touched entries of each table."""
+        return [int(np.count_nonzero(part)) for part in np.split(touched, np.cumsum(self.shape.sizes)[:-1])]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
@@ -139,13 +139,9 @@ class TupleNetwork:
         kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
         entries = _joined(typed("entries", arrays["entries"], np.uint8, kind.itemsize, total), kind)
         if "steps" in arrays:
-            tables, begin = self._tables(), 0
-            found, entries = entries, np.empty(total, dtype=np.float32)
-            for table, step in zip(tables, typed("steps", arrays["steps"], np.float32, len(tables)), strict=True):
-                end = begin + np.count_nonzero(touched[table])
-                with np.errstate(over="ignore"):
-                    entries[begin:end] = found[begin:end] * step
-                begin = end
+            steps = typed("steps", arrays["steps"], np.float32, len(self.shape.sizes))
+            with np.errstate(over="ignore"):
+                entries = entries * np.repeat(steps, self._counts(touched))
         self.weights[touched] = entries
         self.check()
 

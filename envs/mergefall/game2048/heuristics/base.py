@@ -23,6 +23,14 @@ NO_TABLE = np.zeros(1)
 NO_TABLE.flags.writeable = False
 
 
+def filled(fill: Kernel, *tables: Array) -> tuple[Array, ...]:
+    """The tables that a kernel fills, read-only."""
+    fill(*tables)
+    for table in tables:
+        table.flags.writeable = False
+    return tables
+
+
 @kernel
 def weighted_sum(terms, cells, weights):
     """Σ weights[i] · terms[i], added up in this order: the usual `combine_kernel`."""
@@ -95,7 +103,7 @@ class Heuristic(WeightedSum):
         _, parts = self._parts(ranks, to_move)
         return {name: part if part.ndim else float(part) for name, part in zip(self.term_names, parts, strict=True)}
 
-    def tables(self) -> tuple[Array, Array]:
+    def tables(self) -> tuple[Array, ...]:
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
         return NO_TABLE, NO_TABLE
 

@@ -7,11 +7,11 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import Heuristic, weighted_sum
+from mergefall.game2048.heuristics.base import Heuristic, filled, weighted_sum
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
+from mergefall.typing import Array
 
 
 @kernel
@@ -140,14 +140,8 @@ class MonotoneSmooth(Heuristic):
     max: float = 1.0
     corner: float = 1.5
 
-    def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    @staticmethod
+    @cache
+    def tables() -> tuple[Array, ...]:
         """An entry for each line of four cells, uint32[65536], and logarithms of empty cells, float64[17]."""
-        return _tables()
-
-
-@cache
-def _tables() -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    lines, logs = np.empty(1 << 16, dtype=np.uint32), np.empty(17)
-    fill_tables(lines, logs)
-    lines.flags.writeable = logs.flags.writeable = False
-    return lines, logs
+        return filled(fill_tables, np.empty(1 << 16, np.uint32), np.empty(17))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic
+from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, filled
 from mergefall.game2048.packed import LINE, U, transpose, unpack
 from mergefall.kernels import kernel
+from mergefall.typing import Array
 
 BASE, EMPTY, MERGES, MONOTONICITY, SUM = range(5)  # the order of the terms
 
@@ -62,7 +62,7 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
 
 
 @kernel
-def fill_line_values(table, weights):
+def fill_line_values(weights, table):
     """Fill the values of all lines of four, float32[65536], rounded step by step as in the original's table."""
     single = weights.astype(np.float32)
     cells = np.zeros(4, dtype=np.uint8)
@@ -123,14 +123,11 @@ class Nneonneo(Heuristic):
     monotonicity: float = -47.0
     sum: float = -11.0
 
-    def tables(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def tables(self) -> tuple[Array, ...]:
         """The value of each line of four cells, float32[65536], and an empty table."""
         return _line_values(self), NO_TABLE
 
 
 @lru_cache(maxsize=8)  # a tuning run tries many weights
-def _line_values(heuristic: Nneonneo) -> NDArray[np.float32]:
-    table = np.empty(1 << 16, dtype=np.float32)
-    fill_line_values(table, heuristic.weight_vector())
-    table.flags.writeable = False
-    return table
+def _line_values(heuristic: Nneonneo) -> Array:
+    return filled(partial(fill_line_values, heuristic.weight_vector()), np.empty(1 << 16, np.float32))[0]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.game2048.heuristics.base import Heuristic
+from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.heuristics.prairie_kernels import (
     TERMS,
     combine,
-    packed_tables,
+    fill_tables,
     terms_of_cells,
     value_of_packed,
 )
 from mergefall.game2048.rules import MAX_RANK
+from mergefall.typing import Array
 from mergefall.weighted import check_weight
 
 
@@ -102,9 +104,11 @@ class PrairieFire(Heuristic):
             vector += [rank, *(getattr(now, term) for term in TERMS)]
         return np.array(vector, dtype=np.float64)
 
-    def tables(self) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    @staticmethod
+    @cache
+    def tables() -> tuple[Array, ...]:
         """The tables of sets of cells, int64[65536], and of lines, uint16[65536]; the same for all weights."""
-        return packed_tables()
+        return filled(fill_tables, np.empty(1 << 16, np.int64), np.empty(1 << 16, np.uint16))
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"stages": [[rank, dict(weights)] for rank, weights in self.stages]}

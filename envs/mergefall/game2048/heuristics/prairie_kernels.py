@@ -7,10 +7,7 @@ next row. Clusters are found as a prairie fire burns: from one cell to all neigh
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.game2048.heuristics.base import weighted_sum
 from mergefall.game2048.packed import LINE, LOW_BITS, filled, transpose, unpack
@@ -215,15 +212,6 @@ def fill_tables(sets, lines):
             fragments = (rest >> FRAGMENTS & 15) + (1 if rest else 0)
             turns = (rest >> TURNS) + turns_of(group, 4, STARTS, ENDS)
             sets[i] = reward | penalty << PENALTY | joined << JOINED | fragments << FRAGMENTS | turns << TURNS
-
-
-@cache
-def packed_tables() -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """The tables of sets, int64[65536], and of lines, uint16[65536], read-only."""
-    sets, lines = np.empty(1 << 16, dtype=np.int64), np.empty(1 << 16, dtype=np.uint16)
-    fill_tables(sets, lines)
-    sets.flags.writeable = lines.flags.writeable = False
-    return sets, lines
 
 
 @kernel(forceinline=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
-from mergefall.game2048.heuristics.base import Heuristic, weighted_sum
+from mergefall.game2048.heuristics.base import Heuristic, filled, weighted_sum
 from mergefall.game2048.packed import LINE, U, mirror, transpose
 from mergefall.kernels import kernel
+from mergefall.typing import Array
 from mergefall.weighted import check_weight
 
 GAME_OVER = -9_999_999_999.0
@@ -121,7 +122,7 @@ CORNER_OF_ROW = 10000  # what 1000·(10 7 4 1) gives the corner
 
 
 @kernel
-def fill_tables(counts, orders, distinct):
+def fill_tables(distinct, counts, orders):
     """Fill both tables for all lines of four; with `distinct` a falling line has no equal neighbours."""
     cells, slid = np.zeros(4, dtype=np.uint8), np.zeros(4, dtype=np.uint8)
     for line in range(1 << 16):
@@ -261,7 +262,7 @@ class TileOrder(Heuristic):
         """The four weights, then `strict` and `distinct` as 0 or 1, then `corner`: float64[7]."""
         return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
-    def tables(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def tables(self) -> tuple[Array, ...]:
         """The counts and orders of each line of four cells, uint32[65536] and int64[65536]."""
         return _tables(self.distinct)
 
@@ -271,8 +272,5 @@ class TileOrder(Heuristic):
 
 
 @cache
-def _tables(distinct: bool) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    counts, orders = np.empty(1 << 16, dtype=np.uint32), np.empty(1 << 16, dtype=np.int64)
-    fill_tables(counts, orders, distinct)
-    counts.flags.writeable = orders.flags.writeable = False
-    return counts, orders
+def _tables(distinct: bool) -> tuple[Array, ...]:
+    return filled(partial(fill_tables, distinct), np.empty(1 << 16, np.uint32), np.empty(1 << 16, np.int64))
