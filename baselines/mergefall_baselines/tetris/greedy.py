@@ -101,7 +101,7 @@ def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
 @cache
 def greedy_kernels(terms: Terms, slides: bool) -> tuple[Kernel, Kernel]:
     """(choose, decide) for a heuristic's `parts`: the best placement of a piece, and of the first piece in a queue."""
-    _, _, _, prepare, leaf = kernels_of(terms, True)
+    _, _, prepare, leaf = kernels_of(terms, True)
     best = best_kernel(leaf, slides)
 
     @kernel(forceinline=True)

@@ -62,7 +62,7 @@ def afterstate_terms(
     """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
     chosen = heuristic(spec)
     chosen.check_size(rules.rows, rules.cols)
-    names = chosen.of_placement + chosen.of_last + chosen.of_board
+    names = chosen.placement_names + chosen.last_names + chosen.board_names
     terms = np.zeros((len(states), rules.n_actions, len(names)))
     legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
     _kernel(chosen.parts)(states, chosen.weight_vector(), terms, legal, over)

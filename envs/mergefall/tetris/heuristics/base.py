@@ -56,7 +56,7 @@ class Terms(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """The kernels that searches inline. All but `prepare` return float64.
+    """The kernels that searches inline. All but `prepare` return the weighted sum of some terms.
 
     Their arguments:
 
@@ -70,16 +70,14 @@ class Kernels(NamedTuple):
 
     Attributes:
         move: (piece, rotation, column, y, lines, own, rows, weights), the terms of every placement.
-        last: (piece, rotation, column, y, rows, weights), the terms of the last placement only.
         board: (columns, rows, weights), the terms of the board after clearing; before clearing for `of_locked`
             heuristics. Cells above the field do not count.
         prepare: (columns, rows, memo) -> None, computes once what the leaves on a board share.
         leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch), the value of a
-            placement: move + last + board, or −inf if it ends the game. `columns` and `memo` stay as they are.
+            placement: all its terms, or −inf if it ends the game. `columns` and `memo` stay as they are.
     """
 
     move: Kernel
-    last: Kernel
     board: Kernel
     prepare: Kernel
     leaf: Kernel
@@ -91,15 +89,15 @@ class Heuristic(WeightedSum):
 
     A subclass states
 
-    - `of_placement` and `placement_kernel`: names of terms of the placement, and a kernel ``(piece, rotation, column,
-      y, lines, own, rows) -> tuple``.
-    - `of_last` and `last_kernel`: the same for terms that a deeper search counts for its last placement only, ``(piece,
-      rotation, column, y, rows) -> tuple``.
-    - `of_board` and `terms_kernel`: names of terms of the board, and a kernel ``(columns, rows, weights) -> tuple``.
+    - `placement_names` and `placement_kernel`: the terms of a placement, and a kernel ``(piece, rotation, column, y,
+      lines, own, rows) -> tuple``.
+    - `last_names` and `last_kernel`: the same for terms that a deeper search counts for its last placement only,
+      ``(piece, rotation, column, y, rows) -> tuple``.
+    - `board_names` and `terms_kernel`: the terms of a board, and a kernel ``(columns, rows, weights) -> tuple``.
     - `memo`, optional: makes searches twice as fast.
 
-    Kernels return tuples of numbers, and stand in `staticmethod`. `Kernels` describes their arguments. A class needs
-    some of the three kinds only, but always terms of the board.
+    Kernels return tuples of numbers; `Kernels` describes their arguments. A class needs terms of the board; those of
+    placements are optional. `term_names` are all of these names, unless the class states them in another order.
 
     Example:
         >>> from mergefall.tetris import HEURISTICS, place
@@ -112,9 +110,9 @@ class Heuristic(WeightedSum):
     """
 
     kind: ClassVar[str] = "heuristic"
-    of_placement: ClassVar[tuple[str, ...]] = ()
-    of_last: ClassVar[tuple[str, ...]] = ()
-    of_board: ClassVar[tuple[str, ...]] = ()
+    placement_names: ClassVar[tuple[str, ...]] = ()
+    last_names: ClassVar[tuple[str, ...]] = ()
+    board_names: ClassVar[tuple[str, ...]] = ()
     of_locked: ClassVar[bool] = False  # board terms are of the board before clearing
     placement_kernel: ClassVar[Any] = None
     last_kernel: ClassVar[Any] = None
@@ -124,7 +122,9 @@ class Heuristic(WeightedSum):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        firsts = len(cls.of_placement), len(cls.of_placement + cls.of_last)
+        if not hasattr(cls, "term_names"):
+            cls.term_names = cls.placement_names + cls.last_names + cls.board_names
+        firsts = len(cls.placement_names), len(cls.placement_names + cls.last_names)
         kernels = cls.placement_kernel, cls.last_kernel, cls.terms_kernel
         cls.parts = Terms(*kernels, cls.memo, cls.of_locked, firsts)
 
@@ -137,8 +137,8 @@ class Heuristic(WeightedSum):
         return kernels_of(cls.parts, clears)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights for the kernels: of the terms `of_placement`, `of_last`, `of_board`; 0 if one does not count."""
-        names = self.of_placement + self.of_last + self.of_board
+        """The weights for the kernels: of `placement_names`, `last_names`, `board_names`; 0 if one does not count."""
+        names = self.placement_names + self.last_names + self.board_names
         return np.array([getattr(self, name, 0.0) for name in names], dtype=np.float64)
 
     def check_size(self, rows: int, cols: int) -> None:
@@ -173,33 +173,33 @@ class Heuristic(WeightedSum):
             ValueError: if `boards` are no such boards.
         """
         terms, single = self._of_boards(boards)
-        first, *others = (getattr(self, name, 0.0) * terms[:, i] for i, name in enumerate(self.of_board))
+        first, *others = (getattr(self, name, 0.0) * terms[:, i] for i, name in enumerate(self.board_names))
         values = sum(others, first)  # in the order of the kernels
         return float(values[0]) if single else values
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         terms, single = self._of_boards(boards)
-        columns = {name: terms[:, i] for i, name in enumerate(self.of_board) if name in self.term_names}
+        columns = {name: terms[:, i] for i, name in enumerate(self.board_names) if name in self.term_names}
         ordered = {name: columns[name] for name in self.term_names if name in columns}
         return {name: float(column[0]) if single else column.copy() for name, column in ordered.items()}
 
     def _of_placement(self, placement: Placement) -> tuple[dict[str, float], dict[str, float]]:
-        """The terms `of_placement` and `of_last`."""
+        """The terms of every placement, and those of the last one."""
         name, rotation = identify(placement.cells)
         column, rows = min(column for _, column in placement.cells), placement.board.shape[0]
         y = rows - 1 - max(row for row, _ in placement.cells)
         lines, own = placement.lines, placement.removed_cells
         at_rest = NAMES.index(name), rotation, column, y
-        of_move = self.placement_kernel(*at_rest, lines, own, rows) if self.placement_kernel else ()
-        of_last = self.last_kernel(*at_rest, rows) if self.last_kernel else ()
-        return _named(self.of_placement, of_move), _named(self.of_last, of_last)
+        of_move = self.parts.placement(*at_rest, lines, own, rows) if self.placement_names else ()
+        of_last = self.parts.last(*at_rest, rows) if self.last_names else ()
+        return _named(self.placement_names, of_move), _named(self.last_names, of_last)
 
     def _of_boards(self, boards: ArrayLike) -> tuple[NDArray[np.float64], bool]:
         """(terms float64[n, k] of the board, whether one board was given)."""
         cells, rows, cols, single = _boards(boards)
         self.check_size(rows, cols)
-        terms = np.empty((len(cells), len(self.of_board)))
+        terms = np.empty((len(cells), len(self.board_names)))
         _batch_terms(self.parts.board)(cells, rows, cols, self._weights, terms)
         self.check()
         return terms, single
@@ -260,7 +260,7 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
         def plain_leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
             return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
 
-        return Kernels(move, last, board, nothing, plain_leaf)
+        return Kernels(move, board, nothing, plain_leaf)
     prepare, terms_after = memo
 
     @kernel(forceinline=True)
@@ -274,7 +274,7 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
             value += last(piece, rotation, column, y, rows, weights)
         return value + dot(terms, weights, first_board)
 
-    return Kernels(move, last, board, prepare, leaf)
+    return Kernels(move, board, prepare, leaf)
 
 
 def _named(names: tuple[str, ...], terms: tuple[float, ...]) -> dict[str, float]:

@@ -50,10 +50,10 @@ class FunctionHeuristic(Heuristic):
 
     name: ClassVar[str] = "function"  # of the class; an instance has its own name
     term_names: ClassVar[tuple[str, ...]] = ("value", "lines")
-    of_placement: ClassVar[tuple[str, ...]] = ("lines",)
-    of_board: ClassVar[tuple[str, ...]] = ("value",)
-    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
-    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
+    placement_names: ClassVar[tuple[str, ...]] = ("lines",)
+    board_names: ClassVar[tuple[str, ...]] = ("value",)
+    placement_kernel: ClassVar[Any] = placement_terms
+    terms_kernel: ClassVar[Any] = board_terms
     value: ClassVar[float] = 1.0
 
     function: Callable[..., Any]

@@ -231,17 +231,17 @@ class Linear(Heuristic):
     - `diversity`: how many of the values −2 to 2 occur among the height differences of neighbouring columns
     """
 
-    of_placement: ClassVar[tuple[str, ...]] = OF_PLACEMENT
-    of_board: ClassVar[tuple[str, ...]] = OF_BOARD
-    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
+    placement_names: ClassVar[tuple[str, ...]] = OF_PLACEMENT
+    board_names: ClassVar[tuple[str, ...]] = OF_BOARD
+    placement_kernel: ClassVar[Any] = placement_terms
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """The features that a subclass has weights for are its terms, in the order of its fields."""
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
         with_steps = "diversity" in cls.term_names
-        cls.of_board = OF_BOARD if with_steps else OF_BOARD[:-1]
-        cls.terms_kernel, cls.memo = staticmethod(_board_kernel(with_steps)), _memo(with_steps)
+        cls.board_names = OF_BOARD if with_steps else OF_BOARD[:-1]
+        cls.terms_kernel, cls.memo = _board_kernel(with_steps), _memo(with_steps)
         super().__init_subclass__(**kwargs)
 
 

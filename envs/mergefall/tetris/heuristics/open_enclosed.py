@@ -126,10 +126,9 @@ class OpenEnclosed(Heuristic):
     """
 
     name: ClassVar[str] = "open-enclosed"
-    term_names: ClassVar[tuple[str, ...]] = ("full_rows", "open", "enclosed")
-    of_board: ClassVar[tuple[str, ...]] = term_names
+    board_names: ClassVar[tuple[str, ...]] = ("full_rows", "open", "enclosed")
     of_locked: ClassVar[bool] = True
-    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
+    terms_kernel: ClassVar[Any] = board_terms
     memo: ClassVar[Memo] = Memo(prepare, after)
 
     full_rows: float = 1000.0

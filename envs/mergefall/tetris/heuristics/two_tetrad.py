@@ -229,12 +229,12 @@ class TwoTetrad(Heuristic):
 
     name: ClassVar[str] = "two-tetrad"
     term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
-    of_placement: ClassVar[tuple[str, ...]] = ("f5",)
-    of_last: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3")
-    of_board: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
-    placement_kernel: ClassVar[Any] = staticmethod(placement_terms)
-    last_kernel: ClassVar[Any] = staticmethod(last_terms)
-    terms_kernel: ClassVar[Any] = staticmethod(board_terms)
+    placement_names: ClassVar[tuple[str, ...]] = ("f5",)
+    last_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3")
+    board_names: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
+    placement_kernel: ClassVar[Any] = placement_terms
+    last_kernel: ClassVar[Any] = last_terms
+    terms_kernel: ClassVar[Any] = board_terms
     memo: ClassVar[Memo] = Memo(prepare, after)
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {
         "start": dict(zip(term_names, (10, 10, 10, 300, 500, 10, 50, 10), strict=True)),

@@ -90,7 +90,7 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
 def leaves(h, board, piece, clear_first, clears):
     """(rotation, dropped column and slide, row, value) of all placements of a piece, from the kernels of a search."""
     rows, cols = board.shape
-    prepare, leaf = h.kernels(clears)[3:]
+    prepare, leaf = h.kernels(clears)[2:]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
     placements, weights = np.zeros(12 * cols, np.int64), h.weight_vector()
     prepare(columns, rows, memo)
@@ -136,7 +136,9 @@ def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
         for (rotation, column, slide), at_rest, value in leaves(h, board, index, True, False):
             placed = place(board, NAMES[index], rotation, column, slide)
             kernels = h.kernels(False)
-            expected = kernels.move(*at_rest, 0, 0, rows, weights) + kernels.last(*at_rest, rows, weights)
+            terms = h.terms(placed)
+            expected = kernels.move(*at_rest, 0, 0, rows, weights)
+            expected += sum(getattr(h, name) * terms[name] for name in h.last_names)
             expected += h.board(placed.locked)
             assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
 
