@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from mergefall_baselines import make
@@ -51,82 +53,73 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
     """The lines of the table: (interval, what was measured, N, how to draw a sample)."""
     best, other = (games("2048/expectimax", heuristic=name, depth=2) for name in ("nneonneo", "prairie-fire"))
     scores, others = best[0].astype(float), other[0].astype(float)
-    big = best[2] >= 2048
+    big, higher = best[2] >= 2048, ((np.sign(scores - others) + 1) / 2).mean()
+    what = "score of nneonneo, expectimax 2"
 
-    def picked(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-        return rng.integers(GAMES, size=n)
+    def sampled(
+        function: Callable[..., Estimate], truth: float, n: int, *arrays: NDArray[Any], **options: int
+    ) -> Sample:
+        """`function` of the same n games of each array."""
 
-    def of_scores(statistic: Callable[..., NDArray[np.float64]], n: int) -> Sample:
-        truth = float(statistic(scores))
-        return lambda rng: (bootstrap(statistic, scores[picked(rng, n)], resamples=RESAMPLES), truth)
-
-    for n in (30, 100, 300):
-        yield "`bootstrap` of the mean", "score of nneonneo, expectimax 2", f"{n}", of_scores(np.mean, n)
-    yield "`bootstrap` of the median", "score of nneonneo, expectimax 2", "100", of_scores(np.median, 100)
-    yield "`bootstrap` of the IQM", "score of nneonneo, expectimax 2", "100", of_scores(interquartile_mean, 100)
-    for n in (30, 100):
-        what = "share of its games with a tile of 2048"
-        yield "`wilson`", what, f"{n}", lambda rng, n=n: (wilson(int(big[picked(rng, n)].sum()), n), big.mean())
-
-    def paired(function: Callable[..., Estimate], truth: float, **options: int) -> Sample:
         def sample(rng: np.random.Generator) -> tuple[Estimate, float]:
-            seeds = picked(rng, 100)
-            return function(scores[seeds], others[seeds], **options), truth
+            seeds = rng.integers(GAMES, size=n)
+            return function(*(array[seeds] for array in arrays), **options), truth
 
         return sample
 
-    versus = "nneonneo beside prairie-fire, both expectimax 2"
-    yield "`difference`", versus, "100", paired(difference, float((scores - others).mean()), resamples=RESAMPLES)
-    yield "`ratio`", versus, "100", paired(ratio, scores.mean() / others.mean(), resamples=RESAMPLES)
-    higher = float(((np.sign(scores - others) + 1) / 2).mean())
-    yield "`superiority`", versus, "100", paired(superiority, higher)
+    for name, statistic, sizes in (
+        ("mean", np.mean, (30, 100, 300)),
+        ("median", np.median, (100,)),
+        ("IQM", interquartile_mean, (100,)),
+    ):
+        for n in sizes:
+            boot = partial(bootstrap, statistic, resamples=RESAMPLES)
+            yield f"`bootstrap` of the {name}", what, f"{n}", sampled(boot, float(statistic(scores)), n, scores)
+    for n in (30, 100):
+        rate = sampled(lambda reached: wilson(int(reached.sum()), len(reached)), big.mean(), n, big)
+        yield "`wilson`", "share of its games with a tile of 2048", f"{n}", rate
+    for name, function, truth, options in (
+        ("difference", difference, (scores - others).mean(), {"resamples": RESAMPLES}),
+        ("ratio", ratio, scores.mean() / others.mean(), {"resamples": RESAMPLES}),
+        ("superiority", superiority, higher, {}),
+    ):
+        versus = sampled(function, float(truth), 100, scores, others, **options)
+        yield f"`{name}`", "nneonneo beside prairie-fire, both expectimax 2", "100", versus
 
-    def worst(rng: np.random.Generator) -> tuple[Estimate, float]:
+    def worst(alike: NDArray[np.float64]) -> Estimate:
         """Of equal players, the one with the lowest mean beside the one with the highest, as a report compares them."""
-        alike = scores[picked(rng, 10 * 100)].reshape(10, 100)
+        alike = alike.reshape(10, 100)
         order = alike.mean(axis=1).argsort()
-        return ratio(alike[order[0]], alike[order[-1]], confidence=1 - 0.05 / 45), 1.0
+        return ratio(alike[order[0]], alike[order[-1]], confidence=1 - 0.05 / 45)
 
-    yield "`ratio`, corrected for all 45 pairs", "the worst of ten equal players beside the best", "100", worst
+    ten = "the worst of ten equal players beside the best"
+    yield "`ratio`, corrected for all 45 pairs", ten, "100", sampled(worst, 1.0, 1000, scores)
 
-    def until(rng: np.random.Generator) -> tuple[Estimate, float]:
-        sample, n = scores[picked(rng, 20_000)], 200
-        while True:
-            found = bootstrap(np.mean, sample[:n], resamples=RESAMPLES)
-            if (wanted := min(samples_for(0.05, found, n), len(sample))) == n:
-                return found, float(scores.mean())
-            n = wanted
+    def until(sample: NDArray[np.float64], n: int = 200) -> Estimate:
+        found = bootstrap(np.mean, sample[:n], resamples=RESAMPLES)
+        wanted = min(samples_for(0.05, found, n), len(sample))
+        return found if wanted == n else until(sample, wanted)
 
-    yield "`bootstrap` of the mean, `until` 5 %", "score of nneonneo, expectimax 2", "200 or more", until
+    looks = sampled(until, float(scores.mean()), 20_000, scores)
+    yield "`bootstrap` of the mean, `until` 5 %", what, "200 or more", looks
 
     whole, cut = games("tetris/bcts"), games("tetris/bcts", cap=150)
     weak, weak_cut = games("tetris/dellacherie"), games("tetris/dellacherie", cap=150)
-    mean, weak_mean = whole[0].mean(), weak[0].mean()
-
-    def capped(rng: np.random.Generator) -> tuple[Estimate, float]:
-        cleared, ended, _ = cut[:, picked(rng, 100)]
-        return exponential_mean(cleared.sum(), ended.sum()), mean
+    share, mean = 1 - cut[1].mean(), whole[0].mean()
+    capped = sampled(lambda lines, ended: exponential_mean(lines.sum(), ended.sum()), mean, 100, *cut[:2])
+    yield "`exponential_mean`", f"lines of bcts on 10×6, a cap ends {share:.0%} of the games", "100", capped
 
     def capped_ratio(rng: np.random.Generator) -> tuple[Estimate, float]:
-        (a, ended_a, _), (b, ended_b, _) = cut[:, picked(rng, 100)], weak_cut[:, picked(rng, 100)]
-        return exponential_ratio(a.sum(), ended_a.sum(), b.sum(), ended_b.sum()), mean / weak_mean
+        (a, ended_a, _), (b, ended_b, _) = (one[:, rng.integers(GAMES, size=100)] for one in (cut, weak_cut))
+        return exponential_ratio(a.sum(), ended_a.sum(), b.sum(), ended_b.sum()), mean / weak[0].mean()
 
-    share = 1 - cut[1].mean()
-    what = f"lines of bcts on 10×6, a cap ends {share:.0%} of the games"
-    yield "`exponential_mean`", what, "100", capped
     yield "`exponential_ratio`", "bcts beside dellacherie on 10×6, with that cap", "100", capped_ratio
-
     for n in (3, 5):
-
-        def runs(rng: np.random.Generator, n: int = n) -> tuple[Estimate, float]:
-            return mean_of_runs(rng.lognormal(0, 0.3, n)), float(np.exp(0.3**2 / 2))
-
+        runs = partial(lambda n, rng: (mean_of_runs(rng.lognormal(0, 0.3, n)), float(np.exp(0.3**2 / 2))), n)
         yield "`mean_of_runs`", "lognormal results, σ = 0.3", f"{n}", runs
+    apart = NormalDist().cdf(0.5**0.5)
     for n in (3, 5):
-
-        def better(rng: np.random.Generator, n: int = n) -> tuple[Estimate, float]:
-            return improvement(rng.normal(1, 1, n), rng.normal(0, 1, n)), NormalDist().cdf(0.5**0.5)
-
+        better = partial(lambda n, rng: (improvement(rng.normal(1, 1, n), rng.normal(0, 1, n)), apart), n)
         yield "`improvement`", "normal results, one standard deviation apart", f"{n} and {n}", better
 
 
