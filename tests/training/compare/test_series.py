@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.compare.comparison import compare
-from mergefall_training.compare.results import series_of
+from mergefall_training.compare.results import series_table
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import read_records
@@ -58,17 +58,16 @@ def test_a_contest_with_several_rates_is_a_contest_for_each(tmp_path):
 
 def test_one_table_shows_every_player_at_every_rate(tmp_path):
     results, printed = run(write_suite(tmp_path), None)
-    (series,) = series_of(results)
-    assert (series.together.name, series.rates) == ("small", [0, 0.5, 1])
+    table = series_table(results[:3])
+    assert (table.title, list(table.columns)) == ("small", ["player", "N", "rate 0", "rate 0.5", "rate 1"])
     assert printed.count("chance [b]") == 1
     for text in ("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"):
         assert text in printed
-    assert printed.split("player", 1)[1].split("\n")[0].split()[1:] == ["rate", "0", "rate", "0.5", "rate", "1"]
-    assert list(series.means) == ["greedy", "chance [b]"]
-    for label, means in series.means.items():
-        for result, mean in zip(results, means, strict=False):
-            assert mean == {row.label: row.summary.mean for row in result.rows}[label]
-            assert short(mean.value) in printed
+    assert table.columns["player"] == ["greedy", "chance [b]"]
+    for result, rate in zip(results, ("0", "0.5", "1"), strict=False):
+        means = {row.label: row.summary.mean for row in result.rows}
+        assert [mean for mean, _ in table.columns[f"rate {rate}"]] == [means["greedy"], means["chance [b]"]]
+        assert all(short(mean.value) in printed for mean in means.values())
     assert "adversary tetris/bcts at rate 1.0" in printed
     assert "ms/piece include the adversary's time" in printed
 
@@ -105,9 +104,10 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     two = TRAINED.replace("timesteps", "seeds: 2, timesteps").removeprefix("\n")
     path = write_suite(tmp_path, "      - {player: 2048/greedy, episodes: 6}\n", two)
     results, printed = run(path, tmp_path / "out")
-    means = series_of(results)[0].means
-    assert set(means) == {"chance [b]", "agent"}
-    for result, mean in zip(results, means["agent"], strict=False):
+    table = series_table(results[:3])
+    place = table.columns["player"].index("agent")
+    for result, rate in zip(results, ("0", "0.5", "1"), strict=False):
+        mean = table.columns[f"rate {rate}"][place][0]
         scores = [row.evaluation.results.mean() for row in result.rows if row.group]
         assert mean.value == pytest.approx(np.mean(scores))
         assert mean.low < min(scores) < max(scores) < mean.high

@@ -19,7 +19,7 @@ from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
 
-from mergefall_training.compare.results import ContestResult, Row, rows_of, series_of
+from mergefall_training.compare.results import ContestResult, Row, rows_of, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
 from mergefall_training.files import write_whole
 from mergefall_training.learn import trainer
@@ -82,11 +82,10 @@ def compare(
                     row = _play(contest, run.agent, folder, workers, shared, progress)
                     rows.append(replace(row, group=run.group, training_seed=run.seed, curve=curve))
                 played.append(ContestResult(contest.name, rows, contest.baseline, contest.adversary, contest.series))
-            for series in series_of(played):
-                to_terminal(series.table(), screen)
-            for result in played:
-                if not result.series:
-                    print_result(result, screen)
+            if played[0].series:
+                to_terminal(series_table(played), screen)
+            else:
+                print_result(played[0], screen)
             results += played
     if folder is not None:
         _write(folder, suite, results, screen)

@@ -85,14 +85,6 @@ def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, A
     return figure, axes
 
 
-def _players_axis(axes: Axes, result: ContestResult) -> None:
-    """One line per player, the best on top, with the number of games."""
-    labels = [f"{_named(row.label, row.summary.mean)}\nN={row.summary.episodes}" for row in result.rows]
-    axes.set_yticks(range(len(labels)), labels, fontsize=9)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-
-
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
     """Plain numbers along an axis; it is logarithmic from 1 on if results differ by more than a factor of 20."""
     axis = axes.xaxis if name == "x" else axes.yaxis
@@ -120,7 +112,10 @@ def _named(label: str, mean: Estimate) -> str:
 def _headline(result: ContestResult) -> Figure:
     headline = result.headline
     figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
-    _players_axis(axes, result)
+    labels = [f"{_named(row.label, row.summary.mean)}\nN={row.summary.episodes}" for row in result.rows]
+    axes.set_yticks(range(len(labels)), labels, fontsize=9)
+    axes.set_ylim(len(labels) - 0.5, -0.5)  # the best on top
+    axes.tick_params(axis="y", length=0)
     for number, (name, colour, marker) in enumerate(
         [("mean", BLUE, "o"), ("iqm", ORANGE, "s"), ("median", GREEN, "D")]
     ):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -289,45 +288,23 @@ def _censoring(rows: Iterable[Row], headline: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Series:
-    """The results of contests that differ in the adversary's rate only, in the suite's order."""
+def series_table(results: Sequence[ContestResult]) -> Table:
+    """The table of contests that differ in the adversary's rate only: a line for each player, a column for each rate.
 
-    results: list[ContestResult]
-
-    @property
-    def together(self) -> ContestResult:
-        """All rows as one result, which has the series' name and conditions."""
-        first, rows = self.results[0], [row for result in self.results for row in result.rows]
-        return ContestResult(first.series, rows, adversary={**(first.adversary or {}), "rate": self.rates})
-
-    @property
-    def rates(self) -> list[float]:
-        """The adversary's rate in each contest."""
-        return [result.adversary["rate"] for result in self.results if result.adversary]
-
-    @property
-    def means(self) -> dict[str, list[Estimate]]:
-        """By label: the mean at each rate; the highest mean at the first rate first."""
-        lines = [{line.label: line for line in result.lines} for result in self.results]
-        return {label: [found[label].mean for found in lines] for label in lines[0]}
-
-    def table(self) -> Table:
-        """One line for each player, or for agents that were trained alike, and one column for each rate."""
-        together, lines, means = self.together, self.results[0].lines, self.means
-        columns: dict[str, list[Cell]] = {"player": [line.label for line in lines]}
-        counts = [(len(line.rows), line.rows[0].summary.episodes) for line in lines]
-        columns["N"] = [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts]
-        for number, rate in enumerate(self.rates):
-            columns[f"rate {rate:g}"] = [(means[line.label][number], short) for line in lines]
-        note = f"Mean {together.headline} at each rate of the adversary, below it its 95% interval: bootstrap"
-        if any(runs > 1 for runs, _ in counts):
-            note += ", Student's over training seeds where there are several"
-        note += _censoring(together.rows, together.headline)
-        return Table(together.name, together.conditions, columns, f"{note}.")
-
-
-def series_of(results: list[ContestResult]) -> list[Series]:
-    """The series among the results of a suite."""
-    alike = groupby((result for result in results if result.series), key=lambda result: result.series)
-    return [Series(list(contests)) for _, contests in alike]
+    Agents that were trained alike share a line.
+    """
+    first, lines = results[0], results[0].lines
+    rates = [result.adversary["rate"] for result in results if result.adversary]
+    rows = [row for result in results for row in result.rows]
+    together = ContestResult(first.series, rows, adversary={**(first.adversary or {}), "rate": rates})
+    columns: dict[str, Sequence[Cell]] = {"player": [line.label for line in lines]}
+    counts = [(len(line.rows), line.rows[0].summary.episodes) for line in lines]
+    columns["N"] = [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts]
+    for rate, result in zip(rates, results, strict=True):
+        means = {line.label: line.mean for line in result.lines}
+        columns[f"rate {rate:g}"] = [(means[line.label], short) for line in lines]
+    note = f"Mean {first.headline} at each rate of the adversary, below it its 95% interval: bootstrap"
+    if any(runs > 1 for runs, _ in counts):
+        note += ", Student's over training seeds where there are several"
+    note += _censoring(rows, first.headline)
+    return Table(together.name, together.conditions, columns, f"{note}.")

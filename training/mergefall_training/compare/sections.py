@@ -59,9 +59,10 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
             raise ValueError(
                 f"there is no {path}; expected a folder of `mergefall compare`, a run, or a file of records"
             )
-        for folder in _run_folders(path):
-            with collected.problem_of(folder):
-                collected.add_run(folder)
+        for config in (path / "config.json", *sorted(path.glob("*/config.json"))):
+            if config.is_file():
+                with collected.problem_of(config.parent):
+                    collected.add_run(config.parent)
         for file in _record_files(path):
             with collected.problem_of(file):
                 collected.add_file(file, file.parent.relative_to(path if path.is_dir() else file.parent))
@@ -71,11 +72,6 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
         raise ValueError("; ".join(problems) or f"{', '.join(map(str, paths))}: there is no recorded game in it")
     sections[0].problems += problems
     return sections
-
-
-def _run_folders(path: Path) -> list[Path]:
-    """The training runs that a path is or directly holds."""
-    return [folder for folder in (path, *sorted(path.glob("*/"))) if (folder / "config.json").is_file()]
 
 
 def _record_files(path: Path) -> Iterator[Path]:
