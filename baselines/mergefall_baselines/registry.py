@@ -178,6 +178,8 @@ def factory_of(name: str) -> Factory:
         return _factory_at(name)
     near = get_close_matches(name, players(), 1)
     there = f"is it {near[0]}? There" if near else "there"
+    if "/" in name and not near and name.partition("/")[0] not in {known.partition("/")[0] for known in players()}:
+        raise ValueError(f"there is no player, folder or file {name!r}")
     raise ValueError(
         f"there is no player {name!r}; {there} are {', '.join(players())}, and paths of trained agents; "
         "classes and functions of a module are named as 'module:name'"
