@@ -17,7 +17,7 @@ from mergefall.game2048.packed import unpack
 from mergefall.game2048.rules import LARGEST, MAX_RANK, SMALLEST
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel
-from mergefall.weighted import WeightedSum
+from mergefall.weighted import WeightedSum, dot, write_terms
 
 NO_TABLE = np.zeros(1)
 NO_TABLE.flags.writeable = False
@@ -33,11 +33,8 @@ def filled(fill: Kernel, *tables: Array) -> tuple[Array, ...]:
 
 @kernel
 def weighted_sum(terms, cells, weights):
-    """Σ weights[i] · terms[i], added up in this order: the usual `combine_kernel`."""
-    value = 0.0
-    for i in range(len(terms)):
-        value += weights[i] * terms[i]
-    return value
+    """Σ weights[i] · terms[i]: the usual `combine_kernel`."""
+    return dot(terms, weights, 0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Heuristic(WeightedSum):
 
     Kernels are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method:
 
-    - `terms_kernel`: (cells uint8[rows·cols], rows, cols, to_move, weights float64[:]) -> tuple of float64, the terms.
+    - `terms_kernel`: (cells uint8[rows·cols], rows, cols, to_move, weights float64[:]) -> tuple of numbers, the terms.
     - `combine_kernel`: (terms, cells, weights) -> value. Default: the weighted sum.
     - `packed_kernel`: (board uint64, to_move, tables, weights) -> value, the fast twin of both for 4×4 boards in a word
       (`mergefall.game2048.packed`), with the arrays of `tables`. Default: unpacks the board.
@@ -125,10 +122,10 @@ class Heuristic(WeightedSum):
         if lowest < 0 or boards.max(initial=0) > MAX_RANK:
             raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to {MAX_RANK}")
         cells = np.ascontiguousarray(boards, dtype=np.uint8).reshape(-1, rows * cols)
-        values, parts = np.empty(len(cells)), np.empty((len(self.term_names), len(cells)))
+        values, parts = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
         self._batch_kernel(cells, rows, cols, bool(to_move), self._weights, values, parts)
         self.check()
-        return values.reshape(batch), parts.reshape(len(parts), *batch)
+        return values.reshape(batch), parts.T.reshape(-1, *batch) if len(cells) else parts.T
 
 
 def _derived(terms_of: Kernel, combine: Kernel) -> tuple[Kernel, Kernel, Kernel]:
@@ -143,8 +140,7 @@ def _derived(terms_of: Kernel, combine: Kernel) -> tuple[Kernel, Kernel, Kernel]
         for i in range(len(cells)):
             terms = terms_of(cells[i], rows, cols, to_move, weights)
             values[i] = combine(terms, cells[i], weights)
-            for k in range(len(terms)):
-                parts[k, i] = terms[k]
+            write_terms(terms, parts[i])
 
     @kernel
     def unpacking(board, to_move, tables, weights):

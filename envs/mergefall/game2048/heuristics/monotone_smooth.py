@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mergefall.game2048.heuristics.base import Heuristic, filled, weighted_sum
+from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
+from mergefall.weighted import dot
 
 
 @kernel
@@ -104,7 +105,7 @@ def value_of_packed(board, to_move, tables, weights):
         np.float64(top),
         np.float64(0 if cornered else -top),
     )
-    return weighted_sum(terms, board, weights)
+    return dot(terms, weights, 0)
 
 
 @dataclass(frozen=True)

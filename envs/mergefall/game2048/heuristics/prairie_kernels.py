@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mergefall.game2048.heuristics.base import weighted_sum
 from mergefall.game2048.packed import LINE, LOW_BITS, filled, transpose, unpack
 from mergefall.kernels import kernel
+from mergefall.weighted import dot
 from mergefall.words import popcount
 
 U = np.uint64
@@ -175,7 +175,7 @@ def stage_of(weights, top):
 @kernel
 def combine(terms, cells, weights):
     """Σ weight · term, with the weights of a stage."""
-    return weighted_sum(terms, cells, weights[stage_of(weights, cells.max()) :])
+    return dot(terms, weights, stage_of(weights, cells.max()))
 
 
 # -- the fast twin -----------------------------------------------------------------------------------------------------
@@ -289,7 +289,4 @@ def value_of_packed(board, to_move, tables, weights):
         np.float64(-blocks),
         np.float64(gaps),
     )
-    value = 0.0
-    for i in range(len(terms)):  # a slice of the weights would cost time
-        value += weights[w + i] * terms[i]
-    return value
+    return dot(terms, weights, w)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048.board import UP, legal_mask, slide
-from mergefall.game2048.heuristics.base import Heuristic, filled, weighted_sum
+from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import LINE, U, mirror, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
-from mergefall.weighted import check_weight
+from mergefall.weighted import check_weight, dot
 
 GAME_OVER = -9_999_999_999.0
 
@@ -106,7 +106,7 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
 
 @kernel
 def combine(terms, cells, weights):
-    return weighted_sum(terms, cells, weights) if legal_mask(cells, 4, 4) else GAME_OVER
+    return dot(terms, weights, 0) if legal_mask(cells, 4, 4) else GAME_OVER
 
 
 # The fast twin: two entries for each line of four, `counts` and `orders`. Fields can be added up over four lines.
@@ -208,7 +208,7 @@ def value_of_packed(board, to_move, tables, weights):
     total = (o0 >> 32) + (o1 >> 32) + (o2 >> 32) + (o3 >> 32)
     merges = (across & 0xFFFFF) + (along & 0xFFFFF)
     average = np.floor(np.float64(total) / np.float64(16 - empty))
-    return weighted_sum((average, np.float64(empty), np.float64(merges), order), board, weights)
+    return dot((average, empty, merges, order), weights, 0)
 
 
 @dataclass(frozen=True)
