@@ -219,12 +219,13 @@ def read_answer(answer: str, rules: Any, mask: Array | Sequence[int]) -> Verdict
         raise ValueError(f"answer is {answer!r}; expected text")
     read = _read_2048 if isinstance(rules, Rules2048) else _read_tetris
     text = answer[-LONGEST - LONGEST_PHRASE :].lower()
-    for kind in _STATEMENTS:
-        for statement in reversed(kind(text)):
-            action = read(_decisive(statement), rules)
-            if action is not None:
-                there = 0 <= action < len(mask)
-                return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
+    tagged, boxed = re.findall(r"<answer>([^<]*)", text), re.findall(r"\\boxed\{([^{}]*)\}", text)
+    announced = re.findall(r"\b(?:answer|move|action|final)\b\W{0,4}(?:is\b|:|=)([^\n]*)", text)
+    for statement in (*tagged[::-1], *boxed[::-1], *_json(text)[::-1], "\n".join(announced), text):
+        action = read(_decisive(statement), rules)
+        if action is not None:
+            there = 0 <= action < len(mask)
+            return Verdict("legal" if there and mask[action] else "illegal", action if there else None)
     return Verdict("unreadable", None)
 
 
@@ -252,14 +253,6 @@ _RULED_OUT = re.compile(
 )
 
 
-def _tagged(text: str) -> list[str]:
-    return re.findall(r"<answer>([^<]*)", text)
-
-
-def _boxed(text: str) -> list[str]:
-    return re.findall(r"\\boxed\{([^{}]*)\}", text)
-
-
 def _json(text: str) -> list[str]:
     statements = []
     for piece in re.findall(r"\{[^{}]*\}", text):
@@ -271,17 +264,6 @@ def _json(text: str) -> list[str]:
         if "column" in content:
             statements.append(" ".join(f"{name} {value}" for name, value in content.items()))
     return statements
-
-
-def _announced(text: str) -> list[str]:
-    return ["\n".join(re.findall(r"\b(?:answer|move|action|final)\b\W{0,4}(?:is\b|:|=)([^\n]*)", text))]
-
-
-def _whole(text: str) -> list[str]:
-    return [text]
-
-
-_STATEMENTS = (_tagged, _boxed, _json, _announced, _whole)
 
 
 def _number(statement: str) -> int | None:

@@ -57,6 +57,13 @@ def next_bits(stream):
     return stream, z ^ (z >> U(31))
 
 
+@kernel
+def draw(state):
+    """64 random bits from the stream that the first word of a state holds."""
+    state[0], bits = next_bits(state[0])
+    return bits
+
+
 def split(stream: np.uint64, count: int) -> NDArray[np.uint64]:
     """Streams of several games, uint64[count], from that of one, which is the first.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
-from mergefall.words import below, next_bits
+from mergefall.words import below, draw
 
 U = np.uint64
 STREAM, SCORE, ILLEGAL, STEPS, SHAPE, CELLS = range(6)
@@ -45,13 +45,6 @@ def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uin
     """The ranks in states uint64[..., words] as a view uint8[..., rows, cols]."""
     cells = states.view(np.uint8)[..., 8 * CELLS : 8 * CELLS + rows * cols]
     return cells.reshape((*states.shape[:-1], rows, cols))
-
-
-@kernel
-def draw(state):
-    """64 random bits from the state's stream."""
-    state[STREAM], bits = next_bits(state[STREAM])
-    return bits
 
 
 @kernel

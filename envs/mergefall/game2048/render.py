@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import integer
 from mergefall.draw import (
     BOARD,
     DARK,
@@ -63,21 +62,16 @@ def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(ranks: Any, score: int | None = None, tile: int = SIDE) -> NDArray[np.uint8]:
+def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
     Args:
         ranks: a board, as integer ranks (log2 of the tile, 0 for empty) or in its text form.
         score: written above the board, with the largest tile; default: no such panel.
-        tile: side of a tile in pixels, from 4 up, default: 100; everything else scales with it.
 
-    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board or side.
+    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
     """
-    surface, tile = board_surface(board_array(ranks), score), integer("tile", tile, 4)
-    if tile != SIDE:
-        size = [max(2, round(side * tile / SIDE) // 2 * 2) for side in surface.get_size()]  # video codecs want it even
-        surface = pygame().transform.smoothscale(surface, size)
-    return pixels(surface)
+    return pixels(board_surface(board_array(ranks), score))
 
 
 def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> Any:

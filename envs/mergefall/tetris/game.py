@@ -25,7 +25,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import BYTE, rest
-from mergefall.words import below, next_bits, popcount
+from mergefall.words import below, draw, popcount
 
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, COLUMNS = range(10)
@@ -132,13 +132,6 @@ def is_over(state):
     """Whether the game is over: only then does a cell lie above the field."""
     _, rows = size_of(state)
     return is_above(columns_in(state), rows)
-
-
-@kernel
-def draw(state):
-    """64 random bits from the state's stream."""
-    state[STREAM], bits = next_bits(state[STREAM])
-    return bits
 
 
 @kernel

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import integer
 from mergefall.draw import (
     BOARD,
     DARK,
@@ -132,18 +131,15 @@ def to_ansi(scene: Scene) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(board: Any, cell: int | None = None) -> NDArray[np.uint8]:
+def draw(board: Any) -> NDArray[np.uint8]:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
-    Args:
-        board: a field of 0 and 1, or its text form.
-        cell: side of a cell in pixels, from 4; default: as in an environment's pictures.
-
-    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
+    `board` is a field of 0 and 1, or its text form. Needs pygame-ce (`pip install "mergefall[render]"`).
+    Raises ValueError for a bad board.
     """
     cells = board_array(board)
     rows, cols = cells.shape
-    side = _side(rows) if cell is None else integer("cell", cell, 4)
+    side = _side(rows)
     surface = _page(cols * side + 2 * FRAME, rows * side + 2 * FRAME)
     _draw_field(surface, cells, side, 0)
     return pixels(surface)

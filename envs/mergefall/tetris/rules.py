@@ -277,21 +277,6 @@ class Placement:
     over: bool
 
 
-def piece_index(piece: Any) -> int:
-    """The row of a piece in the tables of `pieces.py`, from its name or from a tetromino's id 0 to 6."""
-    if isinstance(piece, str):
-        return NAMES.index(choice("piece", piece, NAMES))
-    return integer("piece", piece, 0, 6)
-
-
-def _why_illegal(index: int, rotation: int, column: int, cols: int) -> str:
-    if WIDTHS[index, rotation] == 0:
-        return "a rotation that repeats another"
-    if column + WIDTHS[index, rotation] > cols:
-        return "beyond the wall"
-    return "a slide that is blocked or repeats another placement"
-
-
 def place(
     board: Any,
     piece: str | int,
@@ -320,14 +305,16 @@ def place(
     """
     cells = board_array(board)
     rows, cols = cells.shape
-    index = piece_index(piece)
+    index = NAMES.index(choice("piece", piece, NAMES)) if isinstance(piece, str) else integer("piece", piece, 0, 6)
     name, clear_first = NAMES[index], choice("overflow", overflow, OVERFLOWS) == "clear_first"
     rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
     slide = integer("slide", slide, 0, SLIDES - 1)
     columns = field.columns_of(cells)
     _, leftmost, y = rest(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
     if y < 0:
-        why = _why_illegal(index, rotation, column, cols)
+        why = "a slide that is blocked or repeats another placement"
+        if (width := WIDTHS[index, rotation]) == 0 or column + width > cols:
+            why = "beyond the wall" if width else "a rotation that repeats another"
         raise ValueError(
             f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
         )

@@ -158,15 +158,11 @@ def test_pictures():
     plain, scored = draw(START), draw(from_text(START), score=123456)
     assert plain.shape == (460, 460, 3)
     assert scored.shape == (524, 460, 3)
-    assert draw("2 . ./. 4 .", tile=33).shape[2] == 3
     tiles = {draw([[rank, 0], [0, 0]])[12:112, 12:112].tobytes() for rank in range(1, 6)}
     assert len(tiles) == 5
     assert draw([range(1, 7), range(31, 37), *[[0] * 6] * 4], score=10**9).std() > 10
     with pytest.raises(ValueError, match="board"):
         draw([[1, 2]])
-    for tile in (0, -5, 0.5, True):
-        with pytest.raises(ValueError, match=f"tile is {tile}; expected an integer of at least 4"):
-            draw(START, tile=tile)
 
 
 def test_drawing_names_the_missing_extra(monkeypatch):
