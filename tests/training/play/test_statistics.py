@@ -16,7 +16,6 @@ from mergefall_training.play.statistics import (
     mean_of_runs,
     poisson_mean,
     ratio,
-    survival,
     wilson,
 )
 
@@ -174,14 +173,6 @@ def test_a_ratio_of_capped_games_and_its_inverse():
     nothing = exponential_ratio(3000, 0, 100, 0)
     assert math.isnan(nothing.value)
     assert (nothing.low, nothing.high) == (0, math.inf)
-
-
-def test_survival_of_the_patients_that_textbooks_show():
-    # Weeks in remission under 6-MP, + still in remission: Freireich et al. (Blood 21, 1963).
-    weeks = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
-    times, shares = survival(*zip(*((int(w.rstrip("+")), w[-1] != "+") for w in weeks.split(" ")), strict=True))
-    assert times.tolist() == [6, 7, 10, 13, 16, 22, 23]
-    assert shares.round(3).tolist() == [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448]
 
 
 @pytest.mark.parametrize(

@@ -203,8 +203,8 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     same = all(there.get(name) == value for name, value in about.items())
     games = [result.content() for result in results]
     games += [game for game in there.get("games", []) if same and game["name"] not in names]
-    content = json.dumps(about | {"games": games}, indent=2, allow_nan=False)
-    files = {"results.csv": _csv(games).encode(), "results.json": content.encode()}
+    content = json.loads(json.dumps(about | {"games": games}), parse_constant=lambda _: None)  # JSON lacks infinity
+    files = {"results.csv": _csv(games).encode(), "results.json": json.dumps(content, indent=2).encode()}
     try:
         from mergefall_training.compare import plots
     except ModuleNotFoundError as error:

@@ -12,19 +12,13 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FuncFormatter,
-    LogLocator,
-    NullFormatter,
-    PercentFormatter,
-    SymmetricalLogLocator,
-)
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.compare.results import ContestResult
 from mergefall_training.learn.run import EVALUATION_SEED
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.statistics import Estimate, mean_of_runs, plain, survival
+from mergefall_training.play.statistics import Estimate, mean_of_runs, plain
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
@@ -38,7 +32,6 @@ def draw(result: ContestResult) -> dict[str, bytes]:
     """The plots of a contest, PNG files by name.
 
     - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
-    - ``profile``: the share of games that reach a result; for memoryless games ``survival``.
     - ``learning``: if agents were trained.
     """
     pictures = {}
@@ -70,7 +63,6 @@ def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
 def _figures(result: ContestResult) -> dict[str, Figure]:
     headline = result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
-    figures["survival" if result.game.memoryless else "profile"] = _profile(result)
     if result.trained:
         figures["learning"] = _learning(result)
     return figures
@@ -133,48 +125,6 @@ def _headline(result: ContestResult) -> Figure:
     return figure
 
 
-def _entries(result: ContestResult) -> list[tuple[str, Evaluation, Estimate]]:
-    """(label, games, mean) of each player, and of all agents that were trained alike together."""
-    entries = []
-    for line in result.lines:
-        games = [row.evaluation for row in line.rows]
-        together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an ended game
-        runs = f", {len(games)} runs" if len(games) > 1 else ""
-        entries.append((f"{_named(line.label, mean)}{runs}, N={len(together.episodes)}", together, mean))
-    return entries
-
-
-def _profile(result: ContestResult) -> Figure:
-    """The share of games that reach a result, or that are still alive after so many lines.
-
-    Of memoryless games the thin line is the exponential of the same mean.
-    """
-    headline, memoryless = result.headline, result.game.memoryless
-    title = f"games still alive after so many {headline}" if memoryless else f"games that reach a {headline}"
-    entries = _entries(result)
-    figure, axes = _figure(result, title, 5 + 0.1 * len(entries))
-    last = max(1, *(evaluation.results.max() for _, evaluation, _ in entries))
-    means = [_seen(mean)[0] for *_, mean in entries]
-    for number, ((label, evaluation, _), mean) in enumerate(zip(entries, means, strict=True)):
-        colour = PALETTE[number % len(PALETTE)]
-        times, shares = survival(evaluation.results, evaluation.ended)
-        times, shares = [0, *times, evaluation.results.max()], [1, *shares, [1, *shares][-1]]
-        style = "-" if number < len(PALETTE) else "--"
-        axes.step(times, shares, style, where="post", color=colour, label=label)
-        if memoryless and evaluation.deaths and mean > 0:
-            x = np.geomspace(0.01, last, 300)
-            axes.plot(x, np.exp(-x / mean), color=colour, linewidth=0.7, alpha=0.7)
-    _headline_axis(axes, "x", means)
-    least = min(means) / 30 if memoryless else max(1, min(evaluation.results.min() for _, evaluation, _ in entries))
-    axes.set(xlim=(0 if axes.get_xscale() == "linear" else least, last), ylim=(0, 1.02), ylabel="share of games")
-    axes.set_xlabel(f"{headline} (thin: the exponential of the same mean)" if memoryless else headline)
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.grid(color="#dddddd", linewidth=0.6)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
 def _learning(result: ContestResult) -> Figure:
     """Mean result against training steps for each group of agents; horizontal lines are the other players.
 
@@ -214,12 +164,18 @@ def _learning(result: ContestResult) -> Figure:
 def _speed(result: ContestResult) -> Figure:
     headline, turn = result.headline, result.game.turn
     figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
-    labels, games, estimates = zip(*_entries(result), strict=True)
-    times = np.array([evaluation.ms_per_move for evaluation in games])
+    labels, times, estimates = [], [], []
+    for line in result.lines:  # agents that were trained alike are one point
+        games = [row.evaluation for row in line.rows]
+        together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
+        estimates.append(line.mean if math.isfinite(line.mean.value) else together.mean())  # a run without an end
+        runs = f", {len(games)} runs" if len(games) > 1 else ""
+        labels.append(f"{_named(line.label, estimates[-1])}{runs}, N={len(together.episodes)}")
+        times.append(together.ms_per_move)
     means, low, high = np.array([_seen(mean) for mean in estimates]).T
     axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
     axes.plot(times, means, "o", color=BLUE, markersize=6, clip_on=False)
-    spread = times.max() / times.min()
+    spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
     axes.set(xscale="log", xlabel=f"ms per {turn} (wall time of the game / {turn}s)", ylabel=f"mean {headline}")
     axes.xaxis.set_major_locator(LogLocator(subs=subs))

@@ -227,7 +227,7 @@ class ContestResult:
         return Table("", "", columns, f"{note}.")
 
     def content(self) -> dict[str, Any]:
-        """All figures in JSON types, as `results.json` has them for each game."""
+        """All figures, as `results.json` has them for each game."""
         header = self.rows[0].evaluation.header
         players = []
         for row in self.rows:
@@ -244,8 +244,7 @@ class ContestResult:
             trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
         game = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
         game |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
-        game |= {"baseline": self.baseline, "players": players, "trained": trained}
-        return json.loads(json.dumps(game), parse_constant=lambda _: None)  # JSON lacks NaN and infinity
+        return game | {"baseline": self.baseline, "players": players, "trained": trained}
 
     def to_frame(self) -> pandas.DataFrame:
         """The players as a pandas DataFrame, one row for each, as in `results.csv`. Needs pandas."""

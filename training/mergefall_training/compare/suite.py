@@ -1,33 +1,13 @@
 """Suites: players, environments and seeds to compare, read from small YAML files.
 
-A suite holds one or more contests. A contest is an environment (id, kwargs, cap), a number of episodes, a first seed,
-and the players, which all play the same seeds::
+The keys of a file are `description` and `games`, a list of contests with the fields of `Contest`. An entry of `players`
+holds a player with its options, ``{player: 2048/greedy, heuristic: nneonneo}``, or in `train` the fields of `Training`:
+agents that are trained for the comparison. It may have a `label` and a number of `episodes`. The page of this package,
+training/README.md, shows a file.
 
-    description: What the suite is for.
-    games:
-      - name: 2048-2x3
-        env: mergefall/Game2048-v0
-        env_kwargs: {rows: 2, cols: 3}      # optional, as are the next four
-        max_episode_steps: 10000            # default: no cap
-        adversary: {player: 2048/minimax, rate: 0.1}  # draws new tiles or pieces; default: chance draws alone
-        seed: 0                             # default: 0
-        baseline: random                    # label of the player that the others are compared with
-        episodes: 100
-        players:
-          - player: 2048/greedy
-            heuristic: nneonneo             # an option of the player, as are all keys but these three
-            label: greedy by nneonneo       # default: player and options
-            episodes: 30                    # default: the contest's
-          - train: {algorithm: maskable-ppo, timesteps: 200000, seeds: 3}
-            label: MaskablePPO              # default: the algorithm
-
-`train` in place of `player` trains agents for the comparison, one for each training seed from 0; its keys are the
-fields of `Training`. The preset fills in the rest, but for the board and the pieces, which are the contest's.
-
-`presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none.
-
-`adversary` holds the arguments of `mergefall_training.wrappers.adversary`. With several rates, ``rate: [0, 0.1, 1]``,
-the players play once at each rate, and one table shows all means. Rate 0 is the plain game.
+`presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none. With
+several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each rate, and one table shows all
+means. Rate 0 is the plain game.
 """
 
 from __future__ import annotations

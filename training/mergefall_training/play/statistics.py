@@ -328,24 +328,6 @@ def exponential_ratio(
     return Estimate(*(_quotient(total_a * (1 - p), total_b * p) for p in (share.value, share.high, share.low)))
 
 
-def survival(lengths: ArrayLike, ended: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The share of games that last longer than each length: the product-limit estimate (Kaplan & Meier, JASA 53, 1958).
-
-    Args:
-        lengths: of n games.
-        ended: bool[n], False for a game that a cap ended.
-
-    Returns the lengths at which games ended, float64[m], ascending, and the shares that lasted longer, float64[m].
-
-    >>> survival([3, 1, 1, 5], [True, True, True, False])
-    (array([1., 3.]), array([0.5 , 0.25]))
-    """
-    lengths = np.asarray(lengths, dtype=np.float64)
-    times, deaths = np.unique(lengths[np.asarray(ended, dtype=bool)], return_counts=True)
-    alive = len(lengths) - np.searchsorted(np.sort(lengths), times)
-    return times, np.cumprod(1 - deaths / alive, dtype=np.float64)
-
-
 def _quotient(a: float, b: float) -> float:
     return a / b if b else math.inf if a else math.nan
 
