@@ -5,6 +5,7 @@ Also where a run folder has its models, which records and runs name.
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import sys
@@ -153,6 +154,34 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
                 raise ValueError(f"expected an object, found {record!r}")
         records.append(record)
     return records, whole
+
+
+@contextmanager
+def within(seconds: float, what: str) -> Iterator[None]:
+    """Raises ValueError if the block takes longer; like Ctrl-C, it ends compiled searches, in the main thread.
+
+    For what files ask for, such as a search of depth 40.
+    """
+    late = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring() -> None:
+        late.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, ring)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if late.is_set():
+            raise ValueError(f"{what} takes more than {seconds:,.0f} s") from None
+        raise
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -34,7 +34,7 @@ WRONG = {
     "surrogate": ({"player": "\ud800"}, {}, {}, "\ufffd: its values are missing"),
     "length 0": ({}, {"length": 0, "actions": ""}, {}, "records that do not hold"),
     "deep header": ({}, {}, {}, "nested too deeply"),
-    "curve": ({}, {}, {"games/runs/a/curve.jsonl": "nonsense\n"}, "curve.jsonl, line 1"),
+    "curve": ({}, {}, {"games/runs/a/curve.jsonl": "nonsense\n"}, "curve.jsonl is not a file of evaluations"),
     "deep results": ({}, {}, {"results.json": "[" * 20_000}, "nested too deeply"),
     "other results": ({}, {}, {"results.json": json.dumps(RESULTS)}, "holds no results of a comparison"),
 }

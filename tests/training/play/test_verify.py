@@ -248,3 +248,15 @@ def test_a_torn_last_line_is_told(tmp_path, capsys):
         main(["verify", str(path)])
     assert "3 of 4 records hold" in (printed := capsys.readouterr().out)
     assert "line 5: the line is torn" in printed
+
+
+def test_what_a_file_asks_for_has_a_bound_on_time(tmp_path, monkeypatch):
+    path = record(tmp_path, "2048", 1, adversary={"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5})
+    path.write_text(path.read_text().replace('"depth": 1', '"depth": 40'))
+    monkeypatch.setattr(
+        verify_module, "checksum", lambda header, content: json.loads(path.read_text().splitlines()[1])["checksum"]
+    )
+    for name, value in (("MOST_SECONDS", 0.5), ("SECONDS_OF_ACTION", 0)):
+        monkeypatch.setattr(verify_module, name, value)
+    with pytest.raises(ValueError, match=r"to play its games again, against .*'depth': 40.* takes more than"):
+        verify(path, progress=False)

@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section
+from mergefall_training.files import within
 from mergefall_training.play.playing import BY_HAND
 from mergefall_training.play.records import Episode, Header, actions_of
 from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar
+
+MOST_SECONDS = 300  # for the values of a player
 
 
 def replays_of(section: Section, count: int, values: int, progress: bool) -> dict[str, Any]:
@@ -105,7 +108,13 @@ def _replays(section: Section, row: Row, first: list[int], values: int) -> list[
     episodes = {episode.seed: episode for episode in row.evaluation.episodes}
     worst, *_, best = sorted(episodes.values(), key=lambda episode: episode.result) * 2
     notes = dict.fromkeys(first, "") | {best.seed: "best"} | {worst.seed: "worst"}
-    return [_replay(header, episodes[seed], note, player, values) for seed, note in notes.items()]
+    games = [(header, episodes[seed], note) for seed, note in notes.items()]
+    try:
+        with within(MOST_SECONDS, "to value positions"):
+            return [_replay(*game, player, values) for game in games]
+    except ValueError as error:
+        section.problems.append(f"{row.label}: its values are missing, because {error}")
+        return [_replay(*game, None, values) for game in games]
 
 
 def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> dict[str, Any]:

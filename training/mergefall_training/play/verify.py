@@ -17,7 +17,7 @@ import numpy as np
 from mergefall.games import game_of
 from mergefall.typing import Array
 
-from mergefall_training.files import on_line
+from mergefall_training.files import on_line, within
 from mergefall_training.play.records import (
     RECORDED,
     Episode,
@@ -34,6 +34,7 @@ from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary
 
 AT_ONCE = 512
+MOST_SECONDS, SECONDS_OF_ACTION = 60, 0.05  # for the games that are played at once, and more for each of their actions
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
     games.sort(key=lambda game: game[1].length)
     with progress_bar(f"{path.name}: games", len(games), enabled=progress) as show:
         for first in range(0, len(games), AT_ONCE):
-            verdicts += _verdicts(header, games[first : first + AT_ONCE])
+            part = games[first : first + AT_ONCE]
+            longest = MOST_SECONDS + SECONDS_OF_ACTION * sum(episode.length for _, episode in part)
+            with within(longest, f"{path}: to play its games again, against {header.adversary},"):
+                verdicts += _verdicts(header, part)
             show(min(first + AT_ONCE, len(games)), "")
     return header, sorted(verdicts, key=lambda verdict: verdict.line)
 
