@@ -21,22 +21,18 @@ def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
     dead, lowest, two, four = real(shape.dead), real(shape.lowest if chance else -np.inf), real(0.9), real(0.1)
 
     @kernel
-    def evaluate(cells, to_move, ctx):
-        c = read(ctx)
-        return real(value_of(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count)))
-
-    @kernel
     def afterstate(left, weight, ctx):
         """Value of the afterstate in row `left` of the scratch, which is the number of own moves left.
 
         `weight` is its probability, or 2^d in a mixed search.
         """
         c = read(ctx)
-        size = c.rows * c.cols
+        size, weights = c.rows * c.cols, borrow(c.weights, np.float64, c.weight_count)
         cells = borrow(c.cells + np.uint64(left * size), np.uint8, size)
         leaf = (left == 0 and c.state_leaves == 0) or (chance and left > 0 and weight < c.cutoff)
         leaf |= c.stop != 0 or stopped()
-        own = evaluate(cells, False, ctx) * (weight if mixed else real(1.0)) if leaf or mixed else real(0.0)
+        own = real(value_of(cells, c.rows, c.cols, False, weights) if leaf or mixed else 0.0)
+        own = own * weight if mixed else own
         if leaf:
             return own
         empty = 0
@@ -51,9 +47,10 @@ def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
                 cells[i] = rank
                 share = two if rank == 1 else four
                 onward = real(4.0) * weight if mixed else weight / real(empty) * share
+                itself = real(value_of(cells, c.rows, c.cols, True, weights) if left == 0 or mixed else 0.0)
                 best, legal = lowest, left == 0 and legal_mask(cells, c.rows, c.cols) != 0
                 if legal:
-                    best = real(0.0) if mixed else evaluate(cells, True, ctx)
+                    best = real(0.0) if mixed else itself
                 if left > 0:
                     after = borrow(c.cells + np.uint64((left - 1) * size), np.uint8, size)
                     for k in range(0, 8, 2):
@@ -67,7 +64,7 @@ def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
                     best = dead
                 if mixed:
                     twice = real(2.0)
-                    best = best + evaluate(cells, True, ctx) * twice * weight if legal else dead * twice * weight
+                    best = best + itself * twice * weight if legal else dead * twice * weight
                 else:
                     worst = min(worst, best)
                 total += best * share

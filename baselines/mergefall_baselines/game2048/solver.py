@@ -9,7 +9,7 @@ Source: the Bellman equation; sizes from 2×2 to 3×3 as in Yamashita, Kaneko & 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,7 +24,6 @@ from mergefall_baselines.game2048.solver_kernels import (
     canonical,
     evaluate_boards,
     evaluate_layer,
-    forms_of,
     half_sum,
     slid,
     spawned,
@@ -52,26 +51,23 @@ def solve(rows: int, cols: int, objective: str | int = "score", progress: bool =
     """
     check_size(rows, cols)
     goal = check_objective(objective)
-    keys, bounds, counts = _reachable(rows, cols, progress)
+    keys, bounds = _reachable(rows, cols, progress)
     table = Table(keys, np.zeros(keys.size), bounds, line_table(cols), line_table(rows), rows, cols, goal)
     layers = range(bounds.size - 2, 0, -1)
     for layer in _track(layers, f"2048 {rows}×{cols}: valuing positions", progress):
         evaluate_layer(layer, table)
-    return Solution(counts, table)
+    return Solution(table)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The exact value of every position of a small board that a game from the random start can reach.
 
-    - `counts`: `starts`, `states` (player to move), `terminal` states and `afterstates`, symmetric ones counted; and
-      `states_up_to_symmetry`.
-    - Boards are ranks uint8[rows, cols], or a batch uint8[n, rows, cols].
+    Boards are ranks uint8[rows, cols], or a batch uint8[n, rows, cols].
 
     Raises ValueError for a board that no game can reach.
     """
 
-    counts: Mapping[str, int]
     table: Table = field(repr=False)
 
     @cached_property
@@ -113,26 +109,20 @@ class Solution:
 
 
 @lru_cache(maxsize=2)  # shared by the objectives of one board
-def _reachable(rows: int, cols: int, progress: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64], dict[str, int]]:
-    """All reachable afterstates, packed, in layers; where the layers begin; and the counts of `Solution`."""
-    starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols)[0] for board in _starts(rows, cols)[0]]
+def _reachable(rows: int, cols: int, progress: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """All reachable afterstates, packed, in layers, and where the layers begin."""
+    starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols) for board in _starts(rows, cols)[0]]
     by_layer: dict[int, list[Any]] = {}
     for board in starts:
         by_layer.setdefault(int(half_sum(board)), []).append(board)
-    counts = dict.fromkeys(("states", "terminal", "afterstates", "states_up_to_symmetry"), 0)
     lines = line_table(cols), line_table(rows)
     layers = [np.zeros(0, np.uint64)] * 2
     for layer in _track(range(2, _layers(rows, cols)), f"2048 {rows}×{cols}: listing positions", progress):
         new = [spawned(layers[layer - rank], rank, rows, cols) for rank in (1, 2)]
         states = np.unique(np.concatenate([np.array(by_layer.get(layer, []), np.uint64), *new]))
-        after, total, terminal = slid(states, *lines, rows, cols)
-        layers.append(np.unique(after))
-        counts["states"] += total
-        counts["terminal"] += terminal
-        counts["afterstates"] += forms_of(layers[-1], rows, cols)
-        counts["states_up_to_symmetry"] += states.size
+        layers.append(np.unique(slid(states, *lines, rows, cols)))
     bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
-    return np.concatenate(layers), bounds, {"starts": len(starts), **counts}
+    return np.concatenate(layers), bounds
 
 
 def _layers(rows: int, cols: int) -> int:

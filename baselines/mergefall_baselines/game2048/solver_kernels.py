@@ -35,8 +35,8 @@ class Table(NamedTuple):
 
 @kernel
 def canonical(board, rows, cols):
-    """(the least of a board's symmetric forms, the number of different forms: a divisor of 8, or of 4)."""
-    least, same, forms = board, 0, 0
+    """The least of a board's symmetric forms."""
+    least = board
     for turn in range(2 if rows == cols else 1):
         form = transpose(board) if turn else board
         for _ in range(2):
@@ -44,9 +44,7 @@ def canonical(board, rows, cols):
             for _ in range(2):
                 form = mirror(form) >> U(4 * (4 - cols))
                 least = min(least, form)
-                same += form == board
-                forms += 1
-    return least, forms // same
+    return least
 
 
 @kernel
@@ -69,40 +67,22 @@ def spawned(afterstates, rank, rows, cols):
         while free:
             cell = free & (~free + U(1))
             free ^= cell
-            states[count], _ = canonical(board | cell * U(rank), rows, cols)
+            states[count] = canonical(board | cell * U(rank), rows, cols)
             count += 1
     return states[:count]
 
 
 @kernel
 def slid(states, row_lines, column_lines, rows, cols):
-    """The afterstates, up to symmetry, of all legal moves in different states.
-
-    Returns them with repetitions, then the number of states and of terminal states among them, symmetric ones counted.
-    """
-    afterstates = np.empty(states.size * 4, np.uint64)
-    count, total, terminal = 0, 0, 0
+    """The afterstates, up to symmetry, of all legal moves in different states; with repetitions."""
+    afterstates, count = np.empty(states.size * 4, np.uint64), 0
     for board in states:
-        before = count
         up, right, down, left, _, _ = moves(board, row_lines, column_lines)
         for after in (up, right, down, left):
             if after != board:
-                afterstates[count], _ = canonical(after, rows, cols)
+                afterstates[count] = canonical(after, rows, cols)
                 count += 1
-        _, forms = canonical(board, rows, cols)
-        total += forms
-        if count == before:
-            terminal += forms
-    return afterstates[:count], total, terminal
-
-
-@kernel
-def forms_of(boards, rows, cols):
-    """The number of boards that these stand for, symmetric ones counted."""
-    total = 0
-    for board in boards:
-        total += canonical(board, rows, cols)[1]
-    return total
+    return afterstates[:count]
 
 
 @kernel(inline="always")  # because a call with these arguments costs as much as the look-up
@@ -116,7 +96,7 @@ def worth(board, after, gain, layer, table):
     keys, low, end = table.keys, 0, 0
     if layer + 1 < table.bounds.size:
         low, end = table.bounds[layer], table.bounds[layer + 1]
-    key, _ = canonical(after, table.rows, table.cols)
+    key = canonical(after, table.rows, table.cols)
     high = end
     while low < high:
         middle = (low + high) >> 1

@@ -32,12 +32,6 @@ def game(request):
     return request.param
 
 
-def test_golden_counts(game):
-    counts = solve(game["rows"], game["cols"], "score").counts
-    assert counts == {key: game[key] for key in counts}
-    assert {"starts", "states", "terminal", "afterstates", "states_up_to_symmetry"} == set(counts)
-
-
 def test_golden_start_values(game):
     size = game["rows"], game["cols"]
     tolerance = 1e-6 if game["rows"] * game["cols"] == 9 else 2e-9  # the decimals of the golden figure
@@ -66,7 +60,6 @@ def test_2x4():
     for objective, value in WIDE.items():
         solution = solve(2, 4, objective)
         assert solution.start_value == pytest.approx(value, abs=1e-6)
-        assert solution.counts["states"] == 19_920_382
 
 
 def visited(rows: int, cols: int, games: int) -> list[reference.Board]:
@@ -106,7 +99,6 @@ def test_bellman_equation(size, objective):
 def test_values_do_not_change_under_symmetry():
     tall, wide, square = solve(3, 2, "score"), solve(2, 3, "score"), solve(2, 2, "score")
     assert tall.start_value == pytest.approx(wide.start_value, abs=1e-9)
-    assert tall.counts == wide.counts
     boards = np.array(visited(3, 2, games=20))
     np.testing.assert_allclose(tall.value(boards), wide.value(boards.transpose(0, 2, 1)), atol=1e-9)
     assert np.array_equal(tall.value(boards), [tall.value(board) for board in boards[:, ::-1]])
