@@ -129,7 +129,7 @@ def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
         ("distill", {"exploration_rate": 2}, "exploration_rate is 2; expected a finite number from 0 up to 1"),
         ("kickstart", {"learning_rate": "low"}, "learning_rate is 'low'; expected a number"),
         ("kickstart", {"policy": "None"}, "policy is 'None'"),
-        ("kickstart", {"warm_start": 1}, "warm_start is 1; expected a path"),
+        ("kickstart", {"warm_start": 1}, "warm_start is 1; expected a run folder or a model file"),
         ("kickstart", {"kickstart_share": -1}, "kickstart_share is -1; expected a finite number from 0"),
         ("kickstart", {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
         ("kickstart", {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import boolean, choice, integer, number
+from mergefall.checks import choice
 from mergefall.games import batch_of_one, concatenate
 from mergefall.typing import Array, Observation, Options
 from numpy.typing import NDArray
@@ -119,18 +119,7 @@ class StudentHyperparameters:
     mixed_precision: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("n_envs", "n_steps", "batch_size", "workers"):
-            integer(name, getattr(self, name), 1)
-        for name in ("gamma", "gae_lambda"):
-            number(name, getattr(self, name), 0, 1)
-        for name in ("max_grad_norm", "gap_share"):
-            number(name, getattr(self, name), above=0)
-        number("vf_coef", self.vf_coef, 0)
-        boolean("mixed_precision", self.mixed_precision)
-        schedule("learning_rate", self.learning_rate)
         choice("policy", self.policy, POLICIES["maskable-ppo"])
-        if not isinstance(self.warm_start, str | None):
-            raise ValueError(f"warm_start is {self.warm_start!r}; expected a path")
 
 
 class Student(Learner):
@@ -170,17 +159,14 @@ class Student(Learner):
         self.masks = self.games.action_masks()
 
     def check(self) -> None:
-        """Raise ValueError if a new run cannot begin; the teachers value one board."""
         self.begin()
         self.outputs(self.observations, self.masks)
         self.teachers.check(self.observations)
 
     def close(self) -> None:
-        """End the teachers' processes."""
         self.teachers.close()
 
     def begin(self) -> None:
-        """Load the parameters at `warm_start`, if it is given."""
         if self.h.warm_start is not None:
             unit = warm_start(self.policy, self.config, self._layers(), normalizes=True)
             if unit is not None:
@@ -260,18 +246,15 @@ class Student(Learner):
         return float(np.sqrt(self.deviations.var + EPSILON))
 
     def arrays(self) -> dict[str, Array]:
-        """The policy's parameters."""
         return parameters_of(self.policy)
 
     def network(self) -> dict[str, Any]:
-        """The rest of the network's description for `player`."""
         return {**self._layers(), "gamma": self.h.gamma, "reward_unit": self.reward_unit}
 
     def _layers(self) -> dict[str, Any]:
         return network_of({"policy": self.h.policy, "policy_kwargs": self.h.policy_kwargs})
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on."""
         return {
             "policy": self.policy.state_dict(),
             "optimizer": self.policy.optimizer.state_dict(),
@@ -283,7 +266,6 @@ class Student(Learner):
         }
 
     def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` steps."""
         self.step = step
         self.policy.load_state_dict(state["policy"])
         self.policy.optimizer.load_state_dict(state["optimizer"])

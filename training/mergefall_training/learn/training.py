@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from mergefall.checks import known
+from mergefall.checks import boolean, integer, known, number
 from mergefall.typing import Arrays, Options
 
 from mergefall_training.files import differences
@@ -21,10 +21,42 @@ from mergefall_training.progress import progress_bar
 H = TypeVar("H")
 
 
+# Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
+LEAST = {"learning_starts": 0, "threads": 1}
+SHARES = ("gamma", "gae_lambda", "td_lambda", "tau", "average", "coherence", "exploration_rate")
+SHARES += ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
+POSITIVE = ("max_grad_norm", "target_kl", "gap_share", "spread")
+RATES = ("learning_rate", "clip_range", "clip_range_vf")  # may fall, as `lin_0.1` says
+
+
 def hyperparameters_of(kind: type[H], config: Config) -> H:
-    """A run's hyper-parameters as the dataclass `kind`; raises ValueError for an unknown name."""
-    known(config.algorithm, config.hyperparameters, [field.name for field in fields(kind)])  # pyright: ignore
+    """A run's hyper-parameters as the dataclass `kind`; raises ValueError for unknown names and values out of range."""
+    defaults = {field.name: field.default for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    known(config.algorithm, config.hyperparameters, defaults)
+    for name, value in config.hyperparameters.items():
+        check_value(name, value, defaults[name])
     return kind(**config.hyperparameters)
+
+
+def check_value(name: str, value: Any, default: Any) -> None:
+    """Raise ValueError for a hyper-parameter out of the range that its name and its default's type stand for."""
+    if value is None and default is None:
+        return
+    if name == "warm_start":
+        if not isinstance(value, str):
+            raise ValueError(f"warm_start is {value!r}; expected a run folder or a model file")
+    elif name in SHARES:
+        number(name, value, 0, 1)
+    elif name in POSITIVE:
+        number(name, value, above=0)
+    elif name in RATES:
+        schedule(name, value)
+    elif isinstance(default, bool):
+        boolean(name, value)
+    elif isinstance(default, int) or name in LEAST:
+        integer(name, value, LEAST.get(name, 1))
+    elif isinstance(default, float):
+        number(name, value, 0)
 
 
 def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dict[str, Any]:

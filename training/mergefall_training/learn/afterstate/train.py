@@ -27,7 +27,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.games import game_of
 from mergefall.typing import Options
 from numpy.typing import NDArray
@@ -70,10 +70,6 @@ class Hyperparameters:
     warm_start: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("n_envs", "n_steps", "n_epochs", "batch_size"):
-            integer(name, getattr(self, name), 1)
-        for name in ("gamma", "td_lambda", "average"):
-            number(name, getattr(self, name), 0, 1)
         if self.average == 1:
             raise ValueError("average is 1; expected less, because the running mean would keep nothing of the network")
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
@@ -81,9 +77,6 @@ class Hyperparameters:
             raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")
         for count in units:
             integer("net_arch", count, 1)
-        if not isinstance(self.warm_start, str):
-            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
-        schedule("learning_rate", self.learning_rate)
 
 
 class Learner(training.Learner):
@@ -116,7 +109,6 @@ class Learner(training.Learner):
         self.optimizer = torch.optim.Adam(self.layers.parameters())
 
     def begin(self) -> None:
-        """Take over network and optimizer of the run `warm_start`, if any; raises ValueError if they do not fit."""
         if self.hyperparameters.warm_start:
             self._take_over(state_to_begin_with(Hyperparameters, self.config, ["policy_kwargs"]))
 
@@ -141,7 +133,6 @@ class Learner(training.Learner):
         return table.actions[rows], table.rewards[rows], np.where(over, F(0), values[rows]), over, table.inputs[rows]
 
     def learn(self) -> dict[str, float]:
-        """Play `n_steps` of each game and learn from them; returns figures to log."""
         h = self.hyperparameters
         taken, capped = [self.decide()], []
         for _ in range(h.n_steps):
@@ -179,17 +170,14 @@ class Learner(training.Learner):
         return total / len(x)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The network's arrays for `player`."""
         named = [name.split(".") for name in self.averaged.module.state_dict()]  # 0.weight, 0.bias, 1.weight …
         parts = self.averaged.module.state_dict().values()
         return {kind + layer: part.cpu().numpy().copy() for (layer, kind), part in zip(named, parts, strict=True)}
 
     def network(self) -> dict[str, Any]:
-        """The rest of the network's description for `player`."""
         return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on: games, network, optimizer, random generator."""
         return {
             "games": self.envs.clone_state(),
             "layers": self.layers.state_dict(),
@@ -199,7 +187,6 @@ class Learner(training.Learner):
         }
 
     def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` steps."""
         self.envs.restore_state(state["games"])
         self.step, self.observations = step, self.envs.observations()
         self.random.set_state(state["random"])

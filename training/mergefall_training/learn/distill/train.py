@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import integer, number
 from mergefall.games import concatenate, take
 from mergefall.typing import Options
 
@@ -51,12 +50,6 @@ class Hyperparameters(StudentHyperparameters):
     buffer_size: int = 65_536
     gradient_steps: int = 8
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("exploration_rate", self.exploration_rate, 0, 1)
-        integer("buffer_size", self.buffer_size, 1)
-        integer("gradient_steps", self.gradient_steps, 1)
-
 
 class Learner(Student):
     """The student and the last boards that its teachers labelled; one call of `learn` is one round."""
@@ -71,7 +64,6 @@ class Learner(Student):
         self.rounds: deque[tuple[Any, ...]] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
 
     def learn(self) -> dict[str, float]:
-        """Play `n_steps` of each game, have the boards labelled, and take `gradient_steps`; returns figures to log."""
         at = self.step
         played = self.play()
         labels = self.teachers.targets(played.observations, played.masks, at)
@@ -91,11 +83,9 @@ class Learner(Student):
         return losses | {"temperature": self.teachers.temperature}
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on."""
         return super().state() | {"rounds": [list(one) for one in self.rounds]}
 
     def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` steps."""
         super().restore(step, state)
         self.rounds.extend(tuple(one) for one in state["rounds"])
 

@@ -38,7 +38,7 @@ from typing import Any
 
 import cma
 import numpy as np
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.threads import cores, share
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.tetris.player import FORM
@@ -85,14 +85,8 @@ class Hyperparameters:
         integer("depth", self.depth, 1, MOST_MOVES)
         integer("population", self.population, FEWEST)
         integer("games", self.games, 1, SEEDS)
-        integer("averaging", self.averaging, 1)
-        number("spread", self.spread, above=0)
-        if not isinstance(self.warm_start, str):
-            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
         if self.warm_start and self.depth != 1:
             raise ValueError(f"depth is {self.depth}; a network plays without search, so expected none with warm_start")
-        if self.threads is not None:
-            integer("threads", self.threads, 1)
 
 
 def directions(weights: Vectors) -> Vectors:
@@ -127,7 +121,6 @@ class Learner(training.Learner):
         self.config, self.step, self.base = config, 0, None
 
     def begin(self) -> None:
-        """Begin with the network at `warm_start`, if any, or with nothing."""
         if self.hyperparameters.warm_start:
             model = load_model(model_file(self.hyperparameters.warm_start, "last"))
             self.base = {"spec": model.spec, "arrays": dict(model.arrays)}
@@ -183,7 +176,6 @@ class Learner(training.Learner):
         self.values.append(values)
 
     def learn(self) -> dict[str, float]:
-        """Draw a generation, let it play and learn from it; returns figures to log."""
         drawn = self.draw()
         candidates = self._scaled(np.array(drawn))
         pieces = self.play(candidates)
@@ -220,22 +212,18 @@ class Learner(training.Learner):
         return pieces
 
     def arrays(self) -> Arrays:
-        """The model's arrays."""
         return self.arrays_of(self._scaled(self.model))
 
     def network(self) -> dict[str, Any]:
-        """What `player` needs besides the arrays."""
         if self.base is not None:
             return dict(self.base["spec"]["network"])
         h = self.hyperparameters
         return {"heuristic": h.heuristic, "names": names_of(heuristic_of(h.heuristic)), "depth": h.depth}
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on."""
         return {"model": self.model, "values": np.array(self.values), "base": self.base}
 
     def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` pieces; call it on a new learner."""
         self.base = state["base"]
         self._set_up()
         self.step, self.model = step, state["model"]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.games import take
 from numpy.typing import NDArray
 
@@ -57,11 +57,6 @@ class Hyperparameters(StudentHyperparameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer("n_epochs", self.n_epochs, 1)
-        number("clip_range", self.clip_range, 0)
-        number("ent_coef", self.ent_coef, 0)
-        number("kickstart_coef", self.kickstart_coef, 0)
-        number("kickstart_share", self.kickstart_share, 0)
         integer("batch_size", self.batch_size, 2)  # advantages are divided by their deviation in the batch
         if self.n_envs * self.n_steps % self.batch_size:
             size = self.n_envs * self.n_steps
@@ -84,7 +79,6 @@ class Learner(Student):
         return self.h.kickstart_coef * (1 - self.step / end) if self.step < end else 0.0
 
     def learn(self) -> dict[str, float]:
-        """Play a rollout and learn from it; returns figures to log."""
         at, weight = self.step, self.kickstart_coef
         played, targets = self.play(), None
         if weight > 0:

@@ -67,13 +67,7 @@ class Hyperparameters:
     def __post_init__(self) -> None:
         if not isinstance(self.patterns, str):  # YAML reads 0123 as a number
             raise ValueError(f"patterns is {self.patterns!r}; expected text, such as '0123' in quotation marks")
-        if not isinstance(self.warm_start, str):
-            raise ValueError(f"warm_start is {self.warm_start!r}; expected a run folder")
-        for name in ("learning_rate", "coherence_rate", "optimism"):
-            number(name, getattr(self, name), 0)
-        number("coherence", self.coherence, 0, 1)
-        if self.threads is not None:
-            integer("threads", self.threads, 1)
+        number("learning_rate", self.learning_rate, 0)
 
 
 class Learner(training.Learner):
@@ -138,15 +132,12 @@ class Learner(training.Learner):
         return math.ceil((1 - self.hyperparameters.coherence) * self.config.timesteps)
 
     def arrays(self) -> dict[str, Array]:
-        """The network's entries, as `TupleNetwork.packed` returns them."""
         return self.model.packed()
 
     def network(self) -> dict[str, Any]:
-        """The network without its entries."""
         return self.model.spec
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on; of the entries, those that a game has reached."""
         touched = self.model.touched()
         if self.coherence.size:
             touched |= self.coherence[1::2] != 0
@@ -169,7 +160,6 @@ class Learner(training.Learner):
         self._take_over(state)
 
     def begin(self) -> None:
-        """Take over the weights and coherence of the run `warm_start`, if any; raises ValueError if they do not fit."""
         if self.hyperparameters.warm_start:
             self._take_over(state_to_begin_with(Hyperparameters, self.config, ["patterns", "optimism"]))
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import boolean, integer, known, number
+from mergefall.checks import boolean, integer, known
 from mergefall.games import map_parts, take
 from mergefall.typing import Array, Options
 from sb3_contrib import MaskablePPO
@@ -40,7 +40,7 @@ from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class, set_parameters
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import schedule, training_progress
+from mergefall_training.learn.training import RATES, check_value, schedule, training_progress
 
 CLASSES: dict[str, Any] = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
@@ -54,10 +54,6 @@ MEANINGS = {  # plainer than in SB3's docstrings
     "rest, 1 counts the rewards to the end of the rollout. Between them the weight of each further step falls by this "
     "factor (generalized advantage estimation, Schulman et al. 2016)",
 }
-LEAST = {"gradient_steps": -1, "learning_starts": 0}  # smallest values of integers; 1 for all others
-SHARES = ("gamma", "gae_lambda", "tau", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
-RATES = ("learning_rate", "clip_range", "clip_range_vf")
-POSITIVE = ("max_grad_norm", "target_kl")
 COUNTERS = (
     "num_timesteps",
     "_n_updates",
@@ -104,8 +100,7 @@ def build(config: Config, device: str) -> tuple[Any, Envs]:
     options = dict(config.hyperparameters)
     policy, n_envs, normalize = options.pop("policy", None), options.pop("n_envs", 1), options.pop("normalize", False)
     wrapper, start = options.pop("env_wrapper", None), options.pop("warm_start", None)
-    if not isinstance(start, str | None):
-        raise ValueError(f"warm_start is {start!r}; expected a run folder or a model file")
+    check_value("warm_start", start, None)
     mixed = boolean("mixed_precision", options.pop("mixed_precision", False))
     _check(config, n_envs, normalize, options)
     arguments = options | {name: schedule(name, options[name]) for name in RATES if options.get(name) is not None}
@@ -180,21 +175,7 @@ def _check(config: Config, n_envs: Any, normalize: Any, given: Options) -> None:
     integer("n_envs", n_envs, 1)
     boolean("normalize", normalize)
     for name, value in given.items():
-        default = parameters[name].default
-        if value is None and default is None:
-            continue
-        if isinstance(default, bool):
-            boolean(name, value)
-        elif isinstance(default, int):
-            integer(name, value, LEAST.get(name, 1))
-        elif name in SHARES:
-            number(name, value, 0, 1)
-        elif name in RATES:
-            schedule(name, value)
-        elif name in POSITIVE:
-            number(name, value, above=0)
-        elif isinstance(default, float):
-            number(name, value, 0)
+        check_value(name, value, parameters[name].default)
     if config.algorithm == "maskable-ppo":
         size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
         if size % batch:
