@@ -12,7 +12,9 @@ import math
 import multiprocessing
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numba
 import numpy as np
@@ -23,6 +25,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mergefall.kernels import borrow, kernel
+from mergefall.weighted import WeightedSum
 
 LARGEST = 1024  # cells of a board that is told of
 
@@ -104,6 +107,44 @@ class BoardFunction:
             board = self._failed[3 : 3 + rows * cols].reshape(rows, cols).copy()
             value = self._function(board)  # raises again what it raised
             self._number(value, board)
+
+
+@dataclass(frozen=True)
+class OfFunction(WeightedSum):
+    """The value that a function gives a board, as a heuristic with the term `value`; the base of those of both games.
+
+    The function's address stands behind the weights of the terms, for `value_at`.
+    """
+
+    name: ClassVar[str] = "function"  # of the class, whose kernels serve all functions; an instance has its own name
+    value: ClassVar[float] = 1.0
+
+    function: Callable[..., Any]
+    label: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "name", self.label)
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def _called(self) -> BoardFunction:
+        return BoardFunction(self.function, self.label)
+
+    @property
+    def option_names(self) -> list[str]:
+        """The names of the fields that options may set."""
+        return [field.name for field in fields(self) if field.name not in ("function", "label")]
+
+    def weight_vector(self) -> NDArray[np.float64]:
+        """The weights of the terms, then the function's address."""
+        return np.append(super().weight_vector(), self._called.weight)
+
+    def check(self) -> None:
+        """Raises what the function raised while compiled code called it."""
+        self._called.check()
 
 
 def is_compiled(function: Any) -> bool:
