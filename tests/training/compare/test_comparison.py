@@ -160,9 +160,6 @@ games:
         label: far
       - {train: {<<: *run, hyperparameters: {patterns: "01", threads: 1}}, label: near}
 """
-FIRST = "{algorithm: ntuple, timesteps: 2000, interval: 1000, episodes: 5, hyperparameters: *small}"
-NEAR = '{<<: *run, hyperparameters: {patterns: "01", threads: 1}}'
-CHAIN = TRAINED.replace(NEAR, f"{{<<: *run, timesteps: 1000, after: {FIRST}}}")
 
 
 def test_agents_are_trained_then_play_the_same_games(tmp_path):
@@ -229,15 +226,14 @@ games:
 
 
 def test_a_contest_is_played_with_each_preset(tmp_path):
-    players = "players: [{train: {algorithm: ntuple, share: 0.5, after: {algorithm: ntuple, preset: small}}}]"
+    players = "players: [{train: {algorithm: ntuple}}, {train: {algorithm: ntuple, preset: small}, label: small}]"
     text = "games: [{name: small, env: mergefall/Game2048-v0, episodes: 5, presets: [2min, 2h], " + players + "}]"
     (path := tmp_path / "presets.yaml").write_text(text)
     suite = load_suite(path)
     assert [contest.name for contest in suite.contests] == ["small-2min", "small-2h"]
     for contest, steps in zip(suite.contests, (120_000_000, 7_200_000_000), strict=True):
-        training = contest.players[0].training
-        assert training.config(contest, seed=0).timesteps == steps // 2
-        assert training.after.preset == "small"
+        assert contest.players[0].training.config(contest, seed=0).timesteps == steps
+        assert contest.players[1].training.preset == "small"
     path.write_text(text.replace("2min", "quick"))
     with pytest.raises(ValueError, match="ntuple has no preset 'quick'"):
         load_suite(path)
@@ -272,23 +268,8 @@ def test_plots_show_labels_as_they_are(tmp_path, label):
             assert image.imread(file).std() > 0.02  # something is drawn
 
 
-def test_a_run_begins_with_the_network_of_the_run_before_it(tmp_path):
-    (path := tmp_path / "chain.yaml").write_text(CHAIN)
-    run(path, tmp_path / "out")
-    runs = tmp_path / "out" / "small" / "runs"
-    for seed in (0, 1):
-        before, after = (read_curve(runs / f"near_seed_{seed}{part}") for part in ("-first", ""))
-        assert (before[-1].step >= 2000, after[0].step) == (True, 0)
-        assert after[0].mean == before[-1].mean
-    stamps = {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
-    run(path, tmp_path / "out")
-    assert stamps == {file: file.stat().st_mtime_ns for file in runs.rglob("*.npz")}
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path, before):
+def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path):
     wrong = "algorithm: ntuple, timesteps: 200, interval: 100, hyperparameters: {batch: 7}"
-    wrong = f"after: {{{wrong}}}" if before else wrong
     text = TRAINED.replace('hyperparameters: {patterns: "01", threads: 1}}', wrong + "}")
     (path := tmp_path / "wrong.yaml").write_text(text)
     with pytest.raises(ValueError, match="small: near: ntuple has no 'batch'"):
@@ -298,18 +279,9 @@ def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path,
         run(path, None)
 
 
-def test_a_run_that_had_none_before_it_is_refused_before_any_is_trained(tmp_path):
-    (path := tmp_path / "chain.yaml").write_text(TRAINED)
-    run(path, tmp_path / "out")
-    path.write_text(CHAIN)
-    with pytest.raises(ValueError, match="near_seed_0 holds a run that began from nothing; expected one that went on"):
-        run(path, tmp_path / "out")
-    assert not list(tmp_path.rglob("*-first"))
-
-
 def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
     """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
-    (path := tmp_path / "chain.yaml").write_text(CHAIN)
+    (path := tmp_path / "chain.yaml").write_text(TRAINED)
     (before,), _ = run(path, tmp_path / "out")
     (tmp_path / "out").rename(tmp_path / "moved")
     file = tmp_path / "moved" / "small" / "near_seed_0.jsonl"
@@ -351,8 +323,6 @@ def test_defaults_of_a_suite(tmp_path):
         ("greedy (reward)", "greedy_reward", 8),
     ]
     assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
-    suite = load_suite(write_suite(tmp_path, "player: 2048/random", "train: {algorithm: distill, share: 1}"))
-    assert suite.contests[0].players[0].training.share == 1  # a float may be a whole number
     with pytest.raises(ValueError, match=r"no suite 'quickest'; expected one of .*'quick'"):
         load_suite("quickest")
 
@@ -392,16 +362,6 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
         ("player: 2048/random", "train: {algorithm: cloning}", "cloning"),
         ("player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
         ("player: 2048/random", "train: {algorithm: distill, env_kwargs: {rows: 9}}", "rows"),
-        (
-            "player: 2048/random",
-            "train: {algorithm: distill, after: {algorithm: distill, seeds: 2}}",
-            "after has seeds",
-        ),
-        (
-            "player: 2048/random",
-            "train: {algorithm: distill, after: {algorithm: distill}, hyperparameters: {warm_start: run}}",
-            "both after and warm_start",
-        ),
         ("games:", "games: [", "while parsing"),
         ("games:", "games: none\nmore:", "unexpected keyword argument 'more'"),
     ],

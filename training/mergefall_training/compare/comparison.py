@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mergefall_training.compare.results import ContestResult, Row, rows_of, series_table
-from mergefall_training.compare.suite import Contest, Contestant, Suite, Training, load_suite
+from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
 from mergefall_training.files import write_whole
 from mergefall_training.learn import trainer
-from mergefall_training.learn.run import Config, Point, read_config, train
+from mergefall_training.learn.run import Config, Point, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import plain
 from mergefall_training.play.tables import to_terminal
@@ -80,7 +80,7 @@ def compare(
                 ]
                 for run, curve in zip(runs[contest.name], curves, strict=True):
                     row = _play(contest, run.agent, folder, workers, shared, progress)
-                    rows.append(replace(row, group=run.group, training_seed=run.seed, curve=curve))
+                    rows.append(replace(row, group=run.group, training_seed=run.config.seed, curve=curve))
                 played.append(ContestResult(contest.name, rows, contest.baseline, contest.adversary, contest.series))
             if played[0].series:
                 to_terminal(series_table(played), screen)
@@ -106,14 +106,14 @@ def print_result(result: ContestResult, screen: Console) -> None:
 class _Run:
     """An agent that is trained for a contestant.
 
-    - `agent`: it as a player; `group`: the contestant's label; `seed`: its training seed.
-    - `stages`: run folders and their configurations; each run begins with the network of the one before it.
+    - `agent`: it as a player; `group`: the contestant's label.
+    - `path`, `config`: its run folder and configuration.
     """
 
     agent: Contestant
     group: str
-    seed: int
-    stages: list[tuple[Path, Config]]
+    path: Path
+    config: Config
 
 
 def _runs(contest: Contest, folder: Path | None) -> Iterator[_Run]:
@@ -129,28 +129,13 @@ def _runs(contest: Contest, folder: Path | None) -> Iterator[_Run]:
             agent = replace(contestant, label=label)
             path = folder / (contest.series or contest.name) / "runs" / agent.file_name
             agent = replace(agent, player=path.as_posix(), options={"model": "last"})
-            try:
-                yield _Run(agent, contestant.label, seed, _stages(path, contest, training, seed))
-            except ValueError as error:
-                raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
-
-
-def _stages(path: Path, contest: Contest, training: Training, seed: int) -> list[tuple[Path, Config]]:
-    """A run, and before it those from whose networks it goes on, which are in `PATH-first`."""
-    stages: list[tuple[Path, Config]] = []
-    warm_start = None
-    if training.after is not None:
-        first = path.with_name(f"{path.name}-first")
-        stages, warm_start = _stages(first, contest, training.after, seed), first.as_posix()
-    config = training.config(contest, seed)
-    if not (path / "config.json").exists():
-        if seed == 0:  # the others differ in their seed only
-            trainer(training.algorithm).check(config)
-    elif warm_start is not None:  # the folder may have been moved since
-        warm_start = read_config(path, asdict(config)).hyperparameters.get("warm_start")
-        if not warm_start:
-            raise ValueError(f"{path} holds a run that began from nothing; expected one that went on from another run")
-    return [*stages, (path, training.config(contest, seed, warm_start))]
+            config = training.config(contest, seed)
+            if seed == 0 and not (path / "config.json").exists():  # the others differ in their seed only
+                try:
+                    trainer(training.algorithm).check(config)
+                except ValueError as error:
+                    raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
+            yield _Run(agent, contestant.label, path, config)
 
 
 def _trained(name: str, runs: list[_Run], executor: Any, progress: bool) -> list[list[Point]]:
@@ -167,10 +152,7 @@ def _trained(name: str, runs: list[_Run], executor: Any, progress: bool) -> list
 
 
 def _train(run: _Run, progress: bool) -> list[Point]:
-    points: list[Point] = []
-    for path, config in run.stages:
-        points = train(path, config, resume=True, progress=progress).points
-    return points
+    return train(run.path, run.config, resume=True, progress=progress).points
 
 
 def _play(

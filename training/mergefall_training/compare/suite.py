@@ -39,10 +39,8 @@ T = TypeVar("T")
 class Training:
     """How the agents of a contestant are trained before they play: one run for each training seed 0 to seeds − 1.
 
-    - `share`: share of the preset's steps, if `timesteps` does not say how many.
     - `episodes`: games of each point of the learning curve.
     - `env_kwargs`: added to the contest's for training only, such as a reward or `shaping`.
-    - `after`: the training of another run of the same seed, from whose network this one begins (`warm_start`).
 
     The other fields are arguments of `mergefall_training.learn.presets.configure`.
     """
@@ -51,30 +49,21 @@ class Training:
     seeds: int = 1
     preset: str | None = None
     timesteps: int | None = None
-    share: float = 1.0
     interval: int | None = None
     episodes: int = 30
     max_episode_steps: int | None = None
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     hyperparameters: dict[str, Any] = field(default_factory=dict)
-    after: Training | None = None
 
     def __post_init__(self) -> None:
         integer("seeds", self.seeds, 1)
-        number("share", self.share, 0, 1)
-        if self.after is not None:
-            if self.after.seeds != 1:
-                raise ValueError("after has seeds; each run begins from one of its own training seed")
-            if "warm_start" in self.hyperparameters:
-                raise ValueError("it has both after and warm_start; expected one of them")
 
-    def config(self, contest: Contest, seed: int, warm_start: str | None = None) -> Config:
-        """The configuration of a run; `warm_start` is the path of the model that it begins from."""
+    def config(self, contest: Contest, seed: int) -> Config:
+        """The configuration of a run."""
         # Imported late: it brings compiled code, which listing the suites does not need.
-        from mergefall_training.learn.presets import configure, load_preset
+        from mergefall_training.learn.presets import configure
         from mergefall_training.play.workers import all_kwargs, environment
 
-        preset = load_preset(self.algorithm, contest.env, self.preset)
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
         board = {name: rules[name] for name in game_of(contest.env).spaces}
         return configure(
@@ -82,18 +71,13 @@ class Training:
             contest.env,
             env_kwargs=board | contest.env_kwargs | self.env_kwargs,
             max_episode_steps=self.max_episode_steps,
-            changed=self.hyperparameters | ({} if warm_start is None else {"warm_start": warm_start}),
+            changed=self.hyperparameters,
             preset=self.preset,
-            timesteps=round(self.share * preset["n_timesteps"]) if self.timesteps is None else self.timesteps,
+            timesteps=self.timesteps,
             interval=self.interval,
             episodes=self.episodes,
             seed=seed,
         )
-
-    def with_preset(self, preset: str) -> Training:
-        """The training with a preset, and what comes before it, where they name none."""
-        after = None if self.after is None else self.after.with_preset(preset)
-        return replace(self, preset=self.preset or preset, after=after)
 
 
 @dataclass(frozen=True)
@@ -253,24 +237,20 @@ def _contestant(content: Any, episodes: int) -> Contestant:
         if entry:
             raise ValueError(f"it has the unknown key {min(entry)!r}; expected train, label, episodes")
         with _named("train"):
-            training = _training(own.pop("train"))
+            training = _made(Training, own.pop("train"))
         return _made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
     name = str(own["player"])
     label = " ".join([name.partition("/")[2] or name, *(f"{option}={value}" for option, value in entry.items())])
     return _made(Contestant, {"label": label, "episodes": episodes} | own | {"options": entry})
 
 
-def _training(content: Any) -> Training:
-    if isinstance(content, Mapping) and "after" in content:
-        with _named("after"):
-            content = {**content, "after": _training(content["after"])}
-    return _made(Training, content)
-
-
 def _variants(contest: Contest) -> Iterator[Contest]:
     """The contest with each of its presets, at each rate of its adversary."""
     for preset in contest.presets:
-        players = [replace(one, training=one.training and one.training.with_preset(preset)) for one in contest.players]
+        players = [
+            replace(one, training=one.training and replace(one.training, preset=one.training.preset or preset))
+            for one in contest.players
+        ]
         yield from _variants(replace(contest, name=f"{contest.name}-{preset}", players=players, presets=[]))
     if contest.presets:
         return
@@ -288,13 +268,11 @@ def _check(contest: Contest, contestant: Contestant) -> None:
 
     from mergefall_training.play.workers import task
 
-    training = contestant.training
-    if training is None:
+    if contestant.training is not None:
+        contestant.training.config(contest, seed=0)
+    else:
         player = make(contestant.player, **contestant.options)
         task(player, contest.env, contest.env_kwargs, contest.max_episode_steps)
-    while training is not None:
-        training.config(contest, seed=0)
-        training = training.after
 
 
 @contextmanager
@@ -319,7 +297,7 @@ def _made(kind: type[T], content: Any) -> T:
     for name, value in content.items():
         hint = types[name]
         kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
-        if not isinstance(value, (*kinds, *([int] if float in kinds else []))) or isinstance(value, bool):
+        if not isinstance(value, tuple(kinds)) or isinstance(value, bool):
             raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
     return kind(**content)
 
