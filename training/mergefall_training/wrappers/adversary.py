@@ -44,7 +44,7 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     current piece alone where more are shown; and for environments that are not mergefall's.
 
     >>> import gymnasium as gym, mergefall
-    >>> env = adversary(gym.make("mergefall/Game2048-v0"), {"name": "2048/minimax", "depth": 1})
+    >>> env = adversary(gym.make("mergefall/Game2048-v0"), {"player": "2048/minimax", "depth": 1})
     >>> _ = env.reset(options={"board": "8 4 8 4/4 16 4 8/2 4 8 4/4 4 16 32"})
     >>> board, _, terminated, _, _ = env.step(1)
     >>> board[3].tolist(), terminated  # chance would most likely have drawn a 2, which merges with the one above
