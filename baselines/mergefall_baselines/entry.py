@@ -1,16 +1,19 @@
 """Calls of decision kernels through pointers, so that one compiled loop serves all players.
 
-Decision kernels take settings of many types. An *entry* is a kernel around one that has the same signature for all:
+Decision kernels take settings of many types. An *entry* is a kernel with the same signature for all, which calls a
+decision kernel by its address. There is one for each type of settings:
 
-    entry(state, memory, values, settings) -> action
+    entry(state, memory, values, settings) -> choice
 
 - `state`: uint64[words], a game as its environment keeps it.
 - `memory`: uint64[words], what the player remembers.
 - `values`: float64[n_actions], filled by the entry.
-- `settings`: uint64, the address of words that `words_of` made; `settings_at` reads them.
-- `action`: int64, or below 0 why there is none.
+- `settings`: uint64, the address of words: the decision kernel's address, then its settings by `words_of`, which
+  `settings_at` reads.
+- `choice`: int64 (`kernel_player.Form.shift`), or below 0 why there is none.
 
-Loops take an entry's address (`address_of`) and call it by `call`, which takes 6 ns more than a direct call.
+A call by `call` takes 6 ns more than a direct one, and compiles nothing of what is called into the caller. The callee
+does not see that its arrays have no owner (`mergefall.kernels.unowned`).
 """
 
 from __future__ import annotations
@@ -25,14 +28,17 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-_WORDS = types.Array(types.uint64, 1, "C")
-ENTRY = types.int64(_WORDS, _WORDS, types.Array(types.float64, 1, "C"), types.uint64)
+WORDS, CELLS, VALUES = (types.Array(kind, 1, "C") for kind in (types.uint64, types.uint8, types.float64))
+ENTRY = types.int64(WORDS, WORDS, VALUES, types.uint64)
+ENTRY_TYPE = types.FunctionType(ENTRY)
 
 
-def address_of(entry: Kernel) -> np.uint64:
-    """The address of an entry's machine code, for `call` in this process."""
-    entry.compile(ENTRY.args)
-    compiled = entry.get_compile_result(ENTRY)
+def address_of(function: Kernel, signature: Any) -> np.uint64:
+    """The address of a kernel's machine code for a signature, for `call` in this process."""
+    function.compile(signature.args)
+    compiled = function.get_compile_result(signature)
+    if compiled.signature.return_type != signature.return_type:
+        raise TypeError(f"{function} returns {compiled.signature.return_type}; expected {signature.return_type}")
     return np.uint64(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
@@ -54,18 +60,24 @@ def words_of(settings: Any) -> list[int]:
     return [int(settings) & (1 << 64) - 1]
 
 
-def _call(typing_context: Any, address: Any, state: Any, memory: Any, values: Any, settings: Any) -> Any:
-    """The action of the entry at an address."""
+def _call(typing_context: Any, address: Any, kind: Any, arguments: Any) -> Any:
+    """``call(address, kind, arguments)``: a call of the kernel at an address; `kind` is `types.FunctionType`."""
+    signature = kind.instance_type.signature
+    if signature.args != tuple(arguments.types):
+        raise TypeError(f"arguments are {arguments}; expected {signature.args}")
 
-    def codegen(context, builder, signature, args):
-        convention, result = context.call_conv, ENTRY.return_type
-        callee = builder.inttoptr(args[0], convention.get_function_type(result, ENTRY.args).as_pointer())
-        status, choice = convention.call_function(builder, callee, result, ENTRY.args, args[1:])
+    def codegen(context, builder, _, args):
+        convention = context.call_conv
+        callee = builder.inttoptr(
+            args[0], convention.get_function_type(signature.return_type, signature.args).as_pointer()
+        )
+        values = [builder.extract_value(args[2], i) for i in range(len(signature.args))]
+        status, result = convention.call_function(builder, callee, signature.return_type, signature.args, values)
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        return choice
+        return result
 
-    return ENTRY.return_type(types.uint64, *ENTRY.args), codegen
+    return signature.return_type(types.uint64, kind, arguments), codegen
 
 
 call: Any = intrinsic(_call)

@@ -30,7 +30,7 @@ from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
 from mergefall_baselines.deepening import deepen
-from mergefall_baselines.entry import address_of, call, words_of
+from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, words_of
 from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
@@ -41,20 +41,23 @@ GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
 
 
 @kernel
-def decide_all(entry, states, memory, values, actions, settings):
-    """Let an entry decide on a batch of states."""
+def decide_all(entry, states, memory, values, actions, settings, shift):
+    """Let an entry decide on a batch of states; `shift`: see `Form`."""
     states, memory, values = unowned(states), unowned(memory), unowned(values)
     for i in range(len(states)):
         if stopped():
             break
-        actions[i] = call(entry, states[i], memory[i], values[i], settings)
+        choice = call(entry, ENTRY_TYPE, (states[i], memory[i], values[i], settings))
+        actions[i] = choice >> shift if choice >= 0 else choice
 
 
-def episode_loop(turn: Kernel) -> Kernel:
+def episode_loop(turn: Kernel, shift: int) -> Kernel:
     """The compiled episode loop of a game, for the entries of all players; see `mergefall_baselines.entry`.
 
-    ``turn(state, action)`` plays an action and returns GO_ON, OVER or ILLEGAL. The loop returns the number of actions
-    and how it ended: by one of these, or with what an entry returned instead of an action.
+    ``turn(state, choice)`` plays a choice and returns GO_ON, OVER or ILLEGAL; `shift`: see `Form`.
+
+    The loop returns the number of actions and how it ended: by one of these, or with what an entry returned instead of
+    a choice.
     """
 
     @kernel
@@ -63,11 +66,11 @@ def episode_loop(turn: Kernel) -> Kernel:
         for played in range(actions.size):
             if stopped():
                 break
-            action = call(entry, state, memory, values, settings)
-            if action < 0:
-                return played, action
-            actions[played] = action
-            status = turn(state, action)
+            choice = call(entry, ENTRY_TYPE, (state, memory, values, settings))
+            if choice < 0:
+                return played, choice
+            actions[played] = choice >> shift
+            status = turn(state, choice)
             if status != GO_ON:
                 return played + 1, status
         return actions.size, GO_ON
@@ -100,7 +103,9 @@ class Form:
     - `memory_words`: words of a player's memory: its random stream, then what it remembers.
     - `start`: kernel (state) that begins an episode; the state's stream is set.
     - `loop`: made by `episode_loop`.
-    - `entry`: (decision kernel, type of its settings, way) -> entry.
+    - `shift`: what an entry returns is a choice: an action, shifted by so many bits, with its details below.
+    - `signature`: of decision kernels with settings of a type.
+    - `entry`: (that signature, way) -> entry; its settings are the address of a decision kernel, then the kernel's.
     - `ways`: the ways to hold the boards of some rules, the fastest first; a decision kernel is made for one.
     - `read`: (player's name, observation) -> (its parts, the rules that it shows, whether it is single).
     - `states`: (player's name, parts, rules) -> states uint64[n, words].
@@ -115,7 +120,9 @@ class Form:
     memory_words: int
     start: Kernel
     loop: Kernel
-    entry: Callable[[Kernel, Any, Any], Kernel]
+    shift: int
+    signature: Callable[[Any], Any]
+    entry: Callable[[Any, Any], Kernel]
     ways: Callable[[Any], tuple[Any, ...]]
     read: Callable[[str, Observation], tuple[Any, dict[str, int], bool]]
     states: Callable[[str, Any, Any], NDArray[np.uint64]]
@@ -207,8 +214,9 @@ class KernelPlayer(Player):
 
         def make() -> tuple[np.uint64, NDArray[np.uint64]]:
             decide, settings = self.decider(way, exact)
-            entry = self.form.entry(decide, numba.typeof((settings,)), way)
-            return address_of(entry), np.array(words_of(settings), np.uint64)
+            signature = self.form.signature(numba.typeof(settings))
+            words = [int(address_of(decide, signature)), *words_of(settings)]
+            return address_of(self.form.entry(signature, way), ENTRY), np.array(words, np.uint64)
 
         return self._once(("entry", way, exact or not self.two_kernels), make)
 
@@ -373,11 +381,11 @@ class KernelPlayer(Player):
         while begin < len(states):
             part, began = slice(begin, begin + chunk), perf_counter()
             results = memory[part], values[part], actions[part]
-            search = partial(self._call, decide_all, entry, states[part], *results, settings)
+            search = partial(self._call, decide_all, entry, states[part], *results, settings, self.form.shift)
             if self.time_limit is None:
                 search()
             else:
-                deepen(search, self.time_limit, self._held[int(words[0])], *results)
+                deepen(search, self.time_limit, self._held[int(words[1])], *results)
             begin += chunk
             if self.time_limit is None and perf_counter() - began < PATIENCE:
                 chunk *= 2

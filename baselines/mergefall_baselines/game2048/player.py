@@ -24,9 +24,10 @@ from mergefall.game2048.rules import Rules
 from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import settings_at
+from mergefall_baselines.entry import CELLS, VALUES, WORDS, call, settings_at
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
@@ -80,7 +81,9 @@ def _turn(state, action):
 
 
 @cache
-def _entry(decide: Kernel, settings_type: Any, bounded: bool) -> Kernel:
+def _entry(signature: Any, bounded: bool) -> Kernel:
+    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
@@ -88,7 +91,8 @@ def _entry(decide: Kernel, settings_type: Any, bounded: bool) -> Kernel:
         cells = board.flat_cells(state, rows, cols)
         if bounded and not fits(cells, rows, cols, MARGIN):
             return OUTGROWN
-        action = decide(cells, memory, values, settings_at(settings, settings_type)[0])
+        decide, own = settings_at(settings, settings_type)
+        action = call(decide, decide_type, (cells, memory, values, own))
         return UNDECIDED - action if values[action] == -np.inf or has_nonsense(values) else action
 
     return entry
@@ -137,8 +141,10 @@ FORM = FORMS["2048"] = Form(
     options=("rows", "cols"),
     memory_words=1,
     start=board.start,
-    loop=episode_loop(_turn),
-    entry=lambda decide, settings_type, boards: _entry(decide, settings_type, boards.kind != "wide"),
+    loop=episode_loop(_turn, 0),
+    shift=0,
+    signature=lambda settings: types.int64(CELLS, WORDS, VALUES, settings),
+    entry=lambda signature, boards: _entry(signature, boards.kind != "wide"),
     ways=_ways,
     read=_read,
     states=_states,

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import landing
 from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
@@ -112,6 +112,7 @@ def greedy_kernels(terms: Terms, slides: bool) -> tuple[Kernel, Kernel]:
 
     @kernel(forceinline=True)
     def decide(columns, queue, memory, values, settings):
+        columns, values, settings = unowned((columns, values, settings))
         for action in range(values.size):
             values[action] = -np.inf
         return choose(columns, settings.first + (np.int64(queue) & 15), values, settings)

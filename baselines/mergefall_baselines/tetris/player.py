@@ -25,12 +25,13 @@ from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.placements import action_of, rest
+from mergefall.tetris.placements import ACTION_SHIFT, column_of, rotation_of, row_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Kernel, Observation
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import settings_at
+from mergefall_baselines.entry import VALUES, WORDS, call, settings_at
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
@@ -48,22 +49,23 @@ _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece id
 
 
 @kernel
-def _turn(state, action):
-    piece, (_, _, _, slides, _) = game.table_row(state, game.queued(state, 0)), game.settings_of(state)
-    rotation, column, y = rest(game.columns_in(state), piece, action, slides)
-    _, over = game.play(state, rotation, column, y)
+def _turn(state, placement):
+    _, over = game.play(state, rotation_of(placement), column_of(placement), row_of(placement))
     return OVER if over else GO_ON
 
 
 @cache
-def _entry(decide: Kernel, settings_type: Any) -> Kernel:
+def _entry(signature: Any) -> Kernel:
+    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
         columns, queue = game.columns_in(state), state[game.QUEUE]
         observe(memory, queue, 1 + game.settings_of(state)[2])
-        placement = decide(columns, queue, memory, values, settings_at(settings, settings_type)[0])
-        return UNDECIDED if has_nonsense(values) else action_of(placement)
+        decide, own = settings_at(settings, settings_type)
+        placement = call(decide, decide_type, (columns, queue, memory, values, own))
+        return UNDECIDED if has_nonsense(values) else placement
 
     return entry
 
@@ -109,8 +111,10 @@ FORM = FORMS["tetris"] = Form(
     options=GAMES["tetris"].rules,
     memory_words=MEMORY,
     start=game.start,
-    loop=episode_loop(_turn),
-    entry=lambda decide, settings_type, rules: _entry(decide, settings_type),
+    loop=episode_loop(_turn, ACTION_SHIFT),
+    shift=ACTION_SHIFT,
+    signature=lambda settings: types.int64(WORDS, types.uint64, WORDS, VALUES, settings),
+    entry=lambda signature, rules: _entry(signature),
     ways=lambda rules: (replace(rules, reward="lines", illegal_limit=1),),  # neither changes a decision
     read=_read,
     states=_states,
