@@ -28,7 +28,6 @@ from mergefall_training.play.statistics import (
     interquartile_mean,
     mean_of_runs,
     ratio,
-    samples_for,
     superiority,
     wilson,
 )
@@ -94,14 +93,6 @@ def lines() -> Iterator[tuple[str, str, str, Sample]]:
 
     ten = "the worst of ten equal players beside the best"
     yield "`ratio`, corrected for all 45 pairs", ten, "100", sampled(worst, 1.0, 1000, scores)
-
-    def until(sample: NDArray[np.float64], n: int = 200) -> Estimate:
-        found = bootstrap(np.mean, sample[:n], resamples=RESAMPLES)
-        wanted = min(samples_for(0.05, found, n), len(sample))
-        return found if wanted == n else until(sample, wanted)
-
-    looks = sampled(until, float(scores.mean()), 20_000, scores)
-    yield "`bootstrap` of the mean, `until` 5 %", what, "200 or more", looks
 
     whole, cut = games("tetris/bcts"), games("tetris/bcts", cap=150)
     weak, weak_cut = games("tetris/dellacherie"), games("tetris/dellacherie", cap=150)

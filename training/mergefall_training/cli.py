@@ -253,8 +253,7 @@ def advise(
 
 def evaluate(
     who: Who,
-    episodes: int | None = None,
-    until: str | None = None,
+    episodes: int = 100,
     seed: int = 0,
     workers: int | None = None,
     executor: Executor = "processes",
@@ -265,9 +264,7 @@ def evaluate(
 
     Args:
         who: The player.
-        episodes: Number of games; default: 100, with `until` at most 100,000.
-        until: Stop when the mean is known so well, such as 2%: neither end of its interval is farther from it than
-            that.
+        episodes: Number of games.
         seed: Seed of the first game; game k has seed + k.
         workers: Processes that play side by side; default: one per core.
         executor: Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here).
@@ -285,7 +282,7 @@ def evaluate(
     evaluation = evaluate(
         player,
         env,
-        (100 if until is None else 100_000) if episodes is None else episodes,
+        episodes,
         seed,
         kwargs,
         workers,
@@ -293,7 +290,6 @@ def evaluate(
         max_episode_steps=who.max_episode_steps,
         adversary=parse_options(adversary) or None,
         executor=executor,
-        until=None if until is None else share_of(until),
     )
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
     print_result(ContestResult(row.label, [row]), console())
@@ -419,7 +415,7 @@ def train(
         out: Run folder; default: runs/ALGORITHM-ENV-SEED.
     """
     from mergefall_training.learn.run import rank, train
-    from mergefall_training.play.statistics import plain
+    from mergefall_training.play.statistics import Estimate
 
     changes = {"preset": preset, "timesteps": timesteps, "seed": seed, "interval": interval, "episodes": episodes}
     folder, config = run_of(algorithm, where, set, changes, resume, out)
@@ -427,7 +423,7 @@ def train(
         raise ValueError(f"{folder} holds no training run; leave out --resume to begin one")
     run = train(folder, config, resume=resume, device=device)
     best = max(run.points, key=rank)
-    figure = f"mean {best.headline} {plain(best.mean)} [{plain(best.low)}, {plain(best.high)}], N={best.episodes}"
+    figure = f"mean {best.headline} {Estimate(best.mean, best.low, best.high)}, N={best.episodes}"
     print(f"{folder}: {run.points[-1].step:,} steps in {run.seconds:,.0f} s; best at {best.step:,}: {figure}")
 
 
@@ -752,18 +748,6 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
-
-
-def share_of(text: str) -> float:
-    """A share from text such as `2%` or `0.02`. Raises ValueError for anything else.
-
-    >>> share_of("2%"), share_of("0.5")
-    (0.02, 0.5)
-    """
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"a share is {text!r}; expected one such as 2% or 0.02") from error
 
 
 def env_of(

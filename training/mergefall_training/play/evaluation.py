@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.games import Game
 from mergefall.imports import strings_in
 from mergefall.typing import Options
@@ -45,7 +45,6 @@ from mergefall_training.play.statistics import (
     interquartile_mean,
     plain,
     ratio,
-    samples_for,
     superiority,
     wilson,
 )
@@ -56,7 +55,6 @@ from mergefall_training.progress import progress_bar
 if TYPE_CHECKING:
     import pandas
 
-FIRST_LOOK = 200  # games before `until` is looked at
 SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evaluated on its training games.
 
 
@@ -141,12 +139,7 @@ class Evaluation:
     @property
     def headline(self) -> str:
         """The figure that players are compared by: score for 2048, lines for Tetris, wins with ``reward="goal"``."""
-        return "wins" if self._goal else self.game.headline
-
-    @property
-    def _goal(self) -> int | None:
-        """The tile that the reward is for, if it is for one."""
-        return _goal(self.header.env_kwargs)
+        return "wins" if _goal(self.header.env_kwargs) else self.game.headline
 
     @property
     def results(self) -> NDArray[np.int64]:
@@ -190,8 +183,8 @@ class Evaluation:
 
     def mean(self) -> Estimate:
         """The mean result with its 95 % interval: bootstrapped; Wilson's for wins; `exponential_mean` if censored."""
-        if self._goal:
-            return self.tile_rate(self._goal)
+        if goal := _goal(self.header.env_kwargs):
+            return self.tile_rate(goal)
         if self.censored:
             return exponential_mean(int(self.results.sum()), self.deaths)
         return bootstrap(np.mean, self.results)
@@ -252,9 +245,7 @@ class Evaluation:
         return frame_of([{name: value for name, value in row.items() if name != "actions"} for row in rows])
 
     def __repr__(self) -> str:
-        mean = self.mean()
-        interval = f"{plain(mean.value)} [{plain(mean.low)}, {plain(mean.high)}]"
-        games = f"{len(self.episodes)} games: mean {self.headline} {interval}"
+        games = f"{len(self.episodes)} games: mean {self.headline} {self.mean()}"
         return f"<{self.header.title} in {self.header.env_id}, {games}>"
 
     def _repr_html_(self) -> str:
@@ -310,7 +301,6 @@ def evaluate(
     adversary: Options | None = None,
     executor: str | ProcessPoolExecutor = "processes",
     progress: bool = True,
-    until: float | None = None,
 ) -> Evaluation:
     """Play games from the seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
 
@@ -330,8 +320,6 @@ def evaluate(
             draws alone, as at rate 0. Against an adversary no game is played in a compiled loop.
         executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.
         progress: whether to show a progress bar.
-        until: stop when the mean is known so well, such as 0.02: neither end of its 95 % interval is farther from it
-            than 2 %. `episodes` is then the highest number of games. At least 200 are played (`samples_for`).
 
     Raises ValueError for bad arguments, and if `out` holds another run, is damaged, or another run is writing to it.
 
@@ -344,36 +332,26 @@ def evaluate(
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = workers_of(workers)
     check_executor(executor)
-    until = until if until is None else number("until", until, most=1, above=0)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     header = _header(player, job, recorded=out is not None)
-    count = episodes if until is None else min(FIRST_LOOK, episodes)
+    wanted = range(seed, seed + episodes)
     with _recording(out, player, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
-        from_file = frozenset(finished)
-        while True:
-            wanted = range(seed, seed + count)
-            missing = [one for one in wanted if one not in finished]
-            games = play_all(job, missing, workers, executor)
-            done = [finished[one] for one in wanted if one in finished]
-            kept = sum(one in from_file for one in wanted)
-            try:
-                with closing(games), _progress(header, done, count, kept, progress) as show:
-                    for episode in games:
-                        if records:
-                            records.append(episode)
-                        finished[episode.seed] = episode
-                        show(episode)
-            except KeyboardInterrupt as interrupt:
-                if records:
-                    kept = sum(one in finished for one in wanted)
-                    interrupt.add_note(f"{kept} of {count} episodes are in {out}; the same call plays the rest")
-                raise
-            evaluation = Evaluation(header, [finished[one] for one in wanted])
-            if until is not None:
-                count = min(samples_for(until, evaluation.mean(), count), episodes)
-            if count == len(wanted):
-                return evaluation
+        done = [finished[one] for one in wanted if one in finished]
+        games = play_all(job, [one for one in wanted if one not in finished], workers, executor)
+        try:
+            with closing(games), _progress(header, done, episodes, progress) as show:
+                for episode in games:
+                    if records:
+                        records.append(episode)
+                    finished[episode.seed] = episode
+                    show(episode)
+        except KeyboardInterrupt as interrupt:
+            if records:
+                kept = sum(one in finished for one in wanted)
+                interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
+            raise
+    return Evaluation(header, [finished[one] for one in wanted])
 
 
 def _header(player: Player, job: Task, recorded: bool) -> Header:
@@ -400,11 +378,11 @@ def _recording(
 
 @contextmanager
 def _progress(
-    header: Header, done: Sequence[Episode], total: int, kept: int, enabled: bool
+    header: Header, done: Sequence[Episode], total: int, enabled: bool
 ) -> Iterator[Callable[[Episode], None]]:
     """A progress bar with the mean result so far; yields a function that takes each finished episode.
 
-    `kept`: how many games were read from the file.
+    `done`: the games that were read from the file.
     """
     result, cap = result_of(header.env_kwargs), header.max_episode_steps
     count = results = deaths = 0
@@ -415,16 +393,11 @@ def _progress(
         deaths += not capped(episode, cap)
         games = deaths if episode.game.memoryless else count  # as `Evaluation.mean` has it where a cap ends games
         mean = f"mean {plain(results / games)}" if games else ""
-        return f"{mean} ({kept:,} read from the file)" if kept else mean
+        return f"{mean} ({len(done):,} read from the file)" if done else mean
 
     notes = ["", *map(note, done)]
     with progress_bar(header.title, total, completed=count, note=notes[-1], enabled=enabled) as show:
-
-        def take(episode: Episode) -> None:
-            text = note(episode)
-            show(count, text)
-
-        yield take
+        yield lambda episode: show(count + 1, note(episode))
 
 
 def capped(episode: Episode, cap: int | None) -> bool:
