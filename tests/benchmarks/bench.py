@@ -1,6 +1,6 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [text] [draw] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [draw] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
 contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
@@ -239,20 +239,6 @@ def bench_drawing(rounds: int) -> None:
         say(f"{contestant.title} / CartPole", figure / cartpole)
 
 
-def bench_text(rounds: int) -> None:
-    contestants = [
-        Contestant("answers read, and their rewards looked up", "text-answers", 1000),
-        Contestant("judged by 2048/optimal, 2x3", "text-table", 4096),
-        Contestant("judged by 2048/ntuple, 4x4", "text-ntuple", 1024),
-        Contestant("judged by 2048/expectimax, depth 3", "text-expectimax", 1024),
-        Contestant("judged by tetris/two-tetrad, deep, 10x20", "text-two-tetrad", 1024),
-    ]
-    heading = "Puzzles for language models: moves scored, one in each position, one core"
-    figures = contest(heading, contestants, rounds)
-    for contestant, figure, target in zip(contestants, figures, (50, 100, 100, 5, 5), strict=True):
-        say(f"{contestant.title}, thousand/s", figure / 1000, "k", target)
-
-
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
     games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
@@ -276,7 +262,6 @@ PARTS = {
     "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
     "sb3": (bench_stable_baselines,),
     "learn": (bench_learning,),
-    "text": (bench_text,),
     "draw": (bench_drawing,),
     "start": (bench_start,),
 }

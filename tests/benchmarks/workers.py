@@ -312,31 +312,6 @@ def greedy_c():
     return measure
 
 
-def judged_moves(env_id, size, judge, **kwargs):
-    """Rewards of moves, one in each position of a batch of games that random legal moves have played for a while."""
-    import gymnasium as gym
-    import mergefall  # noqa: F401
-    from mergefall_baselines import make
-    from mergefall_training.play.puzzles import judged
-
-    name, options = judge
-    envs, rng, player = gym.make_vec(env_id, num_envs=size, **kwargs), np.random.default_rng(0), make(name, **options)
-    observations, infos = envs.reset(seed=0)
-    for _ in range(20):
-        actions = (infos["action_mask"] * rng.random(infos["action_mask"].shape)).argmax(axis=1)
-        observations, *_, infos = envs.step(actions)
-    return measured(lambda: (size, timed(lambda: judged(player, observations, actions))))
-
-
-def read_answers(size):
-    """Rewards of answers to puzzles, a sentence and a move in tags."""
-    from mergefall_training.play.puzzles import puzzles, reward
-
-    tasks = list(itertools.islice(puzzles(GAME, {"rows": 2, "cols": 3}), size))
-    answers = [f"Merging keeps cells free, so I go there. <answer>{puzzle.names[0]}</answer>" for puzzle in tasks]
-    return measured(lambda: (size, timed(lambda: list(map(reward, tasks, answers)))))
-
-
 # -- learners ---------------------------------------------------------------------------------------------------------
 
 
@@ -408,11 +383,6 @@ WORKERS = {
     "draw-cartpole": lambda _: pictures("CartPole-v1"),
     "draw-2048": lambda _: pictures(GAME),
     "draw-tetris": lambda _: pictures(TETRIS),
-    "text-answers": read_answers,
-    "text-table": lambda size: judged_moves(GAME, size, ("2048/optimal", {"rows": 2, "cols": 3}), rows=2, cols=3),
-    "text-ntuple": lambda size: judged_moves(GAME, size, ("2048/ntuple", {})),
-    "text-expectimax": lambda size: judged_moves(GAME, size, ("2048/expectimax", {"heuristic": "nneonneo"})),
-    "text-two-tetrad": lambda size: judged_moves(TETRIS, size, ("tetris/two-tetrad", {"heuristic": "bcts"})),
 }
 WORKERS["learn-2048-ntuple"] = lambda _: learner("ntuple", GAME)
 for game, env_id in (("2048", GAME), ("tetris", TETRIS)):
