@@ -14,11 +14,54 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.draw import Window
-from mergefall.typing import Info, Observation, Options
+from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 
-class GameEnv(gym.Env[Any, int]):
+class Games:
+    """What the single environment and the batch have in common. Arrays of a batch begin with an axis for its games."""
+
+    rules: Any
+    _states: NDArray[np.uint64]
+    _pool: Array
+
+    def _own(self, array: Array) -> Any:
+        """What an array for all rows of `_states` holds for the caller: of a single environment the first element."""
+        return array
+
+    def set_starts(self, pool: Sequence[Options] | None) -> None:
+        """Draw the start of each new episode, autoresets included, from a list of `reset` options.
+
+        Each game draws from its own random stream. An entry `{}` is an ordinary start. None or an empty list restores
+        ordinary starts. Options passed to `reset` take precedence.
+        """
+        self._pool = self.rules.pool(pool)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal actions, bool[actions], for sb3-contrib's MaskablePPO; all True in a terminal state."""
+        return self._own(self.rules.observed(self._states)[0])
+
+    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+        """The board after each action, before chance: (boards, rewards, legal).
+
+        - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
+        - `rewards`: float64[actions], without shaping; 0 for an illegal action
+        - `legal`: bool[actions]
+
+        In Tetris a placement that ends the game is legal; `fatal_actions` tells which ones do.
+        """
+        boards, rewards, legal, *_ = map(self._own, self.rules.afterstates(self._states))
+        return boards, rewards, legal
+
+    def clone_state(self) -> NDArray[np.uint64]:
+        """The whole state, uint64[words], random stream, score and counts included; it can be pickled.
+
+        A row of a batch's states is a state of a single environment.
+        """
+        return self._own(self._states).copy()
+
+
+class GameEnv(Games, gym.Env[Any, int]):
     """One game. Its arguments are those of `rules_type`, and `shaping` and `render_mode`.
 
     A game implements `step`, the methods with underscores that raise NotImplementedError, and their kernels.
@@ -109,39 +152,14 @@ class GameEnv(gym.Env[Any, int]):
         info["shaping"] = self.shaping.gamma * self.shaping.of_states(self._states).item() - before
         return observation, reward + info["shaping"], terminated, truncated, info
 
-    def set_starts(self, pool: Sequence[Options] | None) -> None:
-        """Draw the start of each new episode from a list of `reset` options, by the environment's own random stream.
-
-        An entry `{}` is an ordinary start. None or an empty list restores ordinary starts. Options passed to `reset`
-        take precedence.
-        """
-        self._pool = self.rules.pool(pool)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions, bool[actions], for sb3-contrib's MaskablePPO; all True in a terminal state."""
-        return self.rules.observed(self._states)[0][0]
-
-    def clone_state(self) -> NDArray[np.uint64]:
-        """The whole state of the game, uint64[words], random stream, score and counts included; it can be pickled."""
-        return self._states[0].copy()
+    def _own(self, array: Array) -> Any:
+        return array[0]
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
         self._states[0] = self.rules.restored(state, self._states[0])
         if self.render_mode is not None:
             self._before(None)
-
-    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """The board after each action, before chance: (boards, rewards, legal).
-
-        - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
-        - `rewards`: float64[actions], without shaping; 0 for an illegal action
-        - `legal`: bool[actions]
-
-        In Tetris a placement that ends the game is legal; `fatal_actions` tells which ones do.
-        """
-        boards, rewards, legal, *_ = self.rules.afterstates(self._states)
-        return boards[0], rewards[0], legal[0]
 
     def chance_outcomes(self, action: int) -> tuple[Observation, NDArray[np.float64]]:
         """Every observation that chance can make of an action's afterstate, with its probability.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import MOST_COUNTED, integer, mapping
-from mergefall.env import GameEnv
+from mergefall.env import GameEnv, Games
 from mergefall.games import each
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
@@ -23,7 +23,7 @@ MOST_GAMES = 1 << 24  # of a batch
 RENDER_MODES = ("ansi", "rgb_array")
 
 
-class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
+class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
     Its arguments are those of the single environment, and
@@ -249,14 +249,6 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             raise ValueError(f"seed is a list of {len(seed)}; expected one for each of {self.num_envs} games")
         return [None if one is None else integer("seed", one, 0) for one in seed]
 
-    def set_starts(self, pool: Sequence[Options] | None) -> None:
-        """Draw the start of each new episode, autoresets included, from a list of `reset` options.
-
-        Each game draws from its own random stream. An entry `{}` is an ordinary start. None or an empty list restores
-        ordinary starts. Options passed to `reset` take precedence.
-        """
-        self._pool = self.rules.pool(pool)
-
     def beginning(self) -> NDArray[np.bool_]:
         """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
@@ -266,27 +258,6 @@ class GameVectorEnv(gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         seen = self.rules.seen(self.num_envs)
         self.rules.kernels.look(self._states, self._everyone, seen)
         return self._shown(seen)[0]
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions, bool[n, actions]; all True where a game is over."""
-        return self.rules.observed(self._states)[0]
-
-    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
-        """The board after each action in each game, before chance: (boards, rewards, legal).
-
-        - `boards`: uint8[n, actions, rows, cols]; the present board for an illegal action
-        - `rewards`: float64[n, actions], without shaping; 0 for an illegal action
-        - `legal`: bool[n, actions]
-        """
-        boards, rewards, legal, *_ = self.rules.afterstates(self._states)
-        return boards, rewards, legal
-
-    def clone_state(self) -> NDArray[np.uint64]:
-        """The state of all games, uint64[n, words], random streams and step counts included.
-
-        Row i is a state that `restore_state` of a single environment accepts.
-        """
-        return self._states.copy()
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Return to states from `clone_state`.

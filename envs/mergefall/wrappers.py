@@ -5,11 +5,10 @@ of a batch has a row for each game. A wrapped single environment has a `spec` th
 
     planes(env)                float32[channels, rows, cols], for convolutional networks
     flat(env)                  float32[n], for multilayer perceptrons
-    features(env, heuristic)   float32[k + …], the k board terms of a Tetris heuristic, and the pieces
     replace_illegal(env)       plays a random legal action in place of an illegal one
     observe_mask(env)          dictionaries of the observation and the action mask
 
-`View2048` and `ViewTetris`, in `views.py` of each game, say what the first three show. For agents that choose among
+`View2048` and `ViewTetris`, in `views.py` of each game, say what the first two show. For agents that choose among
 boards instead, `env.unwrapped.afterstates()` has the board after each action.
 """
 
@@ -30,7 +29,6 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM, coins
 from mergefall.env import GameEnv
 from mergefall.games import batch_of_one
-from mergefall.library import recorded
 from mergefall.typing import Environment, Info, Observation
 from mergefall.vector import GameVectorEnv
 
@@ -69,21 +67,6 @@ def flat(env: Environment) -> Any:
     return _viewed(env, "flat")
 
 
-def features(env: Environment, heuristic: Any) -> Any:
-    """Observe a Tetris heuristic's board terms, unscaled, then one-hot pieces: float32[k + pieces · (1 + preview)].
-
-    - `heuristic`: a name, a mapping of `name` and weights, a function of a board, or a heuristic.
-
-    The terms are those of `board_terms`, in that order. For the terms of placements, see the environment's
-    `afterstate_terms`. Raises ValueError for an environment that is not of Tetris, and for an unknown heuristic.
-
-    >>> import mergefall
-    >>> features(gym.make("mergefall/Tetris-v0"), "bcts").reset()[0].shape
-    (20,)
-    """
-    return _viewed(env, "features", heuristic)
-
-
 def replace_illegal(env: Environment) -> Any:
     """Play a random legal action in place of an illegal one, for policies that cannot use masks.
 
@@ -107,7 +90,7 @@ def replace_illegal(env: Environment) -> Any:
 def observe_mask(env: Environment, observation: str = "observation", mask: str = "action_mask") -> Any:
     """Observe dictionaries that hold the action mask, for libraries that look for it there.
 
-    - ``observation``: what `env` observes. It may be wrapped by `planes`, `flat` or `features`.
+    - ``observation``: what `env` observes. It may be wrapped by `planes` or `flat`.
     - ``action_mask``: int8[actions], 1 for each legal action; as in `info`.
 
     The arguments name the keys: RLlib expects ``"observations"``, Tianshou ``"obs"`` and ``"mask"``, PettingZoo the
@@ -140,15 +123,15 @@ class VectorWrapper(gym.vector.VectorWrapper):
 
 
 class ViewObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """One environment whose observations are shown as `kind`: "planes", "flat", "features" or "mask".
+    """One environment whose observations are shown as `kind`: "planes", "flat" or "mask".
 
-    `heuristic` is for "features"; `keys`, for "mask", names the observation and the mask.
+    `keys`, for "mask", names the observation and the mask.
     """
 
-    def __init__(self, env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> None:
-        RecordConstructorArgs.__init__(self, kind=kind, heuristic=recorded(heuristic), keys=keys)
+    def __init__(self, env: Environment, kind: str, keys: Any = None) -> None:
+        RecordConstructorArgs.__init__(self, kind=kind, keys=keys)
         gym.Wrapper.__init__(self, env)
-        self._view, self.observation_space = _view(env, kind, heuristic, keys)
+        self._view, self.observation_space = _view(env, kind, keys)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
@@ -162,9 +145,9 @@ class ViewObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class VectorViewObservation(VectorWrapper):
     """`ViewObservation` for batches, final observations included."""
 
-    def __init__(self, env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> None:
+    def __init__(self, env: Environment, kind: str, keys: Any = None) -> None:
         super().__init__(env)
-        self._view, self.single_observation_space = _view(env, kind, heuristic, keys)
+        self._view, self.single_observation_space = _view(env, kind, keys)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
@@ -271,7 +254,7 @@ def _game(env: Environment) -> Any:
     return game
 
 
-def _view(env: Environment, kind: str, heuristic: Any, keys: Any) -> tuple[Any, gym.Space[Any]]:
+def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
     """(the view of a game's observations, or the keys of a mask, and the space of one game)."""
     game = _game(env)
     own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (game, env))
@@ -280,11 +263,9 @@ def _view(env: Environment, kind: str, heuristic: Any, keys: Any) -> tuple[Any, 
             raise ValueError(f"observation and mask are both {keys[0]!r}; expected two names")
         masks = gym.spaces.Box(0, 1, (game.rules.n_actions,), np.int8)
         return tuple(keys), gym.spaces.Dict({keys[0]: seen, keys[1]: masks})
-    if kind == "features" and not hasattr(game, "afterstate_terms"):
-        raise ValueError(f"env is {env}; expected a Tetris environment, whose heuristics have board terms")
     if seen != own:
         raise ValueError(f"env observes {seen}; {kind!r} needs the environment's own observations, {own}")
-    view = game.view_type.read(game.rules, kind, heuristic)
+    view = game.view_type(game.rules, kind)
     return view, view.space
 
 
@@ -295,5 +276,5 @@ def _shown(view: Any, observation: Observation, mask: NDArray[np.int8]) -> Obser
     return view(batch_of_one(observation))[0]
 
 
-def _viewed(env: Environment, kind: str, heuristic: Any = None, keys: Any = None) -> Any:
-    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, heuristic, keys)
+def _viewed(env: Environment, kind: str, keys: Any = None) -> Any:
+    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, keys)

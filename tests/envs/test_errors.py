@@ -8,7 +8,7 @@ from mergefall import game2048, tetris
 from mergefall.game2048 import Game2048Env, Game2048VectorEnv
 from mergefall.tetris import TetrisEnv, TetrisVectorEnv
 from mergefall.text_game import TextGame
-from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
+from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 EMPTY = "/".join(["...."] * 4)
@@ -148,8 +148,6 @@ def test_boards_of_2048(board, message):
     (lambda: TextGame(gym.make(G2048), penalty=-1), "penalty is -1"),
     (lambda: TextGame(gym.make(G2048), patience=0), "patience is 0"),
     (lambda: TextGame(gym.make("CartPole-v1")), "expected an environment of mergefall"),
-    (lambda: features(gym.make(TETRIS), "high"), "no heuristic 'high'"),
-    (lambda: features(gym.make(G2048), "bcts"), r"env is <.*Game2048Env.*expected a Tetris environment"),
     (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
     (lambda: observe_mask(gym.make(G2048), "obs", "obs"), "both 'obs'; expected two names"),
 )
@@ -158,7 +156,7 @@ def test_functions(call, message):
         call()
 
 
-@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, observe_mask, lambda env: features(env, "bcts")])
+@pytest.mark.parametrize("wrap", [planes, flat, replace_illegal, observe_mask])
 def test_what_cannot_be_wrapped(wrap):
     for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: gym.make("CartPole-v1")])):
         with pytest.raises(ValueError, match="expected one of mergefall's, or a native or Sync batch"):

@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.tetris import HEURISTICS, TetrisEnv, from_text
-from mergefall.wrappers import features, flat, observe_mask, planes, replace_illegal
+from mergefall.tetris import TetrisEnv, from_text
+from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
 
 from .tools import equal
 
@@ -23,12 +22,11 @@ GAMES += [(TETRIS, {"cols": 6, "rows": 8, "preview": 2, "pieces": "five"})]
 WAYS = {
     "planes": planes,
     "flat": flat,
-    "features": partial(features, heuristic={"name": "dellacherie", "holes": -3}),
     "replace_illegal": replace_illegal,
     "mask": lambda env: observe_mask(flat(env), mask="legal"),
     "both": lambda env: flat(replace_illegal(env)),
 }
-CASES = [(way, *game) for way in WAYS for game in GAMES if way != "features" or game[0] == TETRIS]
+CASES = [(way, *game) for way in WAYS for game in GAMES]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
 each_case = pytest.mark.parametrize(("way", "env_id", "kwargs"), CASES)
 
@@ -86,13 +84,6 @@ def test_made_again_from_the_spec(way, env_id, kwargs):
     assert equal(played(again), played(env))
 
 
-@pytest.mark.parametrize("heuristic", [{"name": "bcts", "holes": -9.0}, HEURISTICS["bcts"]])
-def test_specs_name_heuristics_of_every_kind(heuristic):
-    env = features(gym.make(TETRIS), heuristic)
-    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
-    assert equal(played(again, 20), played(env, 20))
-
-
 @each_case
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
 def test_copies_play_on_alike(way, env_id, kwargs, copied):
@@ -125,9 +116,7 @@ def test_what_tetris_shows():
     pieces = [0, 0, 1, 0, 0, 0, 0] + [0] * 6 + [1]
     seen, _ = flat(TetrisEnv(4, 4)).reset(options=options)
     assert seen.tolist() == [0] * 12 + [1, 1, 0, 0] + pieces
-    terms, _ = features(TetrisEnv(4, 4), "open-enclosed").reset(options=options)
     board = from_text(options["board"])
-    assert terms.tolist() == [*HEURISTICS["open-enclosed"].board_terms(board).values(), *pieces]
     shown, _ = planes(TetrisEnv(4, 4)).reset(options=options)
     np.testing.assert_array_equal(shown[0], board)
     assert shown[1:].min(axis=(1, 2)).tolist() == shown[1:].max(axis=(1, 2)).tolist() == pieces

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ARROWS = "↑→↓←"  # by action
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
 GREY: Shade = (0.86, 0.86, 0.86)
 
@@ -71,33 +70,18 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:
-    """Draw a board (rows, cols) with a colour for each cluster, and beside it a table of the clusters' attributes.
+    """Draw a board (rows, cols) with a colour and a letter for each cluster, in the order of `clusters`.
 
-    The table lists neighbours by direction: `→4×2` means two cells with a 4 to the right. Raises ValueError for a bad
-    board, ImportError without matplotlib.
+    Raises ValueError for a bad board, ImportError without matplotlib.
     """
-    found = clusters(ranks)
-    figure = new_figure(9, max(2.8, 0.55 + 0.26 * len(found)))
-    left, right = figure.subplots(1, 2, width_ratios=(1, 2.1))
-    colours = _cluster_colours(found)
-    draw_board(left, ranks, {cell: colour for c, colour in zip(found, colours, strict=True) for cell in c.cells})
-    cols = np.shape(ranks)[1]
-    for letter, cluster in zip(LETTERS, found, strict=False):
-        row, col = divmod(cluster.cells[0], cols)
-        left.text(col + 0.09, row + 0.26, letter, fontsize=7, color=INK)
-    header = ("", "tile", "cells", "shape", "turns", "neighbours", "monotone")
-    places = (0.05, 0.19, 0.28, 0.33, 0.5, 0.55, 0.99)
-    aligned = ("left", "right", "right", "left", "right", "left", "right")
-    height = 1 / (len(found) + 1)
-    for i, line in enumerate([header, *map(_cluster_line, LETTERS, found)]):
-        y = 1 - (i + 0.5) * height
-        for place, align, cell in zip(places, aligned, line, strict=True):
-            weight = "bold" if i == 0 else "normal"
-            right.text(place, y, cell, ha=align, va="center", fontsize=8.5, color=INK, weight=weight)
-        if i:
-            right.plot(0.02, y, "s", color=colours[i - 1], markersize=9, clip_on=False)
-    right.set(xlim=(0, 1), ylim=(0, 1))
-    right.axis("off")
+    groups = clusters(ranks)
+    figure = new_figure(2.8, 2.8)
+    axes = figure.subplots()
+    colours = _cluster_colours(groups)
+    draw_board(axes, ranks, {cell: colour for c, colour in zip(groups, colours, strict=True) for cell in c.cells})
+    for letter, cluster in zip(LETTERS, groups, strict=False):
+        row, col = divmod(cluster.cells[0], np.shape(ranks)[1])
+        axes.text(col + 0.09, row + 0.26, letter, fontsize=7, color=INK)
     return figure
 
 
@@ -192,16 +176,6 @@ def _cluster_colours(found: Sequence[Cluster]) -> list[Shade]:
     """Grey for empty clusters; the others go round the colour wheel in large steps, so that successive ones differ."""
     coloured = [colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65) for i in range(len(found))]
     return [colour if cluster.rank else GREY for cluster, colour in zip(found, coloured, strict=True)]
-
-
-def _cluster_line(letter: str, cluster: Cluster) -> tuple[str, ...]:
-    met = [
-        f"{ARROWS[direction]}{1 << rank if rank else 'empty'}{f'×{cells}' if cells > 1 else ''}"
-        for (rank, direction), cells in sorted(cluster.neighbours.items(), key=lambda item: (item[0][1], item[0][0]))
-    ]
-    tile = str(1 << cluster.rank) if cluster.rank else "empty"
-    sizes = str(len(cluster.cells)), cluster.shape, str(cluster.turns)
-    return letter, tile, *sizes, "  ".join(met), str(cluster.monotone)
 
 
 def _outline(axes: Axes, found: Iterable[Cluster], cols: int, colour: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -35,10 +34,8 @@ class View2048:
     rules: Rules
     kind: str
 
-    @classmethod
-    def read(cls, rules: Rules, kind: str, heuristic: Any = None) -> Self:
-        """The view that a wrapper's arguments describe; raises ValueError for bad ones."""
-        return cls(rules, choice("kind", kind, ("planes", "flat")))
+    def __post_init__(self) -> None:
+        choice("kind", self.kind, ("planes", "flat"))
 
     def __call__(self, observations: NDArray[np.uint8]) -> NDArray[np.float32]:
         cells = one_hot(observations, self.rules.max_rank)  # [n, rows, cols, ranks]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.env import GameEnv
+from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import batch, game
 from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
@@ -22,7 +22,34 @@ from mergefall.typing import Info
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
 
 
-class TetrisEnv(GameEnv):
+class TetrisGames(Games):
+    """What the single Tetris environment and the batch have in common, besides `Games`."""
+
+    def fatal_actions(self) -> NDArray[np.bool_]:
+        """Whether each action is legal and ends the game: bool[actions].
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Tetris-v0", cols=4, rows=4).unwrapped
+        >>> _ = env.reset(options={"board": "##../##../##../##..", "piece": "O"})
+        >>> env.action_masks().nonzero()[0].tolist(), env.fatal_actions().nonzero()[0].tolist()
+        ([0, 1, 2], [0, 1])
+        """
+        return self._own(self.rules.afterstates(self._states)[3])
+
+    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """A heuristic's terms for each action: (terms, legal, over).
+
+        - `terms`: float64[actions, k], in the order of the heuristic's `term_names`; 0 for an illegal action
+        - `legal`: bool[actions]
+        - `over`: bool[actions], whether the action ends the game; False for an illegal action
+
+        `heuristic` is a name, a mapping of `name` and weights, or a `Heuristic`.
+        """
+        terms, legal, over = map(self._own, afterstate_terms(self._states, self.rules, heuristic))
+        return terms, legal, over
+
+
+class TetrisEnv(TetrisGames, GameEnv):
     """
     ## Description
 
@@ -195,29 +222,6 @@ class TetrisEnv(GameEnv):
         if self._hidden:
             info["multiset"] = self.rules.multiset(self._states[0])
         return info
-
-    def fatal_actions(self) -> NDArray[np.bool_]:
-        """Whether each action is legal and ends the game: bool[actions].
-
-        >>> import gymnasium as gym, mergefall
-        >>> env = gym.make("mergefall/Tetris-v0", cols=4, rows=4).unwrapped
-        >>> _ = env.reset(options={"board": "##../##../##../##..", "piece": "O"})
-        >>> env.action_masks().nonzero()[0].tolist(), env.fatal_actions().nonzero()[0].tolist()
-        ([0, 1, 2], [0, 1])
-        """
-        return self.rules.afterstates(self._states)[3][0]
-
-    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """A heuristic's terms for each action: (terms, legal, over).
-
-        - `terms`: float64[actions, k], in the order of the heuristic's `term_names`; 0 for an illegal action
-        - `legal`: bool[actions]
-        - `over`: bool[actions], whether the action ends the game; False for an illegal action
-
-        `heuristic` is a name, a mapping of `name` and weights, or a `Heuristic`.
-        """
-        terms, legal, over = afterstate_terms(self._states, self.rules, heuristic)
-        return terms[0], legal[0], over[0]
 
     def aim(self, action: int | None) -> None:
         """Let `render` outline where an action would bring the current piece to rest, until another call.

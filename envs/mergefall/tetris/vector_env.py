@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mergefall.tetris import batch
-from mergefall.tetris.env import TetrisEnv
+from mergefall.tetris.env import TetrisEnv, TetrisGames
 from mergefall.tetris.render import Canvas, frame
-from mergefall.tetris.terms import afterstate_terms
 from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
 
-class TetrisVectorEnv(GameVectorEnv):
+class TetrisVectorEnv(TetrisGames, GameVectorEnv):
     """n games of Tetris, stepped together; `TetrisEnv` describes the game.
 
     `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes it. If a batch is reset with seed s, game i plays
@@ -58,14 +54,6 @@ class TetrisVectorEnv(GameVectorEnv):
         if self.rules.randomizer == "hidden":
             columns["multiset"] = seen.multisets
         return observations, columns
-
-    def fatal_actions(self) -> NDArray[np.bool_]:
-        """Whether each action is legal and ends its game: bool[n, actions]."""
-        return self.rules.afterstates(self._states)[3]
-
-    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Like `TetrisEnv.afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
-        return afterstate_terms(self._states, self.rules, heuristic)
 
     def _frames(self, mode: str) -> Iterator[Any]:
         return (frame(self._canvases[i].scene(state), mode) for i, state in enumerate(self._states))

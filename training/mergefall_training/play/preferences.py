@@ -111,7 +111,7 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
     if not any(hasattr(model.policy, name) for name in ("q_net", "quantile_net", "get_distribution")):
         return predictor
     game = env.unwrapped
-    views = {kind: game.view_type.read(game.rules, kind) for kind in VIEWS}
+    views = {kind: game.view_type(game.rules, kind) for kind in VIEWS}
     seen = next((view for view in views.values() if view.space == model.observation_space), None)
     if seen is None and model.observation_space != env.observation_space:
         shown = "; ".join(f"by mergefall.wrappers.{kind} {view.space}" for kind, view in views.items())
