@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from mergefall.kernels import kernel, unowned
@@ -24,40 +24,17 @@ from mergefall.tetris.placements import (
 )
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
-from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
 
 
-class GreedySettings(NamedTuple):
-    """What the kernels of `greedy_kernels` take besides the board.
-
-    Attributes:
-        first: table row of piece id 0.
-        rows: of the field.
-        clear_first: whether the rules' overflow is ``clear_first``.
-        weights: float64[k], the heuristic's.
-        memo: uint64[MEMO], overwritten.
-        scratch: uint64[cols], overwritten.
-        by_priority: whether ties go to the highest Dellacherie priority.
-    """
-
-    first: int
-    rows: int
-    clear_first: bool
-    weights: NDArray[np.float64]
-    memo: NDArray[np.uint64]
-    scratch: NDArray[np.uint64]
-    by_priority: bool
-
-
-def greedy_settings(heuristic: Heuristic, rules: Rules, by_priority: bool = False) -> GreedySettings:
-    """The settings for a heuristic and rules."""
+def greedy_settings(heuristic: Heuristic, rules: Rules, by_priority: bool = False) -> tuple[Any, ...]:
+    """The settings of `greedy_kernels`, scratch memory included."""
     heuristic.check_size(rules.rows, rules.cols)
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
     clear_first, weights = rules.overflow == "clear_first", heuristic.weight_vector()
-    return GreedySettings(rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, by_priority)
+    return rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, by_priority
 
 
 def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
@@ -115,7 +92,7 @@ def greedy_kernels(terms: Terms, slides: bool) -> tuple[Kernel, Kernel]:
         columns, values, settings = unowned((columns, values, settings))
         for action in range(values.size):
             values[action] = -np.inf
-        return choose(columns, settings.first + (np.int64(queue) & 15), values, settings)
+        return choose(columns, settings[0] + (np.int64(queue) & 15), values, settings)
 
     return choose, decide
 
@@ -147,7 +124,7 @@ class Greedy(KernelPlayer):
         super().__init__(**rules)
         self.heuristic = make_heuristic(heuristic)
 
-    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, GreedySettings]:
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, tuple[Any, ...]]:
         _, decide = greedy_kernels(self.heuristic.parts, way.placements == "slide")
         return decide, greedy_settings(self.heuristic, way, self.by_priority)
 

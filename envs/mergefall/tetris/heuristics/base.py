@@ -21,15 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
 from mergefall.kernels import kernel
-from mergefall.tetris.field import clear, copy, full_rows, is_above, own_cells, put, read_board
+from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, Placement
 from mergefall.typing import Kernel
 from mergefall.weighted import WeightedSum, dot, write_terms
-from mergefall.words import popcount
 
 U = np.uint64
-MEMO = 168  # words of the memo that `prepare` fills
+MEMO = 176  # words of the memo that `prepare` fills
 
 
 class Memo(NamedTuple):
@@ -230,21 +229,17 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
     @kernel
     def plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch):
         """`leaf` by playing the placement on a copy of the board."""
-        above = y + HEIGHTS[piece, rotation] > rows
-        if above and not (clears and clear_first):
-            return -np.inf
+        value, lines, own, over = 0.0, 0, 0, y + HEIGHTS[piece, rotation] > rows
         copy(columns, scratch)
-        put(scratch, piece, rotation, column, y)
-        value, lines, own = 0.0, 0, 0
+        if of_locked or not clears:
+            put(scratch, piece, rotation, column, y)
         if of_locked:
             value = board(scratch, rows, weights)
+            copy(columns, scratch)
         if clears:
-            full = full_rows(scratch)
-            if full:
-                lines, own = popcount(full), own_cells(piece, rotation, y, full)
-                clear(scratch, full)
-            if above and is_above(scratch, rows):
-                return -np.inf
+            lines, own, over = place(scratch, piece, rotation, column, y, rows, clear_first)
+        if over:
+            return -np.inf
         if not of_locked:
             value = board(scratch, rows, weights)
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)

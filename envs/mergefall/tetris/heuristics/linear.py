@@ -83,16 +83,14 @@ def of_step(left, right):
     return U(1) << U(step) if 0 <= step <= 4 else U(0)
 
 
-# The memo of a board: its columns with two walls on either side; the number of filled cells; and eight words for each
-# border between columns, from the left wall to the right, about the columns on its left and on its right.
-#
-#   LEFT, RIGHT              the five counts, without the pair of columns across the border
-#   FULL_LEFT, FULL_RIGHT    rows that are full there,  HOLES_LEFT, HOLES_RIGHT  that have holes
-#   STEPS_LEFT, STEPS_RIGHT  steps between columns there
-LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, HOLES_LEFT, HOLES_RIGHT, STEPS_LEFT, STEPS_RIGHT = (U(i) for i in range(8))
-BORDER = U(8)
+# The memo of a board: its columns with two walls on either side, and the counts of each; their filled cells; and
+# eight words for each border between columns, from the left wall to the right: four about the columns on its left, each
+# followed by the same of those on its right. COUNTS are the five counts, without the pair of columns across the border;
+# FULL the full rows; HOLES the rows with holes; STEPS the steps between columns.
+COUNTS, FULL, HOLES, STEPS, BORDER = (U(i) for i in range(0, 10, 2))
 FILLED = BORDER * U(MOST_COLS + 1)
 WALLED = FILLED + U(3)  # the first column
+OWN = U(MOST_COLS + 2)  # from a column to its own counts
 
 
 @cache
@@ -142,46 +140,37 @@ def _memo(with_steps: bool) -> Memo:
 
     @kernel
     def prepare(columns, rows, memo):
-        wall, cols = field_mask(rows), U(columns.size)
+        wall, cols, filled = field_mask(rows), U(columns.size), 0
         memo[WALLED - U(2)] = memo[WALLED - U(1)] = memo[WALLED + cols] = memo[WALLED + cols + U(1)] = wall
-        filled = 0
         for i in range(cols):
             memo[WALLED + i] = columns[i]
             filled += popcount(columns[i])
         memo[FILLED] = U(filled)
-        packed, full, holes, steps = U(0), wall, U(0), U(0)
-        for i in range(cols + U(1)):
-            at, before, column = BORDER * i, memo[WALLED + i - U(1)], memo[WALLED + i]
-            memo[at + LEFT], memo[at + FULL_LEFT] = packed, full
-            memo[at + HOLES_LEFT], memo[at + STEPS_LEFT] = holes, steps
-            packed += of_pair(before, column)
-            memo[at + RIGHT] = packed  # the rest of the board follows below
-            if i < cols:
-                wells = before & memo[WALLED + i + U(1)] & ~column
-                packed += of_column(column) + of_wells(wells, ~column)
-                full &= column
-                holes |= holes_in(column)
-                if with_steps and i > 0:
-                    steps |= of_step(before, column)
-        full, holes, steps = wall, U(0), U(0)
-        for k in range(cols + U(1)):
-            i = cols - k
-            at, column = BORDER * i, memo[WALLED + i - U(1)]
-            memo[at + FULL_RIGHT], memo[at + HOLES_RIGHT], memo[at + STEPS_RIGHT] = full, holes, steps
-            memo[at + RIGHT] = packed - memo[at + RIGHT]
-            full &= column
-            holes |= holes_in(column)
-            if with_steps and 0 < i < cols:
-                steps |= of_step(column, memo[WALLED + i])
+        for i in range(WALLED, WALLED + cols):
+            column = memo[i]
+            memo[i + OWN] = of_column(column) + of_wells(memo[i - U(1)] & memo[i + U(1)] & ~column, ~column)
+        for side in range(U(2)):
+            packed, full, holes, steps = U(0), wall, U(0), U(0)
+            for k in range(cols + U(1)):
+                border = cols - k if side else k
+                at, here = BORDER * border + side, WALLED + border - side  # `here`: the next column
+                memo[at + COUNTS], memo[at + FULL], memo[at + HOLES], memo[at + STEPS] = packed, full, holes, steps
+                if k < cols:
+                    before, column, after = memo[here - U(1)], memo[here], memo[here + U(1)]
+                    packed += memo[here + OWN] + of_pair(after if side else before, column)
+                    full &= column
+                    holes |= holes_in(column)
+                    if with_steps and k > 0:
+                        steps |= of_step(column, after) if side else of_step(before, column)
 
     @kernel(forceinline=True)
     def after(columns, memo, piece, rotation, column, y, rows, scratch):
         first, width = U(column), U(WIDTHS[piece, rotation])
-        at, left, right = WALLED + first, BORDER * first, BORDER * (first + width)
-        packed = memo[left + LEFT] + memo[right + RIGHT]
-        full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-        holes = memo[left + HOLES_LEFT] | memo[right + HOLES_RIGHT]
-        steps = memo[left + STEPS_LEFT] | memo[right + STEPS_RIGHT]
+        at, left, right = WALLED + first, BORDER * first, BORDER * (first + width) + U(1)
+        packed = memo[left + COUNTS] + memo[right + COUNTS]
+        full = memo[left + FULL] & memo[right + FULL]
+        holes = memo[left + HOLES] | memo[right + HOLES]
+        steps = memo[left + STEPS] | memo[right + STEPS]
         before = memo[at - U(1)]
         cells = MASKS[piece, rotation, U(0)] << U(y)
         beside = cells & memo[at - U(2)] & ~before  # the piece makes these cells on its left wells

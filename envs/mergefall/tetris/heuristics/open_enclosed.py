@@ -63,39 +63,32 @@ def board_terms(columns, rows, weights):
 
 
 # The memo of a board: its largest height and the Σ depth of its filled cells; then four words for each border between
-# columns, about the columns on its left and on its right: the rows full there, and Σ depth above the columns.
-TOP, FILLED = U(0), U(1)
-BORDERS, BORDER = U(2), U(4)
-FULL_LEFT, FULL_RIGHT, EMPTY_LEFT, EMPTY_RIGHT = (U(i) for i in range(4))
+# columns: the full rows on its left and on its right, and Σ depth above the columns on its left and on its right.
+TOP, FILLED, BORDERS = U(0), U(1), U(2)
+FULL, EMPTY, BORDER = U(0), U(2), U(4)
 
 
 @kernel
 def prepare(columns, rows, memo):
-    full, empty, top, filled = counts(columns, rows)
-    memo[TOP], memo[FILLED] = U(top), U(filled)
-    full, empty, cols = field_mask(rows), 0, U(columns.size)
-    for i in range(cols + U(1)):
-        at = BORDERS + BORDER * i
-        memo[at + FULL_LEFT], memo[at + EMPTY_LEFT] = full, U(empty)
-        if i < cols:
-            full &= columns[i]
-            empty += above(height_of(columns[i]), rows)
-    full, empty = field_mask(rows), 0
-    for k in range(cols + U(1)):
-        i = cols - k
-        at = BORDERS + BORDER * i
-        memo[at + FULL_RIGHT], memo[at + EMPTY_RIGHT] = full, U(empty)
-        if i:
-            full &= columns[i - U(1)]
-            empty += above(height_of(columns[i - U(1)]), rows)
+    _, _, top, filled = counts(columns, rows)
+    memo[TOP], memo[FILLED], cols = U(top), U(filled), U(columns.size)
+    for side in range(U(2)):
+        full, empty = field_mask(rows), 0
+        for k in range(cols + U(1)):
+            border = cols - k if side else k
+            at = BORDERS + BORDER * border + side
+            memo[at + FULL], memo[at + EMPTY] = full, U(empty)
+            if k < cols:
+                full &= columns[border - side]
+                empty += above(height_of(columns[border - side]), rows)
 
 
 @kernel(forceinline=True)
 def after(columns, memo, piece, rotation, column, y, rows, scratch):
     width, first = U(WIDTHS[piece, rotation]), U(column)
-    left, right = BORDERS + BORDER * first, BORDERS + BORDER * (first + width)
-    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-    empty = np.int64(memo[left + EMPTY_LEFT] + memo[right + EMPTY_RIGHT])
+    left, right = BORDERS + BORDER * first, BORDERS + BORDER * (first + width) + U(1)
+    full = memo[left + FULL] & memo[right + FULL]
+    empty = np.int64(memo[left + EMPTY] + memo[right + EMPTY])
     for i in range(width):
         new = columns[first + i] | MASKS[piece, rotation, i] << U(y)
         full &= new

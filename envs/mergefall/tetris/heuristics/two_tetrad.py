@@ -92,88 +92,65 @@ def board_terms(columns, rows, weights):
 
 
 # The memo of a board: the number of filled cells; the columns, and the spaces above them, with a wall on either side;
-# and six words for each border between columns, about the columns on its left and on its right:
-#
-#   LEFT, RIGHT              the counts as if the border were a wall, without the pair of columns across it
-#   FULL_LEFT, FULL_RIGHT    rows that are full there
-#   SEEN_LEFT, SEEN_RIGHT    rows in which only spaces lie between the border and a hole
-LEFT, RIGHT, FULL_LEFT, FULL_RIGHT, SEEN_LEFT, SEEN_RIGHT = (U(i) for i in range(6))
-BORDER = U(6)
+# and six words for each border between columns: three about the columns on its left, each followed by the same of those
+# on its right. COUNTS are the counts as if the border were a wall, without the pair of columns across it; FULL the full
+# rows; SEEN the rows in which only spaces lie between the border and a hole.
+COUNTS, FULL, SEEN, BORDER = (U(i) for i in range(0, 8, 2))
 FILLED = BORDER * U(MOST_COLS + 1)
 WALLED = FILLED + U(2)  # the first column
 FREE = WALLED + U(MOST_COLS + 2)  # the first column's spaces
+RIGHTWARDS, LEFTWARDS = U(1), ~U(0)
 
 
 @kernel
-def seen_leftwards(seen, memo, border):
-    """The number of spaces along the rows `seen` from a border to the left, up to the first cell that is no space."""
-    count, at = 0, FREE + border - U(1)
+def spaces_along(seen, memo, at, step):
+    """The number of spaces along the rows `seen`, from the spaces `memo[at]` on up to the first cell that is none."""
+    count = 0
     seen &= memo[at]
     while seen:
         count += popcount(seen)
-        at -= U(1)
-        seen &= memo[at]
-    return U(count) << SPACES
-
-
-@kernel
-def seen_rightwards(seen, memo, border):
-    """Like `seen_leftwards`, to the right."""
-    count, at = 0, FREE + border
-    seen &= memo[at]
-    while seen:
-        count += popcount(seen)
-        at += U(1)
+        at += step
         seen &= memo[at]
     return U(count) << SPACES
 
 
 @kernel
 def prepare(columns, rows, memo):
-    wall, cols = field_mask(rows), columns.size
-    end = U(cols)
+    wall, cols, end, filled = field_mask(rows), columns.size, U(columns.size), 0
     memo[WALLED - U(1)] = memo[WALLED + end] = wall
     memo[FREE - U(1)] = memo[FREE + end] = U(0)
-    filled = 0
     for i in range(end):
         memo[WALLED + i] = columns[i]
         memo[FREE + i] = ~field_mask(height_of(columns[i])) & wall
         filled += popcount(columns[i])
     memo[FILLED] = U(filled)
-    packed, full, seen = U(0), wall, U(0)
-    for i in range(end + U(1)):
-        at = BORDER * i
-        memo[at + LEFT], memo[at + FULL_LEFT], memo[at + SEEN_LEFT] = packed, full, seen
-        if i < end:
-            column, holes, spaces = memo[WALLED + i], holes_in(memo[WALLED + i]), memo[FREE + i]
-            packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_leftwards(holes, memo, i)
-            if i:
-                packed += of_pair(memo[WALLED + i - U(1)], column, np.int64(i), cols)
-            full &= column
-            seen = holes | (spaces & seen)
-    packed, full, seen = U(0), wall, U(0)
-    for k in range(end + U(1)):
-        i = end - k
-        at = BORDER * i
-        memo[at + RIGHT], memo[at + FULL_RIGHT], memo[at + SEEN_RIGHT] = packed, full, seen
-        if i:
-            column, holes = memo[WALLED + i - U(1)], holes_in(memo[WALLED + i - U(1)])
-            spaces = memo[FREE + i - U(1)]
-            packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES) + seen_rightwards(holes, memo, i)
-            if i < end:
-                packed += of_pair(column, memo[WALLED + i], np.int64(i), cols)
-            full &= column
-            seen = holes | (spaces & seen)
+    for side in range(U(2)):
+        packed, full, seen = U(0), wall, U(0)
+        outwards = RIGHTWARDS if side else LEFTWARDS
+        for k in range(end + U(1)):
+            border = end - k if side else k
+            at, i = BORDER * border + side, border - side  # `i`: the next column
+            memo[at + COUNTS], memo[at + FULL], memo[at + SEEN] = packed, full, seen
+            if k < end:
+                column, spaces = memo[WALLED + i], memo[FREE + i]
+                holes = holes_in(column)
+                packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES)
+                packed += spaces_along(holes, memo, FREE + i + outwards, outwards)
+                if k:
+                    right = i + side  # the pair's right column
+                    packed += of_pair(memo[WALLED + right - U(1)], memo[WALLED + right], np.int64(right), cols)
+                full &= column
+                seen = holes | (spaces & seen)
 
 
 @kernel(forceinline=True)
 def after(columns, memo, piece, rotation, column, y, rows, scratch):
     cols = columns.size
     width, first, wall = U(WIDTHS[piece, rotation]), U(column), field_mask(rows)
-    left, right = BORDER * first, BORDER * (first + width)
-    packed = memo[left + LEFT] + memo[right + RIGHT]
-    full = memo[left + FULL_LEFT] & memo[right + FULL_RIGHT]
-    seen, before = memo[left + SEEN_LEFT], memo[WALLED + first - U(1)]
+    left, right = BORDER * first, BORDER * (first + width) + U(1)
+    packed = memo[left + COUNTS] + memo[right + COUNTS]
+    full = memo[left + FULL] & memo[right + FULL]
+    seen, before = memo[left + SEEN], memo[WALLED + first - U(1)]
     for i in range(width):
         new = memo[WALLED + first + i] | MASKS[piece, rotation, i] << U(y)
         scratch[i] = new
@@ -187,14 +164,14 @@ def after(columns, memo, piece, rotation, column, y, rows, scratch):
         before = new
     if first + width < U(cols):
         packed += of_pair(before, memo[WALLED + first + width], column + np.int64(width), cols)
-    packed += seen_rightwards(seen, memo, first + width)
-    seen = memo[right + SEEN_RIGHT]
+    packed += spaces_along(seen, memo, FREE + first + width, RIGHTWARDS)
+    seen = memo[right + SEEN]
     for k in range(width):
         new = scratch[width - U(1) - k]
         spaces = ~field_mask(height_of(new)) & wall
         packed += U(popcount(spaces & seen)) << SPACES
         seen = holes_in(new) | (spaces & seen)
-    packed += seen_leftwards(seen, memo, first)
+    packed += spaces_along(seen, memo, FREE + first - U(1), LEFTWARDS)
     return full, terms_of(packed, np.int64(memo[FILLED]) + SIZES[piece], rows * cols)
 
 
