@@ -67,14 +67,6 @@ def test_the_chance_of_a_tile_counts_no_points():
     np.testing.assert_allclose(ahead.values(board), make("2048/optimal", objective=32).values(board), rtol=1e-6)
 
 
-def test_lost_boards_are_worth_what_is_said():
-    board = [[1, 3], [0, 2]]  # left: 4 fills the gap with 0.1 and can merge for 8; 2 with 0.9, and the game is lost
-    found = make("2048/lookahead", of="2048/greedy", lost=-7.0)
-    assert found.values(board)[3] == pytest.approx(0.9 * -7 + 0.1 * 8)
-    unpaid = make("2048/lookahead", of={"player": "2048/greedy", "heuristic": "nneonneo"})
-    assert unpaid.values(board)[3] == pytest.approx(0.9 * -1e9, rel=1e-3)
-
-
 def test_whole_games():
     player = make("2048/lookahead", of="2048/ntuple")
     small = {"rows": 4, "cols": 4, "goal": 64}

@@ -74,18 +74,6 @@ def test_what_memory_held_before_does_not_matter(monkeypatch, compiled):
     assert found[0] == found[1] == found[2]
 
 
-def test_without_a_heuristic_the_values_come_close_to_the_exact_ones():
-    """Leaves are worth 0 and the score counts, so all of the value is found by the search."""
-    optimal, errors = make("2048/optimal"), {}
-    for simulations in (100, 20000):
-        player = make("2048/mcts", heuristic=None, simulations=simulations, exploration=0.1)
-        exact, values = (np.stack([one.values(board) for board in SMALL]) for one in (optimal, player))
-        errors[simulations] = np.mean(1 - values.max(axis=1) / exact.max(axis=1))
-        regret = exact.max(axis=1) - exact[np.arange(len(SMALL)), values.argmax(axis=1)]
-        assert (regret < 0.05 * exact.max(axis=1)).all()
-    assert 0 < errors[20000] < 0.1 < errors[100]
-
-
 def test_new_tiles_come_with_their_probabilities():
     nodes, edges, states = searched_tree(make("2048/mcts", simulations=3000), BOARD)
     for action in range(4):
@@ -139,15 +127,6 @@ def test_a_copy_has_a_leaf_of_its_own():
     with ThreadPoolExecutor(2) as pool:
         for values in pool.map(lambda one: one.values(boards), [player, copy.copy(player)] * 2):
             np.testing.assert_array_equal(values, alone)
-
-
-def test_what_a_lost_game_is_worth_depends_on_what_the_leaves_predict():
-    """Nothing is left to score in a lost game; but a heuristic's values may lie below 0."""
-    assert make("2048/mcts", heuristic={"player": "2048/ntuple"}).plan.lost == 0
-    assert make("2048/mcts", heuristic=None).plan.lost == 0
-    assert np.isnan(make("2048/mcts", heuristic="prairie-fire", rewards=True).plan.lost)
-    assert make("2048/lookahead", of={"player": "2048/greedy", "heuristic": "prairie-fire"}, rewards=True).lost == -1e9
-    assert make("2048/lookahead", of="2048/ntuple").lost == 0
 
 
 class Policy(Player):

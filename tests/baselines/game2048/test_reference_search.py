@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mergefall.game2048.reference import Board, from_text, move, outcomes
+from mergefall.game2048.reference import Board, from_text
 from mergefall_baselines.game2048.solver import solve
 
 from .reference_search import ReferenceSearch
@@ -21,19 +21,6 @@ def test_expectimax_to_the_end_is_the_exact_value():
     for board in ("2 ./. 2", "4 8/2 .", "2 4/4 2", "4 2/. 16"):
         values = search.action_values(from_text(board))
         np.testing.assert_allclose(values, solution.action_values(from_text(board)), atol=1e-9)
-
-
-def test_one_more_tile():
-    left, state = 3, {"depth": 1, "leaf": "state", "dead": -7.0}
-    after = move(BOARD, left)[0]
-    chances = outcomes(after)  # one empty cell a row: rows 0 and 1, a 2 and a 4 each
-    values = [tiles(board, True) for board, _ in chances]
-    average = sum(p * value for (_, p), value in zip(chances, values, strict=True))
-    assert ReferenceSearch("expectimax", tiles, **state).action_values(BOARD)[left] == pytest.approx(average)
-    assert ReferenceSearch("minimax", tiles, **state).action_values(BOARD)[left] == min(values)
-    cells = [0.9 * values[0] + 0.1 * values[1], 0.9 * values[2] + 0.1 * values[3]]
-    own = 2 * tiles(after, False)
-    assert ReferenceSearch("mixed", tiles, **state).action_values(BOARD)[left] == pytest.approx(own + 4 * min(cells))
 
 
 def test_a_dead_end_is_worth_what_it_was_said_to_be():

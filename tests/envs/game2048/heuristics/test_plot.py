@@ -34,12 +34,6 @@ def test_bars_are_weight_times_term_under_the_stage_that_holds(boards):
     assert sum(widths) == pytest.approx(h(board))
 
 
-def test_a_value_that_is_no_sum_is_said_to_be_none():
-    dead = [[1, 2, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 1]]
-    assert "not the sum" in plot_terms(HEURISTICS["tile-order"], dead).axes[1].get_title(loc="left")
-    assert "not the sum" not in plot_terms(HEURISTICS["nneonneo"], dead).axes[1].get_title(loc="left")
-
-
 def test_a_move_is_drawn_with_what_it_did():
     titles = [axes.get_title(loc="left") for axes in plot_move([[1, 1, 2], [2, 0, 1]], 3).axes]
     assert titles == ["before: 4 clusters of tiles", "left, 4 points: 2 clusters of tiles"]
