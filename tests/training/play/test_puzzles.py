@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mergefall.game2048 import from_text, reference
 from mergefall_baselines import make
-from mergefall_training.play.puzzles import judged, move_rewards, puzzles, reward
+from mergefall_training.play.puzzles import move_rewards, puzzles, reward
 
 ENV, TETRIS, SMALL = "mergefall/Game2048-v0", "mergefall/Tetris-v0", {"rows": 2, "cols": 2}
 
@@ -53,7 +53,8 @@ def test_rewards_of_100_000_moves_agree_with_the_exact_optimum(rows, cols, moves
     boards, infos = envs.reset(seed=0)
     while scored < moves:
         actions = rng.integers(4, size=500)  # illegal ones, too
-        for board, action, found in zip(boards, actions, judged(judge, boards, actions), strict=True):
+        rewards = move_rewards(judge.values(boards))[np.arange(500), actions]
+        for board, action, found in zip(boards, actions, rewards, strict=True):
             key = tuple(map(tuple, board.tolist()))
             if key not in expected:
                 expected[key] = by_the_reference_rules(key, solution)
@@ -141,13 +142,8 @@ def test_prompts_show_afterstates_if_asked(longest):
         ({"split": "dev"}, "split is 'dev'"),
         ({"gap": (1, 0)}, "smaller end first"),
         ({"longest": -1}, "longest is -1"),
-        ([0], "actions of shape"),
-        ([0.0, 1.0], "dtype float64"),
-        ([0, 4], "from 0 to 4; expected 0 to 3"),
     ],
 )
 def test_wrong_arguments_are_said(wrong, message):
     with pytest.raises(ValueError, match=message):
-        puzzles(ENV, SMALL, **wrong) if isinstance(wrong, dict) else judged(
-            "2048/greedy", [[[1, 1], [0, 2]]] * 2, wrong
-        )
+        puzzles(ENV, SMALL, **wrong)

@@ -27,7 +27,6 @@ from mergefall.games import game_of
 from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
 from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
-from mergefall_baselines.registry import player_of
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.play.evaluation import SEEDS
@@ -231,33 +230,6 @@ def rules_of(puzzle: Puzzle) -> Any:
 def worth(puzzle: Puzzle, verdict: Verdict) -> float:
     """The reward of a verdict."""
     return puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
-
-
-def judged(judge: Any, observations: Observation, actions: ArrayLike) -> NDArray[np.float64]:
-    """Rewards of one action in each of many positions, as `puzzles` would give them.
-
-    Args:
-        judge: a player with values: a name, a mapping of `player` and options, or a player. Its searches and tables are
-            kept between calls only if it is a player.
-        observations: a batch of n observations, as `gym.make_vec` returns them.
-        actions: int[n].
-
-    Returns float64[n]; illegal and fatal actions earn 0. Raises ValueError for actions of another shape, for an action
-    outside the action space, and for observations that the judge refuses.
-
-    Example:
-        >>> judged("2048/optimal", [[[1, 1], [0, 2]], [[1, 1], [0, 2]]], [1, 2]).round(3)
-        array([1., 0.])
-    """
-    values = player_of(judge).values(observations)
-    chosen = np.asarray(actions)
-    if values.ndim != 2 or chosen.shape != values.shape[:1] or chosen.dtype.kind not in "iu":
-        raise ValueError(
-            f"actions of shape {chosen.shape} and dtype {chosen.dtype}; expected integers, one for each observation"
-        )
-    if chosen.size and not 0 <= chosen.min() <= chosen.max() < values.shape[1]:
-        raise ValueError(f"actions from {chosen.min()} to {chosen.max()}; expected 0 to {values.shape[1] - 1}")
-    return move_rewards(values)[np.arange(len(chosen)), chosen]
 
 
 @cache
