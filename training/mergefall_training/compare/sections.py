@@ -163,12 +163,14 @@ def _suite_entry(folder: Path) -> dict[str, Any]:
     """
     path = folder.with_name("results.json")
     games = read_results(path).get("games", [])
+    types = {"label": str, "player": str, "options": dict}
     try:
         entry = next((game for game in games if game["name"] == folder.name), {"players": []})
-        for player in entry["players"]:
-            str(player["label"]), str(player["player"]), dict(player["options"])
-    except (LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds no results of a comparison: {error!r}") from error
+        sound = all(isinstance(player[name], kind) for player in entry["players"] for name, kind in types.items())
+    except (LookupError, TypeError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{path} holds no results of a comparison")
     return entry
 
 
