@@ -39,52 +39,56 @@ CHECKPOINT_VERSION = 3
 
 @dataclass(frozen=True)
 class Args:
-    """The defaults suit 2048 on 4×4."""
+    """The defaults suit 2048 on 4×4.
+
+    Args:
+        env_id: id of the environment.
+        env_kwargs: arguments of the environment, such as `rows 3 cols 3`; 2048 has reward=log2 by default.
+        shaping: potential for reward shaping, such as `monotone-smooth`; its discount is `gamma`. Default: no shaping.
+        max_episode_steps: steps after which an episode is truncated; default: no limit.
+        seed: seed of weights and actions; environment i has the seed 1,000,000 · (seed + 1) + i.
+        device: PyTorch device of the network.
+        total_timesteps: steps of all environments together, rounded up to whole iterations.
+        learning_rate: initial learning rate of Adam; it falls linearly to 0.
+        num_envs: number of parallel environments.
+        num_steps: steps of each environment per rollout.
+        num_minibatches: minibatches per epoch; divides num_envs · num_steps.
+        update_epochs: epochs per rollout.
+        gamma: discount.
+        gae_lambda: λ of generalised advantage estimation: 1 trusts the observed rewards, 0 the learned values.
+        clip_coef: clipping range of the probability ratio.
+        ent_coef: coefficient of the entropy bonus.
+        vf_coef: coefficient of the value loss, which is the mean squared error.
+        max_grad_norm: largest norm of a gradient; longer ones are scaled down.
+        channels: width of the network.
+        mixed_precision: compute the network in bfloat16 where that is fast: on GPUs, and on CPUs with AMX or AVX-512
+            BF16.
+        checkpoint_interval: iterations between checkpoints; each prints a line.
+        out: folder of the checkpoint and the TensorBoard logs.
+    """
 
     env_id: str = "mergefall/Game2048-v0"
-    """Id of the environment."""
     env_kwargs: dict[str, int | str] = field(default_factory=dict)
-    """Arguments of the environment, such as `rows 3 cols 3`; 2048 has reward=log2 by default."""
     shaping: str | None = None
-    """Potential for reward shaping, such as `monotone-smooth`; its discount is `gamma`. Default: no shaping."""
     max_episode_steps: int | None = None
-    """Steps after which an episode is truncated; default: no limit."""
     seed: int = 0
-    """Seed of weights and actions; environment i has the seed 1,000,000 · (seed + 1) + i."""
     device: str = "cpu"
-    """PyTorch device of the network."""
     total_timesteps: int = 3_000_000
-    """Steps of all environments together, rounded up to whole iterations."""
     learning_rate: float = 0.002
-    """Initial learning rate of Adam; it falls linearly to 0."""
     num_envs: int = 256
-    """Number of parallel environments."""
     num_steps: int = 8
-    """Steps of each environment per rollout."""
     num_minibatches: int = 4
-    """Minibatches per epoch; divides num_envs · num_steps."""
     update_epochs: int = 2
-    """Epochs per rollout."""
     gamma: float = 0.99
-    """Discount."""
     gae_lambda: float = 0.7
-    """λ of generalised advantage estimation: 1 trusts the observed rewards, 0 the learned values."""
     clip_coef: float = 0.2
-    """Clipping range of the probability ratio."""
     ent_coef: float = 0.0
-    """Coefficient of the entropy bonus."""
     vf_coef: float = 0.5
-    """Coefficient of the value loss, which is the mean squared error."""
     max_grad_norm: float = 0.5
-    """Largest norm of a gradient; longer ones are scaled down."""
     channels: int = 128
-    """Width of the network."""
     mixed_precision: bool = True
-    """Compute the network in bfloat16 where that is fast: on GPUs, and on CPUs with AMX or AVX-512 BF16."""
     checkpoint_interval: int = 50
-    """Iterations between checkpoints; each prints a line."""
     out: str = "runs/ppo"
-    """Folder of the checkpoint and the TensorBoard logs."""
 
     def __post_init__(self) -> None:
         if self.num_minibatches < 1 or self.batch_size % self.num_minibatches:
@@ -370,10 +374,9 @@ class Trainer:
                 nn.utils.clip_grad_norm_(self.agent.parameters(), args.max_grad_norm)
                 self.optimizer.step()
 
-                approx_kl = ((ratio - 1) - logratio).mean()
                 clipfrac = ((ratio - 1).abs() > args.clip_coef).float().mean()
-                diagnostics.append(torch.stack([pg_loss, v_loss, entropy_loss, approx_kl, clipfrac]).detach())
-        names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
+                diagnostics.append(torch.stack([pg_loss, v_loss, entropy_loss, clipfrac]).detach())
+        names = ("policy_loss", "value_loss", "entropy", "clipfrac")
         return dict(zip(names, torch.stack(diagnostics).mean(dim=0).tolist(), strict=True))
 
     def save(self, path: Path) -> None:

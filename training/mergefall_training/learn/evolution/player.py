@@ -15,7 +15,6 @@ from mergefall.tetris.heuristics.linear import linear
 from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
-from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import Expectimax
 from numpy.typing import NDArray
@@ -49,11 +48,6 @@ def weighted(heuristic: Heuristic, weights: NDArray[np.float64]) -> Heuristic:
     return replace(heuristic, **dict(zip(names_of(heuristic), weights.tolist(), strict=True)))
 
 
-def playing(heuristic: Heuristic, depth: int) -> KernelPlayer:
-    """The player that weights are learnt for: `tetris/greedy`, or `tetris/expectimax` if `depth` is above 1."""
-    return Greedy(heuristic) if depth == 1 else Expectimax(heuristic, depth, lost=LOST)
-
-
 def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: Any = None) -> Player:
     """The player of a model.
 
@@ -81,4 +75,5 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: A
         theirs = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
         raise ValueError(f"a model's weights are {theirs}; expected one float64 for each of {names_of(own)}")
     ahead = network.get("depth", 1) if depth is None else depth
-    return of_file(playing(weighted(own, weights), ahead), spec)
+    chosen = weighted(own, weights)
+    return of_file(Greedy(chosen) if ahead == 1 else Expectimax(chosen, ahead, lost=LOST), spec)

@@ -89,9 +89,6 @@ class NativeVecEnv(VecEnv):
     def close(self) -> None:
         self.envs.close()
 
-    def has_attr(self, attr_name: str) -> bool:
-        return hasattr(self.envs, attr_name)
-
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [getattr(self.envs, attr_name)] * len(list(self._get_indices(indices)))
 
