@@ -108,17 +108,16 @@ class RanksAfterstates(BaseFeaturesExtractor):
         pairs = kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
         weights, biases = (part.unflatten(0, (-1, self.channels)) for part in (layer.weight, layer.bias))
         dtype = torch.bfloat16 if self.mixed_precision else weights.dtype
-        planes = [_one_hot(part, size, dtype).flatten(2) for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))]
+        # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
+        planes = [
+            (part[..., None] == torch.arange(size, device=part.device)).to(dtype).flatten(2)
+            for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))
+        ]
         return torch.einsum("nli,lci->nlc", torch.cat(planes, dim=2), weights.to(dtype)) + biases.to(dtype)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
-
-
-def _one_hot(numbers: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
-    """Like `nn.functional.one_hot`, but of a given dtype: its int64 takes four times the memory of bfloat16."""
-    return (numbers[..., None] == torch.arange(size, device=numbers.device)).to(dtype)
 
 
 def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:

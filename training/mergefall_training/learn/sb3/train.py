@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from mergefall.checks import boolean, integer, known
 from mergefall.games import map_parts, take
-from mergefall.typing import Array, Options
+from mergefall.typing import Options
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
@@ -236,8 +236,11 @@ class _Keeper(BaseCallback):
 
     def keep(self, model: Any) -> None:
         """Evaluate, and write a checkpoint."""
-        step = model.num_timesteps
-        point = self.run.evaluate(step, *agent_of(model, self.run.config.hyperparameters))
+        step, normalize = model.num_timesteps, self.envs.normalize
+        unit = 1.0 if normalize is None else np.sqrt(normalize.ret_rms.var + normalize.epsilon)
+        about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
+        network = network_of(self.run.config.hyperparameters) | about
+        point = self.run.evaluate(step, parameters_of(model.policy), network)
         model.logger.record(f"eval/mean_{point.headline}", point.mean)
         model.logger.dump(step)
         self.run.save_checkpoint(step, {"model": state(model), "envs": self.envs.state()})
@@ -280,7 +283,7 @@ def restore(model: Any, parts: Options) -> None:
         buffer, kept = model.replay_buffer, parts["replay"]
         buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
         for name, part in _arrays_of(buffer).items():
-            map_parts(_fill, part, kept["arrays"][name])
+            map_parts(lambda array, stored: np.copyto(array[: len(stored)], stored), part, kept["arrays"][name])
     generators = parts["random"]
     random.setstate(generators["python"])
     # NumPy does not check this index into its state, and would read beyond it.
@@ -295,15 +298,3 @@ def restore(model: Any, parts: Options) -> None:
 def _arrays_of(buffer: Any) -> dict[str, Any]:
     names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
     return {name: getattr(buffer, name) for name in names}
-
-
-def _fill(array: Array, stored: Array) -> None:
-    array[: len(stored)] = stored
-
-
-def agent_of(model: Any, hyperparameters: Options) -> tuple[dict[str, Array], dict[str, Any]]:
-    """(arrays, network) of an algorithm's policy, as `Run.evaluate` takes them."""
-    normalized = model.get_vec_normalize_env()
-    unit = np.sqrt(normalized.ret_rms.var + normalized.epsilon) if normalized is not None else 1.0
-    about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
-    return parameters_of(model.policy), network_of(hyperparameters) | about
