@@ -84,23 +84,18 @@ PLAYERS = {
 
 def _model_file(path: str, model: str) -> Path:
     """`files.model_file`; raises ValueError for what is no model of ours."""
-    if _is_of_stable_baselines(path):
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = file.namelist()
+    except (OSError, zipfile.BadZipFile):
+        names = []  # `load_model` says what is wrong
+    if "policy.pth" in names:
         raise ValueError(
             f"{path} is a model of Stable-Baselines3. Such a file runs code as it is loaded, so load it yourself if "
             f"you trust it. In Python, evaluate the model: `evaluate(PPO.load({path!r}), …)`. In a shell, write a "
             "function that returns it, and name that as module:function in place of the path"
         )
     return model_file(path, model)
-
-
-def _is_of_stable_baselines(path: str) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    try:
-        with zipfile.ZipFile(path) as file:
-            return "policy.pth" in file.namelist()
-    except zipfile.BadZipFile:
-        return False  # `load_model` says what is wrong
 
 
 # The option `rewards` of searches by the environment's `reward`.

@@ -7,8 +7,6 @@ rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` 
 
 from __future__ import annotations
 
-from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +74,8 @@ def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _presets(algorithm: str) -> dict[str, Any]:
-    return deepcopy(_file(folder_of(algorithm))[algorithm])
-
-
-@cache
-def _file(folder: str) -> dict[str, Any]:
-    path = Path(__file__).parent / folder / "preset.yaml"
-    return load_yaml(path.read_text(encoding="utf-8"))
+    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
+    return load_yaml(path.read_text(encoding="utf-8"))[algorithm]
 
 
 def configure(

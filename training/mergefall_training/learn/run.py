@@ -182,7 +182,11 @@ class Run:
         played = play_all(job, seeds)
         episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
-        point = _point(step, self.seconds, Evaluation(header, episodes), dict(figures or {}))
+        of_games = Evaluation(header, episodes).summary()
+        tiles = {str(tile): rate.value for tile, rate in of_games.tiles.items()}
+        mean = of_games.mean.value, of_games.mean.low, of_games.mean.high
+        about = round(self.seconds, 3), of_games.episodes, of_games.headline
+        point = Point(step, *about, *mean, of_games.capped, tiles, dict(figures or {}))
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
@@ -386,15 +390,6 @@ def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
 def rank(point: Point) -> tuple[float, float]:
     """What evaluations are compared by: the mean; then, as without a death it is infinite, the interval's lower end."""
     return point.mean, point.low
-
-
-def _point(step: int, seconds: float, evaluation: Evaluation, figures: dict[str, float]) -> Point:
-    summary = evaluation.summary()
-    tiles = {str(tile): rate.value for tile, rate in summary.tiles.items()}
-    mean, (low, high) = summary.mean.value, (summary.mean.low, summary.mean.high)
-    return Point(
-        step, round(seconds, 3), summary.episodes, summary.headline, mean, low, high, summary.capped, tiles, figures
-    )
 
 
 def versions() -> dict[str, str]:

@@ -94,24 +94,10 @@ def layers_of(arrays: Arrays, inputs: int) -> Layers:
     return Layers(np.array(sizes), np.concatenate(parameters).astype(F), here, there, np.empty(inputs, F))
 
 
-class TetrisSettings(NamedTuple):
-    """The settings of `decide_tetris`."""
-
-    first: int  # table row of piece id 0
-    rows: int
-    slides: bool
-    clear_first: bool
-    payments: NDArray[np.float64]  # the reward for 0, 1 … lines
-    gamma: np.float32
-    layers: Layers
-    after: NDArray[np.uint64]  # scratch, [cols]
-    terms: NDArray[np.float64]  # scratch, [SCRATCH]
-
-
 @kernel
 def decide_tetris(columns, queue, memory, values, settings):
     """Value each placement at r + γV(afterstate), a fatal one at −inf; the first legal one wins if all are fatal."""
-    first, rows, slides, clear_first, payments, gamma, layers, after, terms = settings
+    (first, rows, slides, clear_first, payments), gamma, layers, after, terms = settings
     piece, chosen, highest = first + (np.int64(queue) & 15), -1, -np.inf
     for action in range(values.size):
         values[action] = -np.inf
@@ -143,17 +129,10 @@ class AgentTetris(KernelPlayer):
         self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
 
     def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
-        return decide_tetris, TetrisSettings(
-            first=rules.piece_set.first,
-            rows=rules.rows,
-            slides=rules.placements == "slide",
-            clear_first=rules.overflow == "clear_first",
-            payments=self._payments,
-            gamma=F(self.gamma),
-            layers=Layers(*map(np.copy, self._layers)),  # scratch memory of its own
-            after=np.empty(rules.cols, U),
-            terms=np.zeros(SCRATCH),
-        )
+        layers = Layers(*map(np.copy, self._layers))  # scratch memory of its own
+        slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
+        of_rules = rules.piece_set.first, rules.rows, slides, clear_first, self._payments
+        return decide_tetris, (of_rules, F(self.gamma), layers, np.empty(rules.cols, U), np.zeros(SCRATCH))
 
 
 def player(spec: Options, arrays: Arrays) -> Player:

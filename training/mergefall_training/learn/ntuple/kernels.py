@@ -35,15 +35,6 @@ class Arrays(NamedTuple):
     places: NDArray[np.uint32]  # scratch, [5 · look-ups]: of the four afterstates, and of the last one
 
 
-class Choice(NamedTuple):
-    """The best move on a board."""
-
-    action: np.uint64  # NO_MOVE: there is no legal move
-    after: np.uint64  # its afterstate
-    gain: np.int64  # its score
-    value: np.float32  # of its afterstate
-
-
 @kernel
 def first_board(worker, rows, cols):
     """The board of a new game, with two tiles."""
@@ -63,7 +54,10 @@ def with_new_tile(worker, board, free):
 
 @cache
 def _choosing(shape: Shape) -> Kernel:
-    """A kernel: the best move; leaves the places of all four afterstates."""
+    """A kernel: the best move (NO_MOVE: none is legal), its afterstate, its score, and the afterstate's value.
+
+    It leaves the places of all four afterstates.
+    """
     lookups, kernels = shape.lookups, tuple_kernels(shape)
     locate, total = kernels.locate, kernels.total
 
@@ -89,7 +83,7 @@ def _choosing(shape: Shape) -> Kernel:
                 if worth > best:
                     best, best_value, gain, chosen, after = worth, value, gain0, U(action), after0
             after0, after1, after2, gain0, gain1 = after1, after2, after3, gain1, gain0
-        return Choice(chosen, after, gain, best_value)
+        return chosen, after, gain, best_value
 
     return choose
 
@@ -130,22 +124,22 @@ def game_kernel(shape: Shape) -> Kernel:
         places, free = arrays.places, packed.area(rows, cols)
         score, length, last_value = 0, 0, F(0)
         while True:
-            choice = choose(arrays, board)
-            if choice.action == NO_MOVE or choice.gain >= OUTGROWN:
+            action, after, gain, value = choose(arrays, board)
+            if action == NO_MOVE or gain >= OUTGROWN:
                 break
             if length > 0:
-                learn(arrays, choice.value + F(choice.gain) - last_value, rate, coherent)
-            first = U(lookups) * choice.action
+                learn(arrays, value + F(gain) - last_value, rate, coherent)
+            first = U(lookups) * action
             for k in range(lookups):
                 places[last + U(k)] = places[first + U(k)]
             if coherent:
                 for k in range(lookups):
                     prefetch(arrays.coherence, U(2) * U(places[last + U(k)]))
-            last_value = choice.value
-            score += choice.gain
+            last_value = value
+            score += gain
             length += 1
-            board = with_new_tile(worker, choice.after, free)
-        if choice.action == NO_MOVE and length > 0:  # a game that outgrows packed boards has no end to learn from
+            board = with_new_tile(worker, after, free)
+        if action == NO_MOVE and length > 0:  # a game that outgrows packed boards has no end to learn from
             learn(arrays, -last_value, rate, coherent)
         return score, length
 
