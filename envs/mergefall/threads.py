@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -42,17 +41,6 @@ def cores() -> int:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         count = min(count, max(1, -(-int(quota) // int(period))))
     return count
-
-
-def ranges(n: int, threads: int) -> list[tuple[int, int]]:
-    """Split `range(n)` into at most `threads` consecutive parts (begin, end) for `share`; none is empty unless n is 0.
-
-    >>> ranges(5, threads=2), ranges(1, threads=4)
-    ([(0, 2), (2, 5)], [(0, 1)])
-    """
-    threads = max(1, min(threads, n))
-    edges = [n * i // threads for i in range(threads + 1)]
-    return list(pairwise(edges))
 
 
 def _help() -> None:

@@ -130,7 +130,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             column[~mask] = 0
         self._ended[mask] = False
         self._started = True
-        return observations, _infos(columns, self._unpaid(), mask)
+        return observations, _infos(columns, None if self.shaping is None else np.zeros(self.num_envs), mask)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -155,7 +155,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))
-        seen, paid = self.rules.seen(self.num_envs), self._unpaid()
+        seen, paid = self.rules.seen(self.num_envs), None if self.shaping is None else np.zeros(self.num_envs)
         before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
             self._step_part((0, self.num_envs), actions, fresh, seen)
@@ -190,10 +190,6 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
             return None
         return tuple(self._frames(self.render_mode))
-
-    def _unpaid(self) -> NDArray[np.float64] | None:
-        """Zeros for what shaping pays each game; None without shaping."""
-        return None if self.shaping is None else np.zeros(self.num_envs)
 
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""

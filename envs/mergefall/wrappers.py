@@ -3,11 +3,6 @@
 Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments. The observation
 of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
 
-    planes(env)                float32[channels, rows, cols], for convolutional networks
-    flat(env)                  float32[n], for multilayer perceptrons
-    replace_illegal(env)       plays a random legal action in place of an illegal one
-    observe_mask(env)          dictionaries of the observation and the action mask
-
 `View2048` and `ViewTetris`, in `views.py` of each game, say what the first two show. For agents that choose among
 boards instead, `env.unwrapped.afterstates()` has the board after each action.
 """

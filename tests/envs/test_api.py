@@ -245,20 +245,6 @@ def test_a_window_for_human(name, monkeypatch):
     assert not pygame.display.get_init()
 
 
-@each_id
-def test_a_batch_knows_the_seeds_it_was_given_and_how_it_renders(name):
-    envs = gym.make_vec(name, num_envs=3)
-    assert envs.np_random_seed == (-1, -1, -1)
-    envs.reset(seed=5)
-    alone = SyncVectorEnv([lambda: gym.make(name)] * 3)
-    alone.reset(seed=5)
-    assert envs.np_random_seed == alone.np_random_seed == (5, 6, 7)
-    envs.reset(seed=[None, 9, None])
-    assert envs.np_random_seed == (5, 9, 7)
-    for mode in envs.metadata["render_modes"]:
-        gym.make_vec(name, num_envs=2, render_mode=mode).close()
-
-
 def test_the_keys_of_2048_for_play_by_hand():
     pygame = pytest.importorskip("pygame")
     keys = gym.make(IDS[0]).unwrapped.get_keys_to_action()

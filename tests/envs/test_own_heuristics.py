@@ -9,7 +9,7 @@ import gymnasium as gym
 import numba
 import numpy as np
 import pytest
-from mergefall import functions, game2048, tetris
+from mergefall import game2048, tetris
 from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
 from mergefall.games import GAMES
@@ -63,13 +63,6 @@ def test_the_lines_of_a_placement_count_by_their_weight():
     assert tetris.heuristic(json.loads(json.dumps(h.to_json()))) == h == pickle.loads(pickle.dumps(h))
     with pytest.raises(ValueError, match="has no weight 'holes'; it has lines"):
         tetris.heuristic({"name": f"{__name__}:differences", "holes": 1})
-
-
-def test_a_heuristic_is_no_function_of_the_other_game():
-    with pytest.raises(ValueError, match="heuristic of this game"):
-        game2048.heuristic(tetris.HEURISTICS["bcts"])
-    with pytest.raises(ValueError, match="expected a Placement from `place`; the method `board` takes boards"):
-        tetris.HEURISTICS["bcts"](FIELDS[0])
 
 
 @pytest.mark.parametrize(
@@ -141,17 +134,6 @@ def test_terms_of_afterstates_raise_what_the_function_raises():
         with pytest.raises(KeyError, match="too many"):
             env.afterstate_terms(tetris.heuristic(low))
         assert tetris.heuristic(low).board(np.zeros((4, 4), int)) == 0
-
-
-def test_a_python_function_is_called_slow_once(capsys, monkeypatch):
-    monkeypatch.setattr(functions.BoardFunction, "said", False)
-    game2048.heuristic(compiled_differences)(BOARDS)
-    assert capsys.readouterr().err == ""
-    for _ in range(2):
-        game2048.heuristic(lambda board: 0)(BOARDS)
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "numba.njit" in said
 
 
 def test_registered_names(registered):

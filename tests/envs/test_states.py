@@ -134,15 +134,6 @@ def test_a_full_row_is_refused_but_where_the_game_is_over():
     assert env.step(0)[2]
 
 
-def test_a_state_may_lie_in_memory_in_any_order():
-    envs = gym.make_vec(TETRIS, num_envs=3).unwrapped
-    envs.reset(seed=0)
-    state = envs.clone_state()
-    envs.step([0, 1, 2])
-    envs.restore_state(np.asfortranarray(state))
-    np.testing.assert_array_equal(envs.clone_state(), state)
-
-
 @pytest.mark.parametrize("randomizer", ["uniform", "bag7", "hidden"])
 @pytest.mark.parametrize("pieces", ["tetromino", "sz", "five"])
 def test_a_game_before_its_first_reset_can_be_stepped_as_any_other(randomizer, pieces):
