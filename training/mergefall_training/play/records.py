@@ -354,12 +354,18 @@ def code_of(*described: Any) -> dict[str, str]:
     >>> code_of("2048/greedy", {"heuristic": "nneonneo"})
     {}
     """
-    texts = set(strings_in(described))
-    things = [*_things_in(described), *map(_object, filter(is_import, texts)), *added(texts).values()]
+    things, texts = [*_things_in(described)], set(strings_in(described))
+    contents: dict[str, bytes] = {}
+    for text in texts:
+        with suppress(ValueError, OSError):  # most texts name neither a module nor a file
+            if is_import(text):
+                things.append(imported(text))
+            files = {model_file(text, model) for model in ("best", "last")}
+            contents[text] = b"".join(file.read_bytes() for file in sorted(files) if file.suffix and file.is_file())
+    things += added(texts).values()
     for game in GAMES.values():
         things += [origin(heuristic) for name, heuristic in game.library.added().items() if name in texts]
-    contents = {name_of(thing): _source_of(thing) for thing in things}
-    contents |= {text: file.read_bytes() for text, file in _models_in(described)}
+    contents |= {name_of(thing): _source_of(thing) for thing in things}
     return {name: hashlib.sha256(content).hexdigest()[:16] for name, content in contents.items() if content}
 
 
@@ -370,12 +376,6 @@ def _things_in(part: Any) -> Iterator[Any]:
             yield from _things_in(one)
     elif not isinstance(part, str | int | float | None):
         yield part if hasattr(part, "__qualname__") else origin(part)
-
-
-def _object(path: str) -> Any:
-    """What `module:name` names; None for other text with a colon."""
-    with suppress(ValueError):
-        return imported(path)
 
 
 def _source_of(thing: Any) -> bytes:
@@ -389,20 +389,6 @@ def _source_of(thing: Any) -> bytes:
     installed = {"site-packages", "dist-packages"} & set(file.parts) or package in sys.stdlib_module_names
     ours = package in ("mergefall", "mergefall_baselines", "mergefall_training")
     return file.read_bytes() if file.suffix == ".py" and file.is_file() and not installed and not ours else b""
-
-
-def _models_in(part: Any) -> Iterator[tuple[str, Path]]:
-    """(text, file) of everything in nested data that names a file or a run folder, there with `model` beside it."""
-    parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
-    model = part.get("model") if isinstance(part, Mapping) else None
-    for text in parts:
-        if not isinstance(text, str):
-            yield from _models_in(text)
-            continue
-        with suppress(ValueError, OSError):  # most texts name no file
-            file = model_file(text, model or "best")
-            if file.suffix and file.is_file():
-                yield text, file
 
 
 def check_same_code(path: object, there: Mapping[str, str], here: Mapping[str, str]) -> None:
