@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris import game as states
 from mergefall.tetris.field import boards_of, copy, place
 from mergefall.tetris.heuristics import Heuristic
-from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import rest, rest_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel, Observation
 from numpy.typing import NDArray
@@ -96,10 +96,10 @@ def exclude_fatal(state, values, game):
     board, piece = np.empty(state.size - COLUMNS, U), game.first + (np.int64(state[QUEUE]) & 15)
     for action in range(values.size):
         if values[action] > -np.inf:
-            placement, fatal = placement_of(state, action, game), True
-            if placement >= 0:
+            rotation, column, y = rest(state[COLUMNS:], piece, action, game.slides)
+            fatal = True
+            if y >= 0:
                 copy(state[COLUMNS:], board)
-                rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
                 _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
             if fatal:
                 values[action] = -np.inf
@@ -113,28 +113,26 @@ def exclude_all_fatal(states, values, game):
 
 
 @cache
-def game_kernels(decide: Kernel | None, heuristic: type[Heuristic] | None, excludes: bool) -> GameKernels:
+def game_kernels(decide: Kernel | None, move: Kernel | None, excludes: bool) -> GameKernels:
     """The kernels of a search.
 
     - `decide`: the decision kernel at the leaves; None: they are valued from outside.
-    - `heuristic`: the class of the heuristic whose terms of a move count; None: only lines do.
+    - `move`: values the terms of a move by a heuristic; None: only lines count.
     - `excludes`: whether fatal placements are excluded after `decide`, which values them.
     """
-    move: Kernel = heuristic.kernels().move if heuristic else None
-    scored = move is not None
+    of_move, scored = cast(Kernel, move), move is not None
 
     @kernel
     def advance(state, action, bits, after, game):
         copy(state, after)
         columns, piece = after[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15)
-        placement = rest_of(columns, piece, action, game.slides)
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        rotation, column, y = rest(columns, piece, action, game.slides)
         lines, own, over = place(columns, piece, rotation, column, y, game.rows, game.clear_first)
         if over:
             return np.int64(0), 0.0, True
         reward = game.rewards * lines
         if scored:
-            reward += move(piece, rotation, column, y, lines, own, game.rows, game.weights)
+            reward += of_move(piece, rotation, column, y, lines, own, game.rows, game.weights)
         queue, known, id = state[QUEUE] >> U(4), np.int64(state[KNOWN]) - 1, np.int64(0)
         if known < game.kept:
             bag = np.int64(state[BAG])
@@ -209,7 +207,7 @@ def _game(search: TreeSearch, way: Rules) -> Game:
     def exclude(nodes: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
         exclude_all_fatal(nodes, values, settings)
 
-    kernels = game_kernels(decide, type(heuristic) if heuristic else None, isinstance(leaf, TreeSearch))
+    kernels = game_kernels(decide, heuristic.kernels().move if heuristic else None, isinstance(leaf, TreeSearch))
     return Game(
         kernels, settings, COLUMNS + way.cols, way.n_actions, leaf, observations, write, _decision_kernel, exclude
     )

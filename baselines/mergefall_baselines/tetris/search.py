@@ -106,22 +106,33 @@ class Expectimax(KernelPlayer):
     def _context(self, rules: Rules) -> np.uint64:
         """The address of the memory for a search."""
         self.heuristic.check_size(rules.rows, rules.cols)
-        record, cols, pieces = np.zeros(1, CONTEXT), rules.cols, rules.piece_set
-        weights, known = self.heuristic.weight_vector(), 1 + rules.preview
+        known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
-        levels = depth + 1
-        record["depth"], record["known"] = depth, known
-        record["distribution"] = distribution_index(self.distribution, rules)
-        record["cols"], record["rows"], record["clear_first"] = cols, rules.rows, rules.overflow == "clear_first"
-        record["first"], record["drawn"] = pieces.first, bits_of(pieces.drawn)
-        record["weights"], record["weight_count"] = self._hold(weights), weights.size
-        record["columns"] = self._hold(np.zeros((levels, cols), dtype=np.uint64))
-        record["memos"] = self._hold(np.zeros((levels, MEMO), dtype=np.uint64))
-        record["placements"] = self._hold(np.zeros((levels, LISTED * cols), dtype=np.int64))
-        record["keys"] = self._hold(np.zeros((levels, LISTED * cols)))
-        record["scratch"] = self._hold(np.zeros(cols, dtype=np.uint64))
-        record["chances"] = self._hold(np.zeros(IDS))
-        record["beam"], record["lost"] = self.beam, self.lost
+        numbers = {
+            "depth": depth,
+            "cols": cols,
+            "rows": rules.rows,
+            "first": rules.piece_set.first,
+            "drawn": bits_of(rules.piece_set.drawn),
+            "known": known,
+            "distribution": distribution_index(self.distribution, rules),
+            "clear_first": rules.overflow == "clear_first",
+            "weight_count": weights.size,
+            "beam": self.beam,
+            "lost": self.lost,
+        }
+        arrays = {
+            "weights": weights,
+            "columns": np.zeros((depth + 1, cols), np.uint64),
+            "memos": np.zeros((depth + 1, MEMO), np.uint64),
+            "placements": np.zeros((depth + 1, LISTED * cols), np.int64),
+            "keys": np.zeros((depth + 1, LISTED * cols)),
+            "scratch": np.zeros(cols, np.uint64),
+            "chances": np.zeros(IDS),
+        }
+        record = np.zeros(1, CONTEXT)
+        for name, value in (numbers | {name: self._hold(array) for name, array in arrays.items()}).items():
+            record[name] = value
         return self._hold(record)
 
 
