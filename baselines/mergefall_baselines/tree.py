@@ -247,47 +247,6 @@ def best_by_gumbel(tree, visits, plan):
 
 
 @kernel
-def next_action(tree, node, simulation, plan):
-    """The action of a simulation at a node that has one."""
-    if node > 0:
-        return best_by_puct(tree, node, plan)
-    count = 0
-    for a in range(tree.gumbels.size):
-        count += tree.edges[0, a].first > -np.inf
-    return best_by_gumbel(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
-
-
-@kernel
-def draw(tree, node, action):
-    """64 random bits for the next visit of a chance node, by the R2 sequence: one dimension in each half."""
-    edge = tree.edges[node, action]
-    place = U(node) * U(tree.edges.shape[1]) + U(action) + U(1)
-    bits = next_bits(tree.tree[0].stream ^ place * U(0x9E3779B97F4A7C15))[1]
-    visit = U(edge.visits)
-    upper = (bits >> U(32)) + visit * R2_UPPER & HALF_MASK
-    return upper << U(32) | (bits + visit * R2_LOWER & HALF_MASK)
-
-
-@kernel
-def set_priors(edges, values, plan):
-    """Set the priors of a decision node: softmax(values / temperature), uniform if all values are equal."""
-    low, high = np.inf, -np.inf
-    for value in values:
-        if value > -np.inf:
-            low, high = min(low, value), max(high, value)
-    temperature = plan.temperature if plan.temperature >= 0.0 else -plan.temperature * (high - low)
-    total = 0.0
-    for a in range(edges.size):
-        if temperature > 0.0:
-            edges[a].prior = math.exp((values[a] - high) / temperature)
-        else:
-            edges[a].prior = 1.0 if values[a] > -np.inf else 0.0
-        total += edges[a].prior
-    for a in range(edges.size):
-        edges[a].prior /= total
-
-
-@kernel
 def expand(tree, index, values, value, plan):
     """Add the actions of a leaf to the tree.
 
@@ -295,22 +254,29 @@ def expand(tree, index, values, value, plan):
     - `value`: of the position; NaN: that of its best action.
 
     If `value` is not that of the best action, `values` are preferences of a policy: they make priors only, and each
-    action is worth as much as the position.
+    action is worth as much as the position. Priors are softmax(values / temperature), uniform if all values are equal.
     """
     node, edges, about = tree.nodes[index], tree.edges[index], tree.tree[0]
-    best = -np.inf
+    low, best, total = np.inf, -np.inf, 0.0
     for a in range(edges.size):
         best = max(best, values[a])
+        low = min(low, values[a]) if values[a] > -np.inf else low
         about.nonsense |= not values[a] < np.inf
     node.seen = 1
     node.over = best == -np.inf
     node.value = best if np.isnan(value) else value
+    temperature = plan.temperature if plan.temperature >= 0.0 else -plan.temperature * (best - low)
     for a in range(edges.size):
         edges[a].first = values[a] if node.value == best or values[a] == -np.inf else node.value
         edges[a].prior = edges[a].total = 0.0
         edges[a].visits = edges[a].child = 0
+        if not node.over:
+            legal = 1.0 if values[a] > -np.inf else 0.0
+            edges[a].prior = math.exp((values[a] - best) / temperature) if temperature > 0.0 else legal
+            total += edges[a].prior
     if not node.over:
-        set_priors(edges, values, plan)
+        for a in range(edges.size):
+            edges[a].prior /= total
         if index == 0:
             about.low = about.high = node.value
 
@@ -411,7 +377,11 @@ def _descend(advance: Kernel) -> Kernel:
         """The decision node after an action and a drawn outcome, added to the tree if it is new."""
         about, edge = tree.tree[0], tree.edges[index, action]
         new = about.count  # its state is written where a new node would have it
-        bits = draw(tree, index, action)
+        # The next draw of the chance node by the R2 sequence: one dimension in each half.
+        place, visit = U(index) * U(tree.edges.shape[1]) + U(action) + U(1), U(edge.visits)
+        random = next_bits(about.stream ^ place * U(0x9E3779B97F4A7C15))[1]
+        upper = (random >> U(32)) + visit * R2_UPPER & HALF_MASK
+        bits = upper << U(32) | (random + visit * R2_LOWER & HALF_MASK)
         outcome, reward, over = advance(tree.states[index], action, bits, tree.states[new], game)
         child = edge.child
         while child > 0 and tree.nodes[child].outcome != outcome:
@@ -430,9 +400,12 @@ def _descend(advance: Kernel) -> Kernel:
     @kernel
     def descend(tree, simulation, plan, game):
         """Walk from a root that has actions to a leaf."""
-        node = 0
+        node, count = 0, 0
+        for edge in tree.edges[0]:
+            count += edge.first > -np.inf
+        action = best_by_gumbel(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
         while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
-            node = child_of(tree, node, next_action(tree, node, simulation, plan), game)
+            node = child_of(tree, node, action if node == 0 else best_by_puct(tree, node, plan), game)
         return node
 
     return descend
