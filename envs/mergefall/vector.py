@@ -155,14 +155,15 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))
-        seen, paid = self.rules.seen(self.num_envs), None if self.shaping is None else np.zeros(self.num_envs)
-        before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
+        seen, paid, before = self.rules.seen(self.num_envs), None, 0.0
+        if self.shaping is not None:
+            before = self.shaping.of_states(self._states)
         if self.threads == 1:
             self._step_part((0, self.num_envs), actions, fresh, seen)
         else:
             share(lambda part: self._step_part(part, actions, fresh, seen), self._parts, self.threads)
-        if self.shaping is not None and paid is not None:
-            paid[:] = np.where(fresh, 0.0, self.shaping.gamma * self.shaping.of_states(self._states) - before)
+        if self.shaping is not None:
+            paid = np.where(fresh, 0.0, self.shaping.gamma * self.shaping.of_states(self._states) - before)
             seen.rewards[:] += paid
         self._ended = seen.terminated | seen.truncated
         infos = {}

@@ -115,10 +115,9 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
 def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Shade] | None = None) -> None:
     """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
 
-    `colours` maps the flat index of a cell to a colour that replaces its tile's; the gaps between neighbours of one
-    such colour are filled.
+    `colours` maps the flat index of a cell to a colour that replaces its tile's.
     """
-    from matplotlib.patches import FancyBboxPatch, Rectangle
+    from matplotlib.patches import FancyBboxPatch
 
     board = np.asarray(ranks)
     rows, cols = board.shape
@@ -128,12 +127,6 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Shade] | None
         back, front = tile_colours(int(rank)) if rank else (EMPTY, LIGHT)
         own = colours.get(r * cols + c)
         axes.add_patch(_round(FancyBboxPatch, c + 0.06, r + 0.06, 0.88, 0.88, own or shade(back), 0.08))
-        for down, across in ((0, 1), (1, 0), (1, 1)):  # what lies between cells of one colour
-            block = [colours.get((r + i) * cols + c + j) for i in range(down + 1) for j in range(across + 1)]
-            if own and c + across < cols and all(colour == own for colour in block):
-                place = c + (0.5 if across else 0.06), r + (0.5 if down else 0.06)
-                wide, high = 1 if across else 0.88, 1 if down else 0.88
-                axes.add_patch(Rectangle(place, wide, high, facecolor=own, linewidth=0, snap=False))
         if rank:
             _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, shade(DARK if own else front))
     axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")

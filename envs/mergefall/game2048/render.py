@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SIDE, GAP, ROUND = 100, 12, 10  # pixels of a tile, between tiles, and of a tile's rounded corners
 PANEL = 64  # pixels of the score panel's height
-POWER_FROM = 24  # tiles from this rank up are written as a power, 2²⁴: their digits would be too small to read
 
 # From rank 1: sand, amber and red, then violet, blue and green, and into the dark.
 TILES = colours(
@@ -103,14 +102,8 @@ def _tile(rank: int) -> Surface:
         return rounded(SIDE, SIDE, EMPTY, ROUND)
     back, front = tile_colours(rank)
     tile = rounded(SIDE, SIDE, back, ROUND).copy()
-    power = rank >= POWER_FROM
-    words = [fitting("2" if power else str(1 << rank), front, SIDE * 0.82, SIDE * (0.4 if power else 0.44))]
-    if power:
-        words.append(fitting(str(rank), front, SIDE * 0.4, SIDE * 0.25))
-    left = (SIDE - sum(word.get_width() for word in words)) / 2
-    for i, word in enumerate(words):
-        tile.blit(word, (left, (SIDE - words[0].get_height()) / 2 - i * SIDE * 0.08))
-        left += word.get_width()
+    word = fitting(str(1 << rank), front, SIDE * 0.82, SIDE * 0.44)
+    tile.blit(word, ((SIDE - word.get_width()) / 2, (SIDE - word.get_height()) / 2))
     return tile
 
 
