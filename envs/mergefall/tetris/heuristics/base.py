@@ -171,17 +171,16 @@ class Heuristic(WeightedSum):
         Raises:
             ValueError: if `boards` are no such boards.
         """
-        terms, single = self._of_boards(boards)
-        first, *others = (getattr(self, name, 0.0) * terms[:, i] for i, name in enumerate(self.board_names))
+        terms = self._of_boards(boards)
+        first, *others = (getattr(self, name, 0.0) * terms[..., i] for i, name in enumerate(self.board_names))
         values = sum(others, first)  # in the order of the kernels
-        return float(values[0]) if single else values
+        return values if np.ndim(values) else float(values)
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
-        terms, single = self._of_boards(boards)
-        columns = {name: terms[:, i] for i, name in enumerate(self.board_names) if name in self.term_names}
-        ordered = {name: columns[name] for name in self.term_names if name in columns}
-        return {name: float(column[0]) if single else column.copy() for name, column in ordered.items()}
+        terms, names = self._of_boards(boards), self.board_names
+        parts = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
+        return {name: part.copy() if part.ndim else float(part) for name, part in parts.items()}
 
     def _of_placement(self, placement: Placement) -> tuple[dict[str, float], dict[str, float]]:
         """The terms of every placement, and those of the last one."""
@@ -194,14 +193,23 @@ class Heuristic(WeightedSum):
         of_last = self.parts.last(*at_rest, rows) if self.last_names else ()
         return _named(self.placement_names, of_move), _named(self.last_names, of_last)
 
-    def _of_boards(self, boards: ArrayLike) -> tuple[NDArray[np.float64], bool]:
-        """(terms float64[n, k] of the board, whether one board was given)."""
-        cells, rows, cols, single = _boards(boards)
+    def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
+        """The terms float64[k] of a board, float64[n, k] of a batch."""
+        array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
+        if array.ndim not in (2, 3):
+            raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
+        *batch, rows, cols = array.shape
+        if not (FEWEST_ROWS <= rows <= MOST_ROWS and FEWEST_COLS <= cols <= MOST_COLS):
+            limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
+            raise ValueError(f"boards of {rows} rows and {cols} columns; expected {limits}")
+        if array.dtype.kind not in "iub" or array.max(initial=0) > 1 or array.min(initial=0) < 0:
+            raise ValueError(f"boards hold {array.dtype} {np.unique(array)[:8].tolist()}; expected cells of 0 and 1")
         self.check_size(rows, cols)
+        cells = np.ascontiguousarray(array, dtype=np.uint8).reshape(-1, rows * cols)
         terms = np.empty((len(cells), len(self.board_names)))
         _batch_terms(self.parts.board)(cells, rows, cols, self._weights, terms)
         self.check()
-        return terms, single
+        return terms.reshape(*batch, len(self.board_names))
 
 
 @cache
@@ -280,22 +288,6 @@ def _check_placement(placement: Any) -> None:
     if not isinstance(placement, Placement):
         given = f"an array of shape {placement.shape}" if isinstance(placement, np.ndarray) else repr(placement)
         raise ValueError(f"placement is {given}; expected a Placement from `place`; the method `board` takes boards")
-
-
-def _boards(boards: ArrayLike) -> tuple[NDArray[np.uint8], int, int, bool]:
-    """(cells uint8[n, rows·cols], rows, cols, whether one board was given), checked."""
-    array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
-    if array.ndim not in (2, 3):
-        raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
-    rows, cols = array.shape[-2:]
-    if not (FEWEST_ROWS <= rows <= MOST_ROWS and FEWEST_COLS <= cols <= MOST_COLS):
-        limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
-        raise ValueError(f"boards of {rows} rows and {cols} columns; expected {limits}")
-    if array.dtype.kind not in "iub" or array.max(initial=0) > 1 or array.min(initial=0) < 0:
-        raise ValueError(f"boards hold {array.dtype} {np.unique(array)[:8].tolist()}; expected cells of 0 and 1")
-    single = array.ndim == 2
-    count = 1 if single else len(array)
-    return np.ascontiguousarray(array, dtype=np.uint8).reshape(count, rows * cols), rows, cols, single
 
 
 @cache
