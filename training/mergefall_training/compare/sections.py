@@ -163,9 +163,9 @@ def _suite_entry(folder: Path) -> dict[str, Any]:
     """
     path = folder.with_name("results.json")
     games = read_results(path).get("games", [])
-    types = {"label": str, "player": str, "options": dict}
+    types, entry = {"label": str, "player": str, "options": dict}, {"players": []}
     try:
-        entry = next((game for game in games if game["name"] == folder.name), {"players": []})
+        entry = next((game for game in games if game["name"] == folder.name), entry)
         sound = all(isinstance(player[name], kind) for player in entry["players"] for name, kind in types.items())
     except (LookupError, TypeError):
         sound = False
