@@ -18,7 +18,7 @@ ENVS = {
 
 START = "() => [...document.querySelectorAll('.replay')].map((root) => root.querySelectorAll('canvas').length)"
 
-# Each game of each player to its end: what is shown, and how many values and terms its first position has.
+# Each game of each player to its end: what is shown, and how many values its first position has.
 TO_THE_END = """async () => {
   const found = [];
   const settled = () => new Promise((resolve) => setTimeout(resolve, 20));

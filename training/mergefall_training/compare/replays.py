@@ -13,7 +13,7 @@ from mergefall.draw import Colour
 from mergefall.game2048 import board
 from mergefall.game2048.render import TILES, tile_colours
 from mergefall.game2048.rules import Rules as Rules2048
-from mergefall.games import game_of, stack
+from mergefall.games import stack
 from mergefall.tetris import game
 from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
@@ -136,35 +136,16 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
         return found
     ranges = [[0, min(half, n)], [max(half, n - half), n]]
     wanted = {at for first, last in ranges for at in range(first, last)}
-    env: Any = gym.make(header.env_id, **header.game_kwargs)
-    observations, terms = [], []
-    for at, step in enumerate(steps(env, episode.seed, recorded(actions.tolist()))):
-        if at in wanted:
-            observations.append(step.observation)
-            if getattr(player.heuristic, "term_names", ()):
-                terms.append(_weighted_terms(env, player.heuristic, int(actions[at])))
+    env = gym.make(header.env_id, **header.game_kwargs)
+    played = enumerate(steps(env, episode.seed, recorded(actions.tolist())))
+    observations = [step.observation for at, step in played if at in wanted]
     valued = np.asarray(player.values(stack(observations)), dtype=np.float64)
     check_values(player.name, valued)
     likely = getattr(player, "log_probabilities", False)
     if likely:  # of the legal actions alone
         valued -= np.log(np.exp(valued).sum(axis=1, keepdims=True))
     found["values"] = {"ranges": ranges, "kind": "probability" if likely else "value", "data": _packed(valued)}
-    if terms:
-        found["terms"] = {"names": list(terms[0]), "data": _packed(np.array([list(part.values()) for part in terms]))}
     return found
-
-
-def _weighted_terms(env: Any, heuristic: Any, action: int) -> dict[str, float]:
-    """weight · term of the afterstate of an action, by the term's name."""
-    base = env.unwrapped
-    if game_of(env.spec.id).name == "2048":
-        after = base.afterstates()[0][action]
-        heuristic = heuristic.at(int(after.max())) if hasattr(heuristic, "at") else heuristic
-        parts = heuristic.terms(after)
-    else:
-        terms, _, _ = base.afterstate_terms(heuristic)
-        parts = dict(zip(heuristic.term_names, terms[action].tolist(), strict=True))
-    return {name: getattr(heuristic, name) * part for name, part in parts.items() if name != "base"}  # always the same
 
 
 def _packed(table: NDArray[np.float64]) -> str:

@@ -147,15 +147,14 @@ class Pane {
 
   async chooseGame() {
     const replay = this.choices.find(({ seed }) => seed === Number(this.which.value));
-    Object.assign(this, { replay, aim: null, actions: [], values: null, terms: null });
+    Object.assign(this, { replay, aim: null, actions: [], values: null });
     this.frames = [new this.kind(this.section.rules, replay.stream)];
     if (!this.byHand) {
-      const packed = [replay.actions, replay.values?.data, replay.terms?.data];
-      const [bytes, values, terms] = await Promise.all(packed.map((data) => data && unpacked(data)));
+      const packed = [replay.actions, replay.values?.data];
+      const [bytes, values] = await Promise.all(packed.map((data) => data && unpacked(data)));
       if (this.replay !== replay) return; // another game was chosen meanwhile
       this.actions = replay.wide ? new Uint16Array(bytes) : new Uint8Array(bytes);
       if (values) this.values = new Float32Array(values);
-      if (terms) this.terms = new Float32Array(terms);
     }
     this.hand.replaceChildren(...(this.byHand ? this.handButtons() : []));
   }
@@ -197,7 +196,7 @@ class Pane {
     this.think(game);
   }
 
-  /* The row of the values and terms that belong to a step; -1 if there are none. */
+  /* The row of the values that belong to a step; -1 if there are none. */
   row(step) {
     let row = 0;
     for (const [from, to] of this.replay.values?.ranges ?? []) {
@@ -207,7 +206,7 @@ class Pane {
     return -1;
   }
 
-  /* What the player thought of the actions, best first, and the terms of its heuristic. */
+  /* What the player thought of the actions, best first. */
   think(game) {
     const row = this.byHand || this.step === this.length ? -1 : this.row(this.step), lines = [];
     const legal = game.legal();
@@ -225,23 +224,15 @@ class Pane {
         lines.push(...this.bar(this.section.actions[action], share, word, action === chosen));
       }
     }
-    if (row >= 0 && this.terms) {
-      const { names } = this.replay.terms, terms = [...this.terms.subarray(row * names.length, (row + 1) * names.length)];
-      const largest = Math.max(...terms.map(Math.abs)) || 1;
-      lines.push(element("div", { className: "head" }, "weighted terms of the heuristic, after the chosen action"));
-      names.forEach((name, i) => {
-        if (terms[i]) lines.push(...this.bar(name, Math.abs(terms[i]) / largest, plain(terms[i]), false, terms[i] < 0));
-      });
-    }
     this.thoughts.replaceChildren(...lines);
   }
 
-  bar(name, share, word, chosen, negative = false) {
+  bar(name, share, word, chosen) {
     const fill = element("i");
     fill.style.width = `${100 * share}%`;
     return [
       element("span", { className: chosen ? "chosen" : "" }, name),
-      element("span", { className: negative ? "bar negative" : "bar" }, fill),
+      element("span", { className: "bar" }, fill),
       element("span", {}, word),
     ];
   }
