@@ -2,9 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ pytest.importorskip("sb3_contrib")
 import torch
 from mergefall_baselines import make
 from mergefall_baselines.arrays import read_arrays, write_arrays
-from mergefall_training.cli import main
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve
@@ -56,42 +52,6 @@ def train(folder, what, resume=False):
     with open_run(folder, what, resume=resume, progress=False) as run:
         sb3.train(run)
     return folder
-
-
-def end_of(folder):
-    """All that a run left, but for times."""
-    spec, arrays, _ = read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)
-    spec.pop("seconds")
-    times = [episode.pop("t") for episode in spec["state"]["model"]["episodes"]]
-    assert all(isinstance(time, float) for time in times)
-    models = [load_model(folder / name).checksum for name in ("best.npz", "model.npz")]
-    curve = [vars(point) | {"seconds": 0.0} for point in read_curve(folder)]
-    return spec, arrays, models, curve
-
-
-def test_a_killed_process_loses_no_more_than_an_interval(tmp_path):
-    folder, settings = tmp_path / "killed", CHANGED["maskable-ppo"]
-    command = ["train", "maskable-ppo", "--env-option", "rows=2", "--env-option", "cols=3", "--timesteps", "1600"]
-    command += ["--interval", "100", "--episodes", "2", "--device", "cpu"]
-    command += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mergefall_training", *command, "--out", str(folder)],
-        stderr=subprocess.PIPE,
-    )
-    while not (folder / "checkpoint.npz").exists() or len(read_curve(folder)) < 4:
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
-    reached = read_curve(folder)[-1].step
-    assert load_checkpoint_step(folder) >= reached - 100 - ON_POLICY["n_envs"] * ON_POLICY["n_steps"]
-    for out in (folder, tmp_path / "unbroken"):
-        main([*command, "--out", str(out), *(["--resume"] if out == folder else [])])
-    assert end_of(folder)[2:] == end_of(tmp_path / "unbroken")[2:]
-
-
-def load_checkpoint_step(folder):
-    return read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)[0]["step"]
 
 
 @pytest.fixture(scope="module")
