@@ -84,14 +84,11 @@ def signature_of(name: str, factory: Factory | None = None) -> inspect.Signature
 def _check_options(name: str, factory: Factory, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an option that a factory does not have, and for one that it needs."""
     known = signature_of(name, factory).parameters
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
-    for option in options:
-        if option not in known and not takes_any:
-            raise ValueError(f"{name} has no option {option!r}; it has {', '.join(known) or 'none'}")
-    for option, parameter in known.items():
-        required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-        if required and option not in options:
-            raise ValueError(f"{name} needs the option {option!r}")
+    named = {option: one for option, one in known.items() if one.kind is not one.VAR_KEYWORD}
+    if unknown := [option for option in options if option not in known and len(named) == len(known)]:
+        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    if missing := [option for option, one in named.items() if one.default is one.empty and option not in options]:
+        raise ValueError(f"{name} needs the option {missing[0]!r}")
 
 
 def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -107,12 +104,10 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     factory: Any = factory_of(name)
     _check_options(name, factory, options)
     plays = getattr(factory, "plays", {})
-    found: Any = plays(**options) if callable(plays) else plays
-    arguments: dict[str, Any] = dict(found)
+    arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
-    if arguments and env_id in ENVIRONMENTS:
-        arguments |= game_of(env_id).rules_of(options)
-    return env_id, arguments
+    rules = game_of(env_id).rules_of(options) if arguments and env_id in ENVIRONMENTS else {}
+    return env_id, arguments | rules
 
 
 def player_of(spec: Any, what: str = "player") -> Player:
