@@ -13,7 +13,7 @@ The step on which a batched environment begins a new episode pays 0.
   `tile-order`, whose value grows with the tiles.
 
 `CONSTANTS` has squash, scale and drop of each documented potential, chosen so that a typical step is paid about one
-(`python tests/benchmarks/shaping.py` prints it). The page of the environments says when shaping helps.
+(`python tests/benchmarks/shaping.py` of version 0.1.0 prints it). The page of the environments says when shaping helps.
 
 Other potentials have squash "identity", scale 1 and offset 0: a function of a board, and a player that values boards,
 `{"player": "2048/expectimax", …options}`, where h is the value of its best action. In an argument of an environment,
