@@ -113,13 +113,14 @@ def _afterstate_kernel(shape: Shape) -> Kernel:
                     if plain and onward < c.cutoff:
                         total += last_state(state, False, ctx) * weight
                         continue
-                    slid, best, legal = slide(state, ctx), lowest, False
-                    for i in range(0, 8, 2):
-                        after, score = result_of(slid, INNER >> i & 3)
+                    best, legal = lowest, False
+                    after, right, second, third, along, across = slide(state, ctx)
+                    for i in range(4):  # up, down, left, right; `result_of` would take 4 % longer
                         if after != state:
                             legal = True
                             later = afterstate(after, below, onward, ctx)
-                            best = max(best, real(later + score) if scored else later)
+                            best = max(best, real(later + (along if i < 2 else across)) if scored else later)
+                        after, second, third = second, third, right
                     total += (best if legal else dead) * weight
             value, index = total / real(empty), find(entries, board)
         keep(entries, index, board, value, left)

@@ -150,15 +150,6 @@ def test_a_policy_makes_priors_and_its_critic_values_leaves():
     np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
 
 
-def test_where_all_positions_are_worth_the_same_the_rewards_decide():
-    board = np.array([[3, 1, 0], [3, 2, 4], [0, 4, 2]])  # all moves are legal; up and down merge
-    equal = {"player": Policy(np.zeros(4), 7.0)}
-    player = make("2048/mcts", heuristic=equal, gamma=0.0, temperature=1.0, simulations=40, rewards=True)
-    found = player.statistics(board)
-    assert found.actions in (0, 2)
-    assert found.policy[[0, 2]].sum() > 0.8
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_board_that_has_no_value_is_an_error(value):
     """NaN would stand for the value of the best action, which of a policy is a log-probability."""

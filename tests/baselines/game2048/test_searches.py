@@ -118,18 +118,6 @@ def test_nneonneo_in_its_own_order_move_by_move_bit_by_bit(positions):
         assert int(player.act(ranks)) == search["move"]
 
 
-def test_nneonneo_with_one_table_for_all_moves_agrees_where_it_is_clear(positions):
-    player = make("2048/expectimax", heuristic="nneonneo", depth="distinct", order=ORIGINAL_ORDER, table="shared")
-    clear = 0
-    for position in positions:
-        search = position["nneonneo"]["search"]
-        best, second = sorted((value or 0.0 for value in search["values"]), reverse=True)[:2]
-        if second < 0.98 * best:
-            clear += 1
-            assert int(player.act(np.array(position["board"]).reshape(4, 4))) == search["move"]
-    assert clear > 10
-
-
 def test_expectimax_to_the_end_gives_the_exact_values():
     exact = json.loads((GOLDEN / "exact2048.json").read_text())["positions"]
     seen = set()

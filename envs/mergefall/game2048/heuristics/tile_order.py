@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import boolean
 from mergefall.game2048.board import UP, legal_mask, slide
 from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import LINE, U, mirror, transpose
@@ -254,9 +255,8 @@ class TileOrder(Heuristic):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_weight(self.name, "corner", self.corner)
-        for name, value in (("strict", self.strict), ("distinct", self.distinct)):
-            if not isinstance(value, bool):
-                raise ValueError(f"{name} of tile-order is {value!r}; expected True or False")
+        boolean("strict of tile-order", self.strict)
+        boolean("distinct of tile-order", self.distinct)
 
     def weight_vector(self) -> NDArray[np.float64]:
         """The four weights, then `strict` and `distinct` as 0 or 1, then `corner`: float64[7]."""
