@@ -186,7 +186,7 @@ def _game(search: TreeSearch, way: Rules) -> Game:
         known=known,
         kept=known if leaf.sees_next else 1,
         distribution=distribution_index(search.distribution, way),
-        rewards=float(search.rewards),
+        rewards=1.0 if search.rewards else 0.0,
         weights=heuristic.weight_vector() if heuristic else np.zeros(0),
         memory=np.zeros(MEMORY, U),
         leaf=own,
