@@ -32,7 +32,7 @@ from mergefall_baselines.game2048.solver_kernels import (
 SIZES = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3))
 
 
-@lru_cache(maxsize=8)  # the players of a process share solutions
+@lru_cache(maxsize=3)  # the players of a process share solutions, of up to 0.8 GiB
 def solve(rows: int, cols: int, objective: str | int = "score", progress: bool = False) -> Solution:
     """Value every position of a small board exactly, to the end of the game and undiscounted.
 

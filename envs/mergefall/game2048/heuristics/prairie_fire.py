@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.checks import known
 from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.heuristics.prairie_kernels import (
     TERMS,
@@ -20,7 +21,6 @@ from mergefall.game2048.heuristics.prairie_kernels import (
 )
 from mergefall.game2048.rules import MAX_RANK
 from mergefall.typing import Array
-from mergefall.weighted import check_weight
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:
         rank, weights = stage
         if type(rank) is not int or not 1 <= rank <= MAX_RANK or (checked and rank <= checked[-1][0]):
             raise ValueError(f"stage of prairie-fire from rank {rank!r}; expected ascending ranks from 1 to {MAX_RANK}")
-        for name, weight in weights.items():
-            if name not in TERMS:
-                raise ValueError(f"prairie-fire has no weight {name!r}; a stage can replace {', '.join(TERMS)}")
-            check_weight("prairie-fire", name, weight)
+        known("a stage of prairie-fire", weights, TERMS)
+        PrairieFire(**weights)
         checked.append((rank, dict(weights)))
     return tuple(checked)

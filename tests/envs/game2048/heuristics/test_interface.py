@@ -65,7 +65,7 @@ def test_weights_are_arguments():
         ({"name": "tile-order", "corner": 1e101}, "'corner' of tile-order"),
         ({"name": "prairie-fire", "stages": [[11, {"penalty": 1e101}]]}, "'penalty' of prairie-fire"),
         ({"name": "tile-order", "strict": 1}, "strict of tile-order is 1"),
-        ({"name": "prairie-fire", "stages": [[11, {"rewards": 1}]]}, "no weight 'rewards'"),
+        ({"name": "prairie-fire", "stages": [[11, {"rewards": 1}]]}, "a stage of prairie-fire has no 'rewards'"),
         ({"name": "prairie-fire", "stages": [[11, {}], [9, {}]]}, "ascending ranks"),
         ({"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
         ({"name": "prairie-fire", "stages": [[True, {}]]}, "from rank True"),
