@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mergefall_baselines import Player, make, play_in_env
+from mergefall_baselines import Player, make
 from mergefall_baselines.player import NotFiniteError
 
 BOARDS = np.array(
@@ -65,14 +65,6 @@ def test_the_chance_of_a_tile_counts_no_points():
     board = [[2, 2, 0], [0, 0, 1]]
     ahead = make("2048/lookahead", of=player, rewards=False, lost=0.0)
     np.testing.assert_allclose(ahead.values(board), make("2048/optimal", objective=32).values(board), rtol=1e-6)
-
-
-def test_whole_games():
-    player = make("2048/lookahead", of="2048/ntuple")
-    small = {"rows": 4, "cols": 4, "goal": 64}
-    game = player.play("mergefall/Game2048-v0", 5, small)
-    assert game.actions.tolist() == play_in_env(player, "mergefall/Game2048-v0", 5, small).actions.tolist()
-    assert game.figures["max_tile"] == 64
 
 
 def test_bad_options_and_bad_values_are_named():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from mergefall_baselines import make
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.solver import solve
 from mergefall_baselines.player import play_in_env
@@ -36,15 +35,6 @@ def test_the_mean_of_its_games_is_the_value(objective):
     results = np.array([game["score"] if objective == "score" else game["max_tile"] >= 64 for game in games])
     error = results.std() / np.sqrt(len(results))
     assert abs(results.mean() - solve(2, 3, objective).start_value) < 4 * error
-
-
-def test_sizes_come_from_the_observation():
-    player = make("2048/optimal", objective=16)
-    assert player.with_rules({"rows": 2, "cols": 2, "goal": None}) is player
-    assert player.values(FRESH).max() == pytest.approx(solve(2, 2, 16).value(FRESH))
-    with pytest.raises(ValueError, match="cols=2, but the environment has cols=3"):
-        make("2048/optimal", rows=2, cols=2).with_rules({"rows": 2, "cols": 3})
-    assert player.act(FRESH) == 0
 
 
 def test_boards_it_cannot_play():
