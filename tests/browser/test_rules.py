@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 from mergefall.words import stream_from_seed
 from mergefall_training import evaluate
-from mergefall_training.compare.document import PAGE
 from mergefall_training.compare.replays import page_rules
+from mergefall_training.compare.report import PAGE
 from mergefall_training.play.records import actions_of
 
 TETRIS = "mergefall/Tetris-v0"

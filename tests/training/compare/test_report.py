@@ -13,8 +13,7 @@ from mergefall.words import stream_from_seed
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.cli import main
-from mergefall_training.compare.document import command
-from mergefall_training.compare.report import report
+from mergefall_training.compare.report import command, report
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
 from mergefall_training.play.records import checksum, header_from

@@ -1,15 +1,39 @@
-"""A report: games and training runs as one HTML page with tables, plots and replays, which opens from a file."""
+"""A report: games and training runs as one HTML page with tables, plots and replays, which opens from a file.
+
+`page/` holds parts of the page: `rules.js` states the rules of both games a second time, so that the page can play
+recorded games again; `replay.js` shows them. Plots are those of `plots.py`.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from string import Template
+from typing import Any
 
+import numpy as np
+from gymnasium.error import DependencyNotInstalled
+from mergefall import __version__
 from mergefall.checks import integer
 
-from mergefall_training.compare.document import write_page
+from mergefall_training.compare.replays import replays_of
+from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section, sections_of
+from mergefall_training.files import write_whole
+from mergefall_training.learn.run import Config
+from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.playing import BY_HAND
+from mergefall_training.play.records import RECORDED
+from mergefall_training.play.statistics import CONFIDENCE
+from mergefall_training.play.tables import Table, percent, to_html
+from mergefall_training.play.verify import Verdict
+
+PAGE = Path(__file__).parent / "page"
 
 
 def report(
@@ -39,5 +63,149 @@ def report(
     if not paths:
         raise ValueError("there is nothing to report on; expected files or folders of recorded games, or runs")
     sections = sections_of([Path(os.path.abspath(path)) for path in paths], progress)
-    write_page(Path(out), sections, replays=replays, values=values, progress=progress)
+    games, bodies = [], []
+    for number, section in enumerate(sections):
+        games.append(replays_of(section, replays, values, progress))
+        bodies.append(_section_html(section, number))
+    parts = {name: (PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "rules.js", "replay.js")}
+    page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(" · ".join(dict.fromkeys(section.name for section in sections))),
+        version=__version__,
+        style=parts["page.css"],
+        body="\n".join(bodies),
+        data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        script=parts["rules.js"] + parts["replay.js"],
+    )
+    write_whole(Path(out), page.encode(errors="backslashreplace"))  # files may hold half a surrogate pair
     return sections
+
+
+def _section_html(section: Section, number: int) -> str:
+    """A section of the page: tables, replays, plots, configurations, and how to get the figures again."""
+    result, runs = section.result, section.result.runs_table()
+    problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in section.problems)
+    parts = [
+        f'<section id="game-{number}">',
+        f"<h2>{html.escape(result.name)}</h2>",
+        f'<p class="conditions">{html.escape(result.conditions)}</p>',
+        f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
+        to_html(_players_table(section)),
+        "" if runs is None else to_html(runs),
+        f'<div class="replay" data-section="{number}"></div>',
+        _plots_html(result, number),
+        *(_config_html(label, config) for label, config in section.configs.items()),
+        _commands_html(result),
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _players_table(section: Section) -> Table:
+    """The leaderboard: figures of each player, and what can be told apart from the best."""
+    result, (first, *others) = section.result, section.result.rows
+    table = result.table()
+    lower_tiles = (f"{tile}+" for tile in result.telling_tiles[:-3])
+    left_out = {"IQM", f"{result.game.turn}s", f"ratio to {result.baseline}", *lower_tiles}
+    columns = {name: column for name, column in table.columns.items() if name not in left_out}
+    pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
+    confidence = 1 - (1 - CONFIDENCE) / pairs
+    columns["beside the best"] = ["", *(_versus_text(row, first, confidence) for row in others)]
+    columns["records that hold"] = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
+    note = table.note
+    if others:
+        note += " Beside the best: on the seeds of both, "
+        note += f"with intervals of {100 * confidence:.4g} %, so that those of all pairs hold together (Bonferroni); "
+        note += "where both have the same, half a seed counts as more."
+    return Table("", "", columns, note)
+
+
+def _held_text(verdicts: list[Verdict] | None) -> str:
+    """How many records hold, and how many of these were played again in part, because they hold no more."""
+    if verdicts is None:
+        return "played for this page"
+    held = [verdict for verdict in verdicts if not verdict.problem]
+    partial = sum(verdict.proven is not None for verdict in held)
+    count = f"all {len(held)}" if len(held) == len(verdicts) else f"{len(held)} of {len(verdicts)}"
+    return count + (f", {partial} of them up to action {RECORDED:,}" if partial else "")
+
+
+def _versus_text(row: Row, first: Row, confidence: float) -> str:
+    """A player beside the best, which is the first of the table."""
+    try:
+        versus = row.evaluation.versus(first.evaluation, confidence=confidence)
+    except ValueError as error:
+        return f"not compared: {error}"
+    word = "lower" if versus.ratio.high < 1 else "cannot be told apart"
+    ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
+    if np.isinf(first.summary.mean.value):  # no game of the best ended, but perhaps one of the other
+        ratio = f"at most {versus.ratio.high:.2f} times" if np.isfinite(versus.ratio.high) else "ratio unknown"
+    return f"{word}: {ratio}, more on {percent(versus.higher.value)} of {versus.games} seeds"
+
+
+def _plots_html(result: ContestResult, number: int) -> str:
+    try:
+        from mergefall_training.compare import plots
+    except ModuleNotFoundError as error:
+        raise DependencyNotInstalled("the page's plots need matplotlib: pip install 'mergefall[render]'") from error
+    drawn = plots.draw_svg(result, f"{number}")
+    figures = (f'<figure id="plot-{number}-{name}">{svg}</figure>' for name, svg in drawn.items())
+    return f'<div class="plots">{"".join(figures)}</div>'
+
+
+def _config_html(label: str, config: Config) -> str:
+    """How a run was trained."""
+    fields = asdict(config)
+    settings = {name: value for name, value in fields.items() if name != "hyperparameters"} | fields["hyperparameters"]
+    items = (
+        f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(json.dumps(value))}</code></dd>"
+        for name, value in settings.items()
+    )
+    return f"<details><summary>Configuration of {html.escape(label)}</summary><dl>{''.join(items)}</dl></details>"
+
+
+def _commands_html(result: ContestResult) -> str:
+    """For each player, its settings and the command that plays its games again."""
+    items = []
+    for row in result.rows:
+        header = row.evaluation.header
+        settings = json.dumps({"player": header.player, **header.options, "version": header.package})
+        lines = [] if header.player == BY_HAND else [f"<code>{html.escape(command(row.evaluation))}</code>"]
+        lines.append(f"<small>{html.escape(settings)}</small>")
+        items.append(f"<dt>{html.escape(row.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
+    return f"<details><summary>Settings, and the command for each player</summary><dl>{''.join(items)}</dl></details>"
+
+
+def command(evaluation: Evaluation) -> str:
+    """The command line that plays the same games.
+
+    >>> from mergefall_training import evaluate
+    >>> played = evaluate("2048/greedy", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 3}, workers=1, progress=False)
+    >>> for part in command(played).split(" --"):
+    ...     print(part)
+    mergefall evaluate 2048/greedy
+    env mergefall/Game2048-v0
+    env-option rows=3
+    env-option cols=4
+    env-option reward=score
+    env-option illegal_limit=100
+    episodes 2
+    """
+    header, episodes = evaluation.header, evaluation.episodes
+    words = ["mergefall", "evaluate", header.player, *_pairs("--option", header.options), "--env", header.env_id]
+    words += _pairs("--env-option", header.env_kwargs)
+    if header.max_episode_steps is not None:
+        words += ["--max-episode-steps", str(header.max_episode_steps)]
+    words += _pairs("--adversary", header.adversary or {})
+    words += ["--episodes", str(episodes[-1].seed - episodes[0].seed + 1)]
+    words += ["--seed", str(episodes[0].seed)] if episodes[0].seed else []
+    return shlex.join(words)
+
+
+def _pairs(option: str, values: dict[str, Any]) -> list[str]:
+    """The words of an option that is repeated for each value; those that are None are left out."""
+    return [
+        word
+        for name, value in values.items()
+        if value is not None
+        for word in (option, f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+    ]
