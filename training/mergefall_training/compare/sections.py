@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gymnasium.error import DependencyNotInstalled
 from mergefall_baselines import make
 
 from mergefall_training.compare.comparison import read_results
@@ -100,7 +101,7 @@ class _Collected:
             yield
         except RecursionError:
             self.problems.append(f"{path}: its lists are nested too deeply")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, DependencyNotInstalled) as error:
             self.problems.append(str(error) if str(path) in str(error) else f"{path}: {error}")
 
     def add_run(self, folder: Path) -> None:
