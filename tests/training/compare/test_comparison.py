@@ -102,6 +102,7 @@ def test_the_files_hold_the_same_figures(tmp_path):
         assert float(line["mean"]) == player["mean"]["value"] == row.summary.mean.value
         assert int(line["episodes"]) == player["episodes"]
         assert json.loads(line["env_kwargs"]) == game["env_kwargs"]
+    assert f"| {rows[0]['label']} | {rows[0]['episodes']} | " in (out / "small" / "table.md").read_text()
     assert float(rows[0]["tile_16"]) == results[0].rows[0].evaluation.tile_rate(16).value
     assert rows[-1]["mean_low"] == "nan"  # one episode gives no interval
     assert math.isnan(results[1].rows[0].summary.mean.low)

@@ -26,7 +26,7 @@ from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import plain
-from mergefall_training.play.tables import to_terminal
+from mergefall_training.play.tables import to_markdown, to_terminal
 from mergefall_training.play.workers import on_processes, process_pool, workers_of
 from mergefall_training.progress import console, progress_bar
 
@@ -49,8 +49,8 @@ def compare(
     Args:
         suite: the name of a suite that comes with the package, a YAML file, or a `Suite`.
         out: folder for the results. Each finished episode is appended to ``<contest>/<label>.jsonl``, so that the same
-            call resumes a stopped run; ``results.csv``, ``results.json`` and plots follow. Plots need the extra
-            ``render``.
+            call resumes a stopped run; ``results.csv``, ``results.json``, and in ``<contest>`` a table in Markdown
+            and plots follow. Plots need the extra ``render``.
         games: names of the suite's games to play; default: all of them.
         workers, executor, progress: as in `evaluate`. Agents are trained one in each worker process.
         screen: where tables are printed; default: standard output.
@@ -187,6 +187,8 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     games += [game for game in there.get("games", []) if same and game["name"] not in names]
     content = json.loads(json.dumps(about | {"games": games}), parse_constant=lambda _: None)  # JSON lacks infinity
     files = {"results.csv": _csv(games).encode(), "results.json": json.dumps(content, indent=2).encode()}
+    for result in results:
+        files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()
     try:
         from mergefall_training.compare import plots
     except ModuleNotFoundError as error:
