@@ -115,7 +115,7 @@ class Lookahead(KernelPlayer):
         worth = np.full(found, self.lost)
         worth[alive] = self._board_values(children[:found][alive].reshape(-1, rows, cols), depth - 1)
         means = np.bincount(edges[:found], chances[:found] * worth, 4 * n).reshape(n, 4)
-        scores = np.log2(1.0 + gains.clip(0)) if self.rewards == "log2" else float(self.rewards) * gains
+        scores = np.log2(1.0 + gains.clip(0)) if self.rewards == "log2" else float(bool(self.rewards)) * gains
         return np.where(gains >= 0, scores + self.gamma * means, -np.inf)
 
     def _board_values(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:

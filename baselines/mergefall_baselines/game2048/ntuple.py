@@ -158,8 +158,8 @@ def ntuple(
         raise ValueError(f"time_limit={time_limit!r} with depth=1; expected a depth to deepen to, such as 9")
     limit = WORD_LIMIT if downgrade is None else int(downgrade).bit_length() - 1
     heuristic, keeps = NetworkHeuristic(held, limit), depth != 1 if table is None else table
-    size = {"rows": held.shape.rows, "cols": held.shape.cols}
-    player = expectimax(heuristic, depth, cutoff, keeps, order, time_limit, rewards=True, **size)
+    rows, cols = held.shape.rows, held.shape.cols
+    player = expectimax(heuristic, depth, cutoff, keeps, order, time_limit, rewards=True, rows=rows, cols=cols)
     if player.depth == 1:
         player.kernel_of = greedy_kernel
     player.options = {"checksum": found[:16]} if found else {}

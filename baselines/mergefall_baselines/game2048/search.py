@@ -241,7 +241,7 @@ class Search2048(KernelPlayer):
         self._order = order_option(order)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
-        shape = shape_of(self.heuristic, way.kind, self.rewards)
+        shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
         return self.kernel_of(shape), (self._context(shape, way.rows, way.cols, exact), self._order)
 
     def _context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:

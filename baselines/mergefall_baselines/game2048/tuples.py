@@ -254,11 +254,12 @@ def _plus(one: Kernel, other: Kernel) -> Kernel:
 
 def _four_places(gather: Kernel, begin: int, others: Kernel | None) -> Kernel:
     """A kernel: writes the places of one pattern on four images, and those of the patterns before it."""
-    ahead, others = U(begin), others or kernel(lambda images, places, first: None, forceinline=True)
+    ahead = U(begin)
+    before: Any = others or kernel(lambda images, places, first: None, forceinline=True)
 
     @kernel(forceinline=True)
     def four_places(images, places, first):
-        others(images, places, first)
+        before(images, places, first)
         a, b, c, d = images
         at = first + ahead
         places[at] = np.uint32(gather(a))

@@ -141,8 +141,11 @@ class MonotoneSmooth(Heuristic):
     max: float = 1.0
     corner: float = 1.5
 
-    @staticmethod
-    @cache
-    def tables() -> tuple[Array, ...]:
+    def tables(self) -> tuple[Array, ...]:
         """An entry for each line of four cells, uint32[65536], and logarithms of empty cells, float64[17]."""
-        return filled(fill_tables, np.empty(1 << 16, np.uint32), np.empty(17))
+        return _tables()
+
+
+@cache
+def _tables() -> tuple[Array, ...]:
+    return filled(fill_tables, np.empty(1 << 16, np.uint32), np.empty(17))

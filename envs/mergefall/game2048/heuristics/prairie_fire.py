@@ -104,14 +104,17 @@ class PrairieFire(Heuristic):
             vector += [rank, *(getattr(now, term) for term in TERMS)]
         return np.array(vector, dtype=np.float64)
 
-    @staticmethod
-    @cache
-    def tables() -> tuple[Array, ...]:
+    def tables(self) -> tuple[Array, ...]:
         """The tables of sets of cells, int64[65536], and of lines, uint16[65536]; the same for all weights."""
-        return filled(fill_tables, np.empty(1 << 16, np.int64), np.empty(1 << 16, np.uint16))
+        return _tables()
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"stages": [[rank, dict(weights)] for rank, weights in self.stages]}
+
+
+@cache
+def _tables() -> tuple[Array, ...]:
+    return filled(fill_tables, np.empty(1 << 16, np.int64), np.empty(1 << 16, np.uint16))
 
 
 def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:
