@@ -20,7 +20,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -53,7 +52,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
     places = {reached[0]: 0}
     content = hashlib.sha256(str(getattr(function, "targetoptions", "")).encode())
     for one in reached:  # which grows
-        content.update(_text_of_code(one.__code__).encode())
+        content.update(f"{one.__module__}\n{_text_of_code(one.__code__)}\n".encode())  # the machine code names modules
         for name, value in _compiled_in(one):
             callee = _python_function(value)
             if callee is None:
@@ -175,7 +174,7 @@ class _KernelCache(NullCache):
 
     def _name(self, sig: Any, target_context: Any) -> str:
         machine = (numba.__version__, sys.implementation.cache_tag, target_context.codegen().magic_tuple())
-        key = repr((self._fingerprint, sig, _field_names(sig), machine))
+        key = repr((self._fingerprint, sig, _named_tuples(sig), machine))
         return f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -184,8 +183,7 @@ class _KernelCache(NullCache):
         for folder in self._folders():
             content = _content(folder / name)
             if content is not None:
-                with suppress(ModuleNotFoundError):  # the kernel has moved to another file
-                    return self._code.rebuild(target_context, pickle.loads(content))
+                return self._code.rebuild(target_context, pickle.loads(content))
         self._notice.start()
         return None
 
@@ -211,10 +209,11 @@ class _KernelCache(NullCache):
             )
 
 
-def _field_names(kinds: Any) -> tuple[Any, ...]:
-    """The names of fields in a signature's named tuples, which its text does not show."""
-    own = getattr(kinds, "fields", ()) if isinstance(kinds, types.BaseTuple) else ()
-    return (*own, *map(_field_names, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())))
+def _named_tuples(kinds: Any) -> tuple[Any, ...]:
+    """The modules and fields of a signature's named tuples, which its text does not show."""
+    named = isinstance(kinds, types.BaseNamedTuple)
+    own = (kinds.instance_class.__module__, kinds.fields) if named else ()
+    return (*own, *map(_named_tuples, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())))
 
 
 def _content(path: Path) -> bytes | None:
@@ -239,7 +238,7 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function on its first call and keep the machine code on disk.
 
     Args:
@@ -258,11 +257,10 @@ def kernel(function: Callable[..., Any] | None = None, *, variant: str = "", **o
         8
     """
     if function is None:
-        return lambda decorated: kernel(decorated, variant=variant, **options)
+        return lambda decorated: kernel(decorated, **options)
     # No kernel is called from C, so the wrapper for that, which takes time to compile, is left out by default.
     options = {"nogil": True, "no_cfunc_wrapper": True, **options}
     dispatcher: Any = cast(Any, numba.njit)(**options)(function)
-    dispatcher.variant = variant
     dispatcher._cache = _KernelCache(dispatcher)
     return dispatcher
 

@@ -164,15 +164,9 @@ def run_one(tmp_path):
 
     def run(folder="cache", before=""):
         (tmp_path / "one.py").write_text(ONE + HITS)
-        if before:
-            (tmp_path / "before.py").write_text(f"{before}\nimport one\n")
-        script = "before" if before else "one"
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / folder) if folder else ""}
-        environment |= {
-            "PYTHONPATH": str(Path(mergefall.__file__).parents[1]),
-            "XDG_CACHE_HOME": str(tmp_path / "home"),
-        }
-        command = [sys.executable, str(tmp_path / f"{script}.py")]
+        cache = {"NUMBA_CACHE_DIR": str(tmp_path / folder) if folder else "", "XDG_CACHE_HOME": str(tmp_path / "home")}
+        environment = environment_of(tmp_path) | cache
+        command = [sys.executable, "-c", f"{before}\nimport one"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return done.stdout.split(), done.stderr
 
