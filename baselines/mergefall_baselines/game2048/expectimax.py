@@ -18,7 +18,6 @@ from mergefall_baselines.game2048.cells import cells_kernel
 from mergefall_baselines.game2048.leaves import mean_of_best
 from mergefall_baselines.game2048.player import pick
 from mergefall_baselines.game2048.search import (
-    INNER,
     TO_THE_END,
     Search2048,
     Shape,
@@ -42,17 +41,16 @@ def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
     @kernel
     def last_state(state, itself, ctx):
         """Value of a state by the heuristic alone: of the state `itself`, or of its best afterstate."""
-        slid, best, legal = slide(state, ctx), lowest, False
-        for i in range(0, 8, 2):
-            after, score = result_of(slid, INNER >> i & 3)
+        best, legal = lowest, False
+        after, right, second, third, along, across = slide(state, ctx)
+        for i in range(4):
             if after != state:
                 legal = True
                 if itself:
                     return real(evaluate(state, True, ctx))
                 value = real(evaluate(after, False, ctx))
-                if scored:
-                    value = real(value + score)
-                best = max(best, value)
+                best = max(best, real(value + (along if i < 2 else across)) if scored else value)
+            after, second, third = second, third, right
         return best if legal else dead
 
     @kernel
@@ -115,7 +113,7 @@ def _afterstate_kernel(shape: Shape) -> Kernel:
                         continue
                     best, legal = lowest, False
                     after, right, second, third, along, across = slide(state, ctx)
-                    for i in range(4):  # up, down, left, right; `result_of` would take 4 % longer
+                    for i in range(4):  # up, down, left, right: taking turns is faster than `result_of`
                         if after != state:
                             legal = True
                             later = afterstate(after, below, onward, ctx)
