@@ -194,9 +194,9 @@ class OfPredictor(Player):
             expected = "predict(observation, state=None, episode_start=None, deterministic=True)"
             raise ValueError(f"{name_of_player(predictor)} has predict{signature}; expected {expected}") from error
         self.name = getattr(predictor, "name", Player.name)
-        self.predict: Any = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+        self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
-    def predict(  # of a function
+    def predict(  # of a function, which gets no `action_masks`  # pyright: ignore[reportIncompatibleMethodOverride]
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
         if np.ndim(board_of(observation)) == 2:

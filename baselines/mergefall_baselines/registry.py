@@ -14,6 +14,7 @@ from typing import Any
 from mergefall.games import ENVIRONMENTS, game_of, home_of
 from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
+from mergefall.typing import Options
 
 from mergefall_baselines.kernel_player import FORMS
 from mergefall_baselines.player import Player, as_player
@@ -101,9 +102,9 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     >>> environment_of("tetris/greedy", {})
     ('mergefall/Tetris-v0', {})
     """
-    factory: Any = factory_of(name)
+    factory = factory_of(name)
     _check_options(name, factory, options)
-    plays = getattr(factory, "plays", {})
+    plays: Options | Callable[..., Options] = getattr(factory, "plays", {})
     arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
     rules = game_of(env_id).rules_of(options) if arguments and env_id in ENVIRONMENTS else {}

@@ -152,7 +152,7 @@ class _KernelCache(NullCache):
         self._code = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # without a search for a folder
 
     @property
-    def cache_path(self) -> str:
+    def cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(next(iter(self._folders()), ""))
 
     def _folders(self) -> list[Path]:
@@ -160,8 +160,8 @@ class _KernelCache(NullCache):
         source = Path(self._function.__code__.co_filename)
         if not source.exists():  # in a doctest or at a prompt
             return []
-        if config.CACHE_DIR:
-            return [Path(config.CACHE_DIR)]
+        if folder := config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]
+            return [Path(folder)]
         return [source.parent / "__pycache__", Path(AppDirs("mergefall", appauthor=False).user_cache_dir)]
 
     @cached_property
@@ -187,16 +187,16 @@ class _KernelCache(NullCache):
         self._notice.start()
         return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Any, cres: Any) -> None:
         self._notice.stop()
         folders = self._folders()
-        if not folders or not self._code.check_cachable(data):
+        if not folders or not self._code.check_cachable(cres):
             return
-        content = dumps(self._code.reduce(data))
+        content = dumps(self._code.reduce(cres))
         failures = []
         for folder in folders:
             try:
-                return _write(folder / self._name(sig, data.target_context), content)
+                return _write(folder / self._name(sig, cres.target_context), content)
             except OSError as error:  # read-only, full, or something else of this name
                 failures.append(str(error))
         if not _KernelCache.warned:
@@ -211,7 +211,7 @@ class _KernelCache(NullCache):
 
 def _named_tuples(kinds: Any) -> tuple[Any, ...]:
     """The modules and fields of a signature's named tuples, which its text does not show."""
-    named = isinstance(kinds, types.BaseNamedTuple)
+    named = isinstance(kinds, types.NamedTuple | types.NamedUniTuple)
     own = (kinds.instance_class.__module__, kinds.fields) if named else ()
     return (*own, *map(_named_tuples, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())))
 

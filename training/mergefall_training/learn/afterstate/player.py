@@ -128,11 +128,11 @@ class AgentTetris(KernelPlayer):
         self._payments = Rules(reward=trained["reward"]).payments()
         self.rewards, self.gamma = counted_by(spec), float(spec["network"]["gamma"])
 
-    def _make_decider(self, rules: Rules, exact: bool) -> tuple[Kernel, Any]:
-        layers = Layers(*map(np.copy, self._layers))  # scratch memory of its own
-        slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
-        of_rules = rules.piece_set.first, rules.rows, slides, clear_first, self._payments
-        return decide_tetris, (of_rules, F(self.gamma), layers, np.empty(rules.cols, U), np.zeros(SCRATCH))
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        layers = Layers._make(map(np.copy, self._layers))  # scratch memory of its own
+        slides, clear_first = way.placements == "slide", way.overflow == "clear_first"
+        of_rules = way.piece_set.first, way.rows, slides, clear_first, self._payments
+        return decide_tetris, (of_rules, F(self.gamma), layers, np.empty(way.cols, U), np.zeros(SCRATCH))
 
 
 def player(spec: Options, arrays: Arrays) -> Player:

@@ -132,15 +132,15 @@ class Learner(training.Learner):
         if self.base is None:
             size, spread = len(names_of(heuristic_of(h.heuristic))), 1.0
         else:
-            size, spread = self._last_layer().size, h.spread
+            size, spread = self._last_layer(self.base).size, h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
         options = {"popsize": h.population, "randn": self._normal, "seed": np.nan, "verbose": -9}
         self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
 
-    def _last_layer(self) -> NDArray[np.float32]:
+    def _last_layer(self, base: Options) -> NDArray[np.float32]:
         """The weights of the last layer of `base`; raises ValueError if the run cannot evolve it."""
-        spec, arrays, config = self.base["spec"], self.base["arrays"], self.config
+        spec, arrays, config = base["spec"], base["arrays"], self.config
         ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
         theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
         if "inputs" not in spec["network"] or len(arrays) < 4 or theirs != ours:
@@ -158,7 +158,7 @@ class Learner(training.Learner):
         """The arrays of a candidate's model."""
         if self.base is None:
             return {"weights": candidate}
-        before = self._last_layer()
+        before = self._last_layer(self.base)
         after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
         return {**self.base["arrays"], f"weight{len(self.base['arrays']) // 2 - 1}": after.astype(np.float32)}
 

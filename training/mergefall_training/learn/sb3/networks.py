@@ -247,7 +247,7 @@ class Policy(MaskableActorCriticPolicy):
         if self.over_afterstates:
             self.action_net: Any = EachAction(self, self.mlp_extractor.latent_dim_pi)
             self.action_net.apply(partial(self.init_weights, gain=0.01))
-            self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+            self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # pyright: ignore[reportCallIssue]
 
     def log_probabilities(self, observations: Any, masks: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n, 1]); `masks` bool[n, actions] are the legal actions."""

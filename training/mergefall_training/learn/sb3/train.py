@@ -129,11 +129,11 @@ def made_of(config: Config) -> Iterator[None]:
 def begin(model: Any, envs: Envs, config: Config) -> None:
     """Load the parameters at `warm_start`, if it is given."""
     if config.hyperparameters.get("warm_start"):
-        normalizes = envs.normalize is not None
-        unit = warm_start(model.policy, config, network_of(config.hyperparameters), normalizes)
-        if normalizes and unit is not None:  # it takes many steps to find the unit of rewards
-            statistics = envs.normalize.ret_rms
-            statistics.var, statistics.count = np.array(unit**2 - envs.normalize.epsilon), KNOWN
+        normalize = envs.normalize
+        unit = warm_start(model.policy, config, network_of(config.hyperparameters), normalize is not None)
+        if normalize is not None and unit is not None:  # it takes many steps to find the unit of rewards
+            statistics = normalize.ret_rms
+            statistics.var, statistics.count = np.array(unit**2 - normalize.epsilon), KNOWN
 
 
 def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) -> float | None:
