@@ -131,7 +131,6 @@ class Form:
     counts: Callable[[KernelPlayer], bool]
 
     def __reduce__(self) -> Any:
-        """Pickles name the game."""
         return _form, (self.game.name,)
 
     def rules_of(self, env_id: str, env_kwargs: Options | None) -> Any:
@@ -139,7 +138,7 @@ class Form:
         kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in ("shaping", "render_mode")}
         rules = getattr(gym.make(env_id, **kwargs).unwrapped, "rules", None)
         if not isinstance(rules, self.rules):
-            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(self.game.env_ids)}")
+            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(self.game.environments)}")
         return rules
 
 
@@ -205,7 +204,6 @@ class KernelPlayer(Player):
         raise NotImplementedError
 
     def decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
-        """The decision kernel and its settings that `_make_decider` made."""
         exact = exact or not self.two_kernels
         return self._once((way, exact), lambda: self._make_decider(way, exact))
 
@@ -265,18 +263,12 @@ class KernelPlayer(Player):
                 raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={others[name]!r}")
 
     def _rules_for(self, shown: dict[str, int]) -> Any:
-        """The rules to play an observation by that shows some of them."""
-
-        def make() -> Any:
-            self._check_rules(shown, "the observation shows")
-            return self.form.rules(**(self.rules | shown))
-
-        return self._once(("rules", *shown.values()), make)
+        self._check_rules(shown, "the observation shows")
+        return self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
     def start(self, seed: int) -> NDArray[np.uint64] | None:
-        """The player's memory at the start of an episode, uint64[memory_words]; None if it remembers nothing."""
         return self._fresh(seed) if self.remembers else None
 
     def _fresh(self, seed: int) -> NDArray[np.uint64]:
@@ -285,7 +277,6 @@ class KernelPlayer(Player):
         return memory
 
     def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
-        """Value of each action, float64[n_actions] (batch: [n, n_actions]); -inf where illegal or fatal."""
         return self._decide_all(observation, state, None, exact=True)[1]
 
     def predict(
@@ -296,7 +287,6 @@ class KernelPlayer(Player):
         deterministic: bool = True,
         action_masks: Any = None,
     ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action and the next state; see `Player.predict`."""
         actions, values, memory = self._decide_all(observation, state, episode_start, exact=False)
         if action_masks is not None:
             actions = choose_unmasked(

@@ -174,7 +174,6 @@ class TreeSearch(KernelPlayer):
 
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether decisions depend on what the player saw before."""
         return self.form.counts(self)
 
     @property
@@ -185,14 +184,11 @@ class TreeSearch(KernelPlayer):
     def _game(self, way: Any) -> Game:
         return self._once(("game", way), lambda: self._make_game(self, way))
 
-    def _tree(self, game: Game) -> Trees:
-        """The tree of compiled searches."""
-        shape = game.n_actions, game.words
-        return self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, self.plan.simulations, *shape), 0))
-
     def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
         game = self._game(way)
-        return game.decider(game.kernels), (self._tree(game), self.plan, game.settings)
+        shape = self.plan.simulations, game.n_actions, game.words
+        tree = self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, *shape), 0))
+        return game.decider(game.kernels), (tree, self.plan, game.settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
@@ -216,7 +212,6 @@ class TreeSearch(KernelPlayer):
         return RootStatistics(*(part[0] for part in found)) if single else found
 
     def _policy(self, edges: NDArray[np.void], trees: NDArray[np.void], means: Array) -> NDArray[np.float64]:
-        """The improved policy of each root, see `RootStatistics`."""
         searched = edges["first"] > -np.inf
         low, high = trees["low"], trees["high"]
         spread = np.where(high > low, high - low, np.inf)

@@ -34,10 +34,8 @@ class PlayerValues:
         self._player = player_under(rules, spec, "potential")
 
     def __reduce__(self) -> Any:
-        """Copies and pickles name the player, which is made again."""
         return type(self), (self._spec, self._rules)
 
     def of_observations(self, observations: Observation) -> NDArray[np.float64]:
-        """The values of a batch of n observations, float64[n]."""
         values = self._player.board_values(observations)
         return np.where(np.isfinite(values), values, 0.0)

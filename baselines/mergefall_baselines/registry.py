@@ -19,11 +19,7 @@ from mergefall.typing import Options
 from mergefall_baselines.kernel_player import FORMS
 from mergefall_baselines.player import Player, as_player
 
-ENTRY_POINTS = "mergefall.players"
-
 Factory = Callable[..., Any]
-
-
 _FACTORIES: dict[str, Factory] = {}
 
 
@@ -64,7 +60,7 @@ def make(name: str, **options: Any) -> Player:
     factory = factory_of(name)
     if "player" in options and "of" in inspect.signature(factory).parameters:
         options["of"] = options.pop("player")  # its name in version 0.1.0
-    _check_options(name, factory, options)
+    _check_options(name, options)
     player = as_player(factory(**options), f"what {name} makes")
     player.name = player.made_as = name
     player.options = {key: to_json(value) for key, value in options.items()} | dict(player.options)
@@ -72,9 +68,9 @@ def make(name: str, **options: Any) -> Player:
     return player
 
 
-def signature_of(name: str, factory: Factory | None = None) -> inspect.Signature:
+def signature_of(name: str) -> inspect.Signature:
     """The options of a player, as the signature of its factory: `rules` stands there as the game's rules."""
-    options = list(inspect.signature(factory_of(name) if factory is None else factory).parameters.values())
+    options = list(inspect.signature(factory_of(name)).parameters.values())
     names = [rule for form in FORMS.values() if name.partition("/")[0] in form.game.homes for rule in form.options]
     if names and options and options[-1].name == "rules":  # **rules
         rules = options.pop()
@@ -82,9 +78,9 @@ def signature_of(name: str, factory: Factory | None = None) -> inspect.Signature
     return inspect.Signature(options)
 
 
-def _check_options(name: str, factory: Factory, options: Mapping[str, Any]) -> None:
-    """Raises ValueError for an option that a factory does not have, and for one that it needs."""
-    known = signature_of(name, factory).parameters
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raises ValueError for an option that a player does not have, and for one that it needs."""
+    known = signature_of(name).parameters
     named = {option: one for option, one in known.items() if one.kind is not one.VAR_KEYWORD}
     if unknown := [option for option in options if option not in known and len(named) == len(known)]:
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
@@ -103,7 +99,7 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     ('mergefall/Tetris-v0', {})
     """
     factory = factory_of(name)
-    _check_options(name, factory, options)
+    _check_options(name, options)
     plays: Options | Callable[..., Options] = getattr(factory, "plays", {})
     arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
@@ -183,7 +179,7 @@ def factory_of(name: str) -> Factory:
 
 
 def _factory_at(path: str) -> Factory:
-    """The factory that `module:name` names: a class or function. A player, or a policy, is itself what it makes."""
+    """The class or function that `module:name` names, or for a player or a policy a factory of it."""
     found = imported(path)
     if isinstance(found, type) or (callable(found) and not hasattr(found, "predict") and not _is_policy(found)):
         return found
@@ -223,7 +219,7 @@ def _providers() -> list[Any]:
     - optionally ``player_at(path, **options)``, which makes the player in a file or folder, and perhaps
       ``trained_in(path, **options)``, the `plays` of such a player.
     """
-    return [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
+    return [entry.load() for entry in entry_points(group="mergefall.players")]
 
 
 def players() -> dict[str, str]:

@@ -99,29 +99,22 @@ def pixels(surface: Surface) -> NDArray[np.uint8]:
 
 
 class Window:
-    """A window on the screen that shows at most `fps` pictures a second."""
+    """A window on the screen, of a size in pixels, that shows at most `fps` pictures a second."""
 
-    def __init__(self, caption: str, fps: int) -> None:
-        self._caption, self._fps = caption, fps
-        self._screen: Any = None
+    def __init__(self, caption: str, fps: int, size: tuple[int, int]) -> None:
+        pygame().display.init()
+        pygame().display.set_caption(caption)
+        self._screen: Any = pygame().display.set_mode(size)
+        self._clock, self._fps = pygame().time.Clock(), fps
 
     def show(self, surface: Surface) -> None:
-        """Show a picture; the first one opens the window at its size."""
-        if self._screen is None:
-            pygame().display.init()
-            pygame().display.set_caption(self._caption)
-            self._screen = pygame().display.set_mode(surface.get_size())
-            self._clock = pygame().time.Clock()
         self._screen.blit(surface, (0, 0))
         pygame().event.pump()
         pygame().display.flip()
         self._clock.tick(self._fps)
 
     def close(self) -> None:
-        """Close the window if it is open."""
-        if self._screen is not None:
-            pygame().display.quit()
-            self._screen = None
+        pygame().display.quit()
 
 
 # -- figures, by matplotlib -------------------------------------------------------------------------------------------

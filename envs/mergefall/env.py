@@ -191,17 +191,15 @@ class GameEnv(Games, gym.Env[Any, int]):
         if self.render_mode != "human":
             return frame
         if self._window is None:
-            self._window = Window(self.title, self.metadata["render_fps"])
+            self._window = Window(self.title, self.metadata["render_fps"], frame.get_size())
         return self._window.show(frame)
 
     def close(self) -> None:
-        """Close the window if it is open."""
         if self._window is not None:
             self._window.close()
             self._window = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the window and what `_hold` makes."""
         return {name: value for name, value in self.__dict__.items() if name not in self.derived} | {"_window": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

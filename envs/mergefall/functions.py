@@ -67,7 +67,7 @@ class BoardFunction:
         self.name, self._function = name, function
         self._error: BaseException | None = None
         self._failed = np.zeros(3 + LARGEST, np.int64)  # of a Numba function: whether it failed; rows, cols, cells
-        if is_compiled(function):
+        if hasattr(function, "py_func"):  # of Numba
             self._called: Any = _compiled(function, name, self._failed)
             address = self._called.address
         else:
@@ -135,21 +135,13 @@ class OfFunction(WeightedSum):
 
     @property
     def option_names(self) -> list[str]:
-        """The names of the fields that options may set."""
         return [field.name for field in fields(self) if field.name not in ("function", "label")]
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights of the terms, then the function's address."""
         return np.append(super().weight_vector(), self._called.weight)
 
     def check(self) -> None:
-        """Raises what the function raised while compiled code called it."""
         self._called.check()
-
-
-def is_compiled(function: Any) -> bool:
-    """Whether Numba compiles a function."""
-    return hasattr(function, "py_func")
 
 
 def _compiled(function: Any, name: str, failed: NDArray[np.int64]) -> Any:

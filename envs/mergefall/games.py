@@ -57,19 +57,9 @@ class Game:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def env_ids(self) -> list[str]:
-        """The ids of its environments."""
-        return list(self.environments)
-
-    @property
-    def heuristics(self) -> Options:
-        """Its heuristics by name: `HEURISTICS` of `mergefall.game2048` or `mergefall.tetris`."""
-        return self._package.HEURISTICS
-
-    @property
     def library(self) -> Any:
         """Its `mergefall.library.Library` of heuristics, which finds and registers them."""
-        return self._package.heuristics.LIBRARY
+        return import_module(self.package).heuristics.LIBRARY  # late: `import mergefall` loads no game
 
     def rules_of(self, env_kwargs: Options) -> dict[str, Any]:
         """Those of an environment's arguments that are rules.
@@ -88,11 +78,6 @@ class Game:
         if isinstance(observation, Mapping):
             return {name: observation[name] for name in self.start if name in observation}
         return {self.start[0]: observation}
-
-    @property
-    def _package(self) -> Any:
-        # A late import: `import mergefall` loads no game.
-        return import_module(self.package)
 
 
 GAMES = {

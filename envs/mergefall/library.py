@@ -87,11 +87,6 @@ def origin(heuristic: Any) -> Any:
     return getattr(heuristic, "function", type(heuristic))
 
 
-def is_spec(value: Any) -> bool:
-    """Whether a value can describe a heuristic: a name, a mapping, a function or a heuristic."""
-    return isinstance(value, str | Mapping) or callable(value)
-
-
 def holds_function(value: Any) -> bool:
     """Whether an option holds a function, or a function's heuristic, which JSON types can only name."""
     if isinstance(value, Mapping | list | tuple):
@@ -102,8 +97,8 @@ def holds_function(value: Any) -> bool:
 def to_json(value: Any) -> Any:
     """An option as JSON types: a heuristic or a function becomes a mapping of its name and weights.
 
-    >>> to_json({"heuristic": is_spec})
-    {'heuristic': {'name': 'mergefall.library:is_spec'}}
+    >>> to_json({"heuristic": origin})
+    {'heuristic': {'name': 'mergefall.library:origin'}}
     """
     if hasattr(value, "to_json"):
         return value.to_json()
@@ -117,8 +112,8 @@ def to_json(value: Any) -> Any:
 def recorded(value: Any) -> Any:
     """An option as an environment's spec records it: JSON types, unless it holds a function that cannot be imported.
 
-    >>> recorded(is_spec), callable(recorded(lambda board: 0.0))
-    ({'name': 'mergefall.library:is_spec'}, True)
+    >>> recorded(origin), callable(recorded(lambda board: 0.0))
+    ({'name': 'mergefall.library:origin'}, True)
     """
     plain = to_json(value)
     return value if any("<" in text for text in strings_in(plain)) else plain

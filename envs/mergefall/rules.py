@@ -38,7 +38,6 @@ class GameRules:
 
     @property
     def n_actions(self) -> int:
-        """The number of actions."""
         raise NotImplementedError
 
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -73,7 +72,6 @@ class GameRules:
         return gym.spaces.Discrete(self.n_actions)
 
     def actions_text(self) -> str:
-        """The actions, for messages."""
         return f"an integer from 0 to {self.n_actions - 1}"
 
     def action_index(self, action: Any) -> int:

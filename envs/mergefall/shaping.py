@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from mergefall.checks import choice, known, number
 from mergefall.kernels import kernel
-from mergefall.library import is_spec
 from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
@@ -95,10 +94,11 @@ class Shaping:
         if isinstance(spec, Mapping) and "player" in spec:
             (maker,) = entry_points(group="mergefall.potentials", name="player")
             potential = maker.load()(spec, rules)
-        elif not is_spec(spec):
+        elif not isinstance(spec, str | Mapping) and not callable(spec):
             raise ValueError(f"potential is {spec!r}; expected a name, a mapping of a name and weights, or a function")
         else:
-            potential = cls.choose(spec, rules)
+            potential = cls.choose(spec)
+            potential.check_size(rules.rows, rules.cols)
             if potential.name in CONSTANTS:
                 squash, scale, drop = CONSTANTS[potential.name]
                 empty = np.zeros((rules.rows, rules.cols), np.uint8)
@@ -113,8 +113,8 @@ class Shaping:
         )
 
     @staticmethod
-    def choose(spec: Any, rules: Any) -> Any:
-        """The heuristic that `spec` describes; raises ValueError if it has no such size."""
+    def choose(spec: Any) -> Any:
+        """The heuristic that `spec` describes."""
         raise NotImplementedError
 
     @staticmethod
@@ -133,7 +133,6 @@ class Shaping:
             object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
 
     def __reduce__(self) -> Any:
-        """Copies and pickles hold the fields alone; kernel and tables are made again."""
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:

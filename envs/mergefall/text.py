@@ -62,9 +62,9 @@ def position(observation: Observation, rules: Any) -> str:
     """
     if isinstance(rules, Rules2048):
         return game2048.to_text(observation)
-    names = rules.piece_set.names
-    pieces = [names[int(observation["piece"])], *(names[int(piece)] for piece in _following(observation))]
-    return f"{tetris.to_text(observation['board'])} {' '.join(pieces)}"
+    pieces = [observation["piece"], *observation.get("queue", ())]
+    names = " ".join(rules.piece_set.names[int(piece)] for piece in pieces)
+    return f"{tetris.to_text(observation['board'])} {names}"
 
 
 def canonical(observation: Observation, rules: Any) -> str:
@@ -89,10 +89,6 @@ def canonical(observation: Observation, rules: Any) -> str:
     return min(" ".join([board, *pieces]), " ".join([image, *map(str, images)]))
 
 
-def _following(observation: Any) -> Array:
-    return observation.get("queue", np.zeros(0, np.int64))
-
-
 def rules_text(rules: Any) -> str:
     """The game in a paragraph, for a system prompt.
 
@@ -105,8 +101,9 @@ def rules_text(rules: Any) -> str:
         return _RULES_2048.format(rows=rules.rows, cols=rules.cols, goal=goal)
     slides = _SLIDES if rules.placements == "slide" else ""
     scores = _SCORES[rules.piece_set.storage] if rules.reward == "score" else ""
-    end = _ENDS[rules.overflow]
-    return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, slides=slides, scores=scores, end=end)
+    return _RULES_TETRIS.format(
+        rows=rules.rows, cols=rules.cols, slides=slides, scores=scores, end=_ENDS[rules.overflow]
+    )
 
 
 _RULES_2048 = """\
@@ -162,14 +159,12 @@ def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array
 
 
 def _tiles(board: Any) -> str:
-    """The tiles in columns of equal width."""
     rows = [row.split() for row in game2048.to_text(board).split("/")]
     width = max(len(word) for row in rows for word in row)
     return "\n".join(" ".join(word.rjust(width) for word in row) for row in rows)
 
 
 def _rotations(piece: str, rules: Any, mask: Array) -> Iterator[str]:
-    """The shapes of a piece and where it may be dropped."""
     table = np.asarray(mask).reshape(-1, ROTATIONS, rules.cols)[0]
     for rotation, cells in enumerate(rotations(piece)):
         columns = np.flatnonzero(table[rotation])

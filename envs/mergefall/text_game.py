@@ -28,7 +28,7 @@ from gymnasium.spaces import Text
 from gymnasium.utils import RecordConstructorArgs
 
 from mergefall.checks import integer, number
-from mergefall.text import Verdict, position, prompt, read_answer, rules_text
+from mergefall.text import position, prompt, read_answer, rules_text
 
 CHARACTERS = frozenset(string.printable + "°×")
 LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # Tetris of 40 rows, each of 192 afterstates a text of 720 characters
@@ -81,7 +81,6 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self.action_space = Text(LONGEST_ANSWER, min_length=0, charset=CHARACTERS)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin an episode; see the environment's `reset`."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._faults, self._seen, self._info = 0, self._prompt(observation, info), info
         return self._seen, self._told()
@@ -91,8 +90,11 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         if not self._info:
             raise gym.error.ResetNeeded("call reset before the first step")
         verdict = read_answer(action, self._rules, self._info["action_mask"])
-        if verdict.kind != "legal" or verdict.action is None:
-            return self._fault(verdict)
+        if verdict.kind != "legal":
+            self._faults += 1
+            unpaid = {"shaping": 0.0} if "shaping" in self._info else {}
+            info = self._told() | {"legal": False, "verdict": verdict} | unpaid
+            return f"{FAULTS[verdict.kind]}\n{self._seen}", -self.penalty, False, self._faults >= self.patience, info
         game: Any = self.env
         observation, reward, terminated, truncated, info = game.step(np.int64(verdict.action))
         if terminated:
@@ -101,12 +103,6 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             self._seen = self._prompt(observation, info)
         self._faults, self._info = 0, info
         return self._seen, float(reward), terminated, truncated, self._told() | {"verdict": verdict}
-
-    def _fault(self, verdict: Verdict) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        self._faults += 1
-        unpaid = {"shaping": 0.0} if "shaping" in self._info else {}
-        info = self._told() | {"legal": False, "verdict": verdict} | unpaid
-        return f"{FAULTS[verdict.kind]}\n{self._seen}", -self.penalty, False, self._faults >= self.patience, info
 
     def _told(self) -> dict[str, Any]:
         """The environment's info; who changes its mask does not change ours."""

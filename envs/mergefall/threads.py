@@ -48,15 +48,6 @@ def _help() -> None:
         _jobs.get()()
 
 
-def _hire(count: int) -> None:
-    """Start helper threads, until there are `count`."""
-    global _helpers
-    with _lock:
-        for _ in range(_helpers, count):
-            threading.Thread(target=_help, daemon=True, name="mergefall").start()
-        _helpers = max(_helpers, count)
-
-
 def _drain(work: Callable[[T], None], left: list[T]) -> None:
     while True:
         try:
@@ -77,6 +68,7 @@ def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     >>> sorted(done)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
+    global _helpers
     left, errors = list(pieces), []
 
     def help_with(begun: Any, ended: Any) -> None:
@@ -89,8 +81,10 @@ def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
                 ended.release()
 
     helpers = [(threading.Lock(), threading.Lock()) for _ in range(min(threads, len(left)) - 1)]
-    if len(helpers) > _helpers:
-        _hire(len(helpers))
+    with _lock:
+        for _ in range(_helpers, len(helpers)):
+            threading.Thread(target=_help, daemon=True, name="mergefall").start()
+        _helpers = max(_helpers, len(helpers))
     for begun, ended in helpers:
         ended.acquire()
         _jobs.put(partial(help_with, begun, ended))

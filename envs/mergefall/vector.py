@@ -26,7 +26,8 @@ RENDER_MODES = ("ansi", "rgb_array")
 class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
-    Its arguments are those of the single environment, and
+    Infos have their `_key` masks. If a batch is reset with seed s, game i plays exactly as a single environment that is
+    reset with seed s + i. All returned arrays are new. Its arguments are those of the single environment, and
 
     - `num_envs`: the number of games; default: 1.
     - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
@@ -122,7 +123,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
         else:
-            self._begin(np.flatnonzero(mask), self._pool if start is None else start[None], start is None)
+            starts = self._pool if start is None else start[None]
+            self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
             self.rules.kernels.look(self._states, self._everyone, seen)
         self._paint_all(np.flatnonzero(mask))
         observations, columns = self._shown(seen)
@@ -155,9 +157,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))
-        seen, paid, before = self.rules.seen(self.num_envs), None, 0.0
-        if self.shaping is not None:
-            before = self.shaping.of_states(self._states)
+        seen, paid = self.rules.seen(self.num_envs), None
+        before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
             self._step_part((0, self.num_envs), actions, fresh, seen)
         else:
@@ -181,10 +182,6 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
         self.rules.kernels.stepper()(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
-    def _begin(self, which: NDArray[np.int64], starts: Array, drawn: bool) -> None:
-        """Begin the games with these indices anew, from one of `starts`; see the kernel `begin`."""
-        self.rules.kernels.begin(self._states, which, starts, drawn)
-
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
         if self.render_mode is None:
@@ -203,11 +200,10 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         for key, column in columns.items():
             final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)
             final[key][which] = column
-        last_paid = None
+        last_paid = None if paid is None else np.where(self._ended, paid, 0.0)
         if paid is not None:
-            last_paid = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
-        self._begin(which, self._pool, True)
+        self.rules.kernels.begin(self._states, which, self._pool, True)
         self._paint_all(which)
         self.rules.kernels.look(self._states, which, seen)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
@@ -216,12 +212,12 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def _checked_actions(self, actions: Any) -> NDArray[np.int64]:
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            found = f"{actions.dtype}{list(actions.shape)}"
-            raise ValueError(f"actions are {found}; expected integers of shape ({self.num_envs},)")
+            shape = list(actions.shape)
+            raise ValueError(f"actions are {actions.dtype}{shape}; expected integers of shape ({self.num_envs},)")
         values = np.ascontiguousarray(actions, dtype=np.int64)
-        highest = self.rules.n_actions - 1
-        if values.view(np.uint64).max() > highest:
-            i = int(np.argmax(values.view(np.uint64) > highest))
+        unsigned = values.view(np.uint64)  # where a negative action is above all others
+        if unsigned.max() >= self.rules.n_actions:
+            i = int(np.argmax(unsigned >= self.rules.n_actions))
             raise ValueError(f"action of game {i} is {actions[i]}; expected {self.rules.actions_text()}")
         return values
 

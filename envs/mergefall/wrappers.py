@@ -1,7 +1,8 @@
 """Wrappers for learners, for both games, single and batched.
 
-Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments. The observation
-of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
+Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments, and raises
+ValueError for an environment that is not mergefall's. The observation of a batch has a row for each game. A wrapped
+single environment has a `spec` that makes it again.
 
 `View2048` and `ViewTetris`, in `views.py` of each game, say what the first two show. For agents that choose among
 boards instead, `env.unwrapped.afterstates()` has the board after each action.
@@ -34,8 +35,6 @@ def planes(env: Environment) -> Any:
     - 2048: rows·cols + 2 channels; channel k marks the cells of rank k, and channel 0 the empty ones.
     - Tetris: the board, then n channels for each shown piece, one of them all ones; n is the number of piece ids.
 
-    Raises ValueError for an environment that is not mergefall's.
-
     >>> import mergefall
     >>> planes(gym.make("mergefall/Game2048-v0")).reset()[0].shape
     (18, 4, 4)
@@ -50,8 +49,6 @@ def flat(env: Environment) -> Any:
 
     - 2048: rows·cols one-hot ranks, cell by cell from the top left; n = rows·cols · (rows·cols + 2).
     - Tetris: the board by rows from the top, then one-hot pieces; n = rows·cols + pieces · (1 + preview).
-
-    Raises ValueError for an environment that is not mergefall's.
 
     >>> import mergefall
     >>> flat(gym.make("mergefall/Game2048-v0")).reset()[0].shape
@@ -70,8 +67,6 @@ def replace_illegal(env: Environment) -> Any:
     game's random stream determines which, so a seed fixes everything, and game i of a batch plays like a single
     environment.
 
-    Raises ValueError for an environment that is not mergefall's.
-
     >>> import mergefall
     >>> env = replace_illegal(gym.make("mergefall/Game2048-v0"))
     >>> _ = env.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."})
@@ -89,7 +84,7 @@ def observe_mask(env: Environment, observation: str = "observation", mask: str =
     - ``action_mask``: int8[actions], 1 for each legal action; as in `info`.
 
     The arguments name the keys: RLlib expects ``"observations"``, Tianshou ``"obs"`` and ``"mask"``, PettingZoo the
-    defaults. Raises ValueError for an environment that is not mergefall's, and for two equal keys.
+    defaults. Raises ValueError for two equal keys.
 
     >>> import mergefall
     >>> seen, _ = observe_mask(flat(gym.make("mergefall/Game2048-v0"))).reset(seed=0)
@@ -105,7 +100,6 @@ class VectorWrapper(gym.vector.VectorWrapper):
     env: Environment
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The legal actions: bool[n, actions]; all True if a game is over."""
         return _of_all(self, "action_masks")
 
     def clone_state(self) -> Any:
@@ -113,7 +107,6 @@ class VectorWrapper(gym.vector.VectorWrapper):
         return self.env.clone_state()
 
     def restore_state(self, state: Any) -> None:
-        """Go back to what `clone_state` returned."""
         self.env.restore_state(state)
 
 

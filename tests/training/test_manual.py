@@ -32,7 +32,7 @@ def test_lists_name_everything(page):
         assert f"{name}\n    " in listed
     listed = page("heuristics")
     for game in GAMES.values():
-        for name in game.heuristics:
+        for name in game.library.known:
             assert f"{game.name}: {name}\n    " in listed
     suites = page("suites")
     for name in suite_names():

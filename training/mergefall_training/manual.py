@@ -42,7 +42,7 @@ def heuristics_page(name: str | None) -> str:
 
     rows, pages, names = [], [], []
     for game in GAMES.values():
-        for one, heuristic in game.heuristics.items():
+        for one, heuristic in game.library.known.items():
             title, about, weights = f"{game.name}: {one}", _about(origin(heuristic)), _weights(heuristic)
             rows.append((title, about.split("\n")[0], weights))
             names.append(one)

@@ -88,7 +88,6 @@ class Expectimax(KernelPlayer):
 
     @property
     def sees_next(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the search goes beyond the current piece."""
         return self.depth > 1
 
     @property
@@ -104,7 +103,6 @@ class Expectimax(KernelPlayer):
         return search_kernel(shape), (self._context(way), exact)
 
     def _context(self, rules: Rules) -> np.uint64:
-        """The address of the memory for a search."""
         self.heuristic.check_size(rules.rows, rules.cols)
         known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth

@@ -180,14 +180,9 @@ class Rollout(KernelPlayer):
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         drawn, distribution = bits_of(way.piece_set.drawn), distribution_index(self.distribution, way)
         rules = way.piece_set.first, way.rows, way.overflow == "clear_first", drawn, 1 + way.preview, distribution
-        placements, options = (np.empty(way.n_actions, dtype=np.int64) for _ in range(2))
-        scratch = (
-            placements,
-            options,
-            np.empty(way.cols, dtype=np.uint64),
-            np.empty(IDS),
-            np.empty(0),
-        )  # no values wanted
+        placements, options = np.empty((2, way.n_actions), dtype=np.int64)
+        board, no_values = np.empty(way.cols, dtype=np.uint64), np.empty(0)
+        scratch = placements, options, board, np.empty(IDS), no_values
         greedy = greedy_settings(self.playing, way) if self.playing else None
         kernel = rollout_kernel(self.playing.parts if self.playing else None, way.placements == "slide")
         return kernel, (self.games, rules, self.length, scratch, greedy)

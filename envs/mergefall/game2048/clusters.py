@@ -177,7 +177,6 @@ def _around(board: Board, cell: Cell) -> Iterator[tuple[int, Cell]]:
 
 
 def _burn(board: Board, start: Cell) -> set[Cell]:
-    """The cells that a fire set to `start` reaches."""
     rank, burnt, edge = board[start[0]][start[1]], {start}, [start]
     while edge:
         for _, (r, c) in _around(board, edge.pop()):
@@ -207,7 +206,6 @@ def _describe(board: Board, group: set[Cell]) -> Cluster:
 
 
 def _shape(group: set[Cell]) -> tuple[Shape, int]:
-    """(shape, turns) of a cluster."""
     if any({(r, c), (r + 1, c), (r, c + 1), (r + 1, c + 1)} <= group for r, c in group):
         return "round", 0
     links = {(r, c): [d for d, (dr, dc) in STEPS.items() if (r + dr, c + dc) in group] for r, c in group}
@@ -232,21 +230,16 @@ def _monotone(board: Board, group: set[Cell]) -> int:
 
 def _sources(board: Board, action: int) -> dict[int, tuple[int, ...]]:
     """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it came from."""
-    rows, cols = len(board), len(board[0])
-    grid = np.arange(rows * cols).reshape(rows, cols)
-    lines = grid if action in (LEFT, RIGHT) else grid.T
+    ranks = np.array(board)
+    grid = np.arange(ranks.size).reshape(ranks.shape)
     result: dict[int, tuple[int, ...]] = {}
-    for line in lines:
-        cells = [int(cell) for cell in (line if action in (LEFT, UP) else line[::-1])]
+    for line in grid if action in (LEFT, RIGHT) else grid.T:
+        cells = (line if action in (LEFT, UP) else line[::-1]).tolist()
         stacks: list[list[int]] = []
         for cell in cells:
-            rank = board[cell // cols][cell % cols]
-            if rank and stacks and len(stacks[-1]) == 1:
-                last = stacks[-1][0]
-                if board[last // cols][last % cols] == rank:
-                    stacks[-1].append(cell)
-                    continue
-            if rank:
+            if stacks and len(stacks[-1]) == 1 and ranks.flat[stacks[-1][0]] == ranks.flat[cell] > 0:
+                stacks[-1].append(cell)
+            elif ranks.flat[cell]:
                 stacks.append([cell])
         result |= {cell: tuple(stack) for cell, stack in zip(cells, stacks, strict=False)}
     return result

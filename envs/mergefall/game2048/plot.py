@@ -70,18 +70,18 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:
-    """Draw a board (rows, cols) with a colour and a letter for each cluster, in the order of `clusters`.
+    """Draw a board (rows, cols) with a colour and a letter for each cluster in the order of `clusters`; grey for empty.
 
     Raises ValueError for a bad board, ImportError without matplotlib.
     """
-    groups = clusters(ranks)
     figure = new_figure(2.8, 2.8)
-    axes = figure.subplots()
-    colours = _cluster_colours(groups)
-    draw_board(axes, ranks, {cell: colour for c, colour in zip(groups, colours, strict=True) for cell in c.cells})
-    for letter, cluster in zip(LETTERS, groups, strict=False):
+    axes, colours = figure.subplots(), dict[int, Shade]()
+    for i, cluster in enumerate(clusters(ranks)):  # large steps on the colour wheel, so that successive ones differ
+        colour = colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65)
+        colours |= dict.fromkeys(cluster.cells, colour if cluster.rank else GREY)
         row, col = divmod(cluster.cells[0], np.shape(ranks)[1])
-        axes.text(col + 0.09, row + 0.26, letter, fontsize=7, color=INK)
+        axes.text(col + 0.09, row + 0.26, LETTERS[i], fontsize=7, color=INK)
+    draw_board(axes, ranks, colours)
     return figure
 
 
@@ -119,22 +119,22 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Shade] | None
     """
     from matplotlib.patches import FancyBboxPatch
 
+    def tile(x: float, y: float, width: float, height: float, colour: Shade, corner: float) -> None:
+        style = f"round,pad=0,rounding_size={corner}"
+        axes.add_patch(FancyBboxPatch((x, y), width, height, style, facecolor=colour, linewidth=0))
+
     board = np.asarray(ranks)
     rows, cols = board.shape
     colours = colours or {}
-    axes.add_patch(_round(FancyBboxPatch, 0, 0, cols, rows, shade(BOARD), 0.1))
+    tile(0, 0, cols, rows, shade(BOARD), 0.1)
     for (r, c), rank in np.ndenumerate(board):
         back, front = tile_colours(int(rank)) if rank else (EMPTY, LIGHT)
         own = colours.get(r * cols + c)
-        axes.add_patch(_round(FancyBboxPatch, c + 0.06, r + 0.06, 0.88, 0.88, own or shade(back), 0.08))
+        tile(c + 0.06, r + 0.06, 0.88, 0.88, own or shade(back), 0.08)
         if rank:
             _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, shade(DARK if own else front))
     axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")
     axes.axis("off")
-
-
-def _round(box: Any, x: float, y: float, width: float, height: float, colour: Shade, corner: float) -> Any:
-    return box((x, y), width, height, f"round,pad=0,rounding_size={corner}", facecolor=colour, linewidth=0)
 
 
 def _write(axes: Axes, text: str, x: float, y: float, colour: Shade) -> None:
@@ -165,14 +165,7 @@ def _count(groups: int) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 
-def _cluster_colours(found: Sequence[Cluster]) -> list[Shade]:
-    """Grey for empty clusters; the others go round the colour wheel in large steps, so that successive ones differ."""
-    coloured = [colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65) for i in range(len(found))]
-    return [colour if cluster.rank else GREY for cluster, colour in zip(found, coloured, strict=True)]
-
-
 def _outline(axes: Axes, found: Iterable[Cluster], cols: int, colour: str) -> None:
-    """Draw a line around each cluster."""
     for cluster in found:
         cells = {divmod(cell, cols) for cell in cluster.cells}
         for r, c in cells:

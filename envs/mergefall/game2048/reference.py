@@ -37,12 +37,10 @@ def slide_line(line: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
 
 
 def _turned(board: Board) -> Board:
-    """The board with rows and columns exchanged."""
     return tuple(zip(*board, strict=True))
 
 
 def _mirrored(board: Board) -> Board:
-    """The board with each row reversed."""
     return tuple(row[::-1] for row in board)
 
 

@@ -92,7 +92,6 @@ class Rules(GameRules):
 
     @property
     def goal_rank(self) -> int:
-        """The rank that ends the game, 0 for none."""
         return 0 if self.goal is None else self.goal.bit_length() - 1
 
     def observation_space(self) -> gym.spaces.Box:
@@ -109,11 +108,9 @@ class Rules(GameRules):
         return core.cells_of(states, self.rows, self.cols)
 
     def seen(self, count: int) -> batch.Seen:
-        """Uninitialised arrays for what a step of `count` games writes."""
         return batch.Seen.empty(count, -(-self.rows * self.cols // 8))
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
-        """The argument `rules` of `batch.step`; `max_steps` 0: no cap."""
         lines = packed.lines_for(self.rows, self.cols)
         return lines, batch.REWARDS.index(self.reward), self.illegal_limit, max_steps
 
@@ -122,17 +119,13 @@ class Rules(GameRules):
         boards = np.empty((len(states), 4, self.rows * self.cols), np.uint8)
         gains = np.empty((len(states), 4), np.int64)
         batch.afterstates(states, boards, gains)
-        return boards.reshape(-1, 4, self.rows, self.cols), self._rewards(gains, boards), gains >= 0
-
-    def _rewards(self, gains: NDArray[np.int64], afterstates: NDArray[np.uint8]) -> NDArray[np.float64]:
+        rewards, legal = np.maximum(gains, 0).astype(np.float64), gains >= 0
         if self.reward == "goal":
-            return ((gains >= 0) & (afterstates.max(axis=-1) >= self.goal_rank)).astype(np.float64)
-        scores = np.maximum(gains, 0)
-        if self.reward == "score":
-            return scores.astype(np.float64)
-        # By Python's log2, as in `step`: NumPy's may have another last bit.
-        distinct, where = np.unique(scores, return_inverse=True)
-        return np.array([log2(1 + score) for score in distinct.tolist()])[where].reshape(scores.shape)
+            rewards = (legal & (boards.max(axis=-1) >= self.goal_rank)).astype(np.float64)
+        elif self.reward == "log2":  # Python's, as in `step`: NumPy's may have another last bit
+            distinct, where = np.unique(rewards, return_inverse=True)
+            rewards = np.array([log2(1 + score) for score in distinct.tolist()])[where].reshape(rewards.shape)
+        return boards.reshape(-1, 4, self.rows, self.cols), rewards, legal
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint8]:
         """The cells uint8[rows·cols] of a board; raises ValueError for one that is invalid or terminal."""

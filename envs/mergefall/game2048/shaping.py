@@ -49,13 +49,11 @@ class Shaping2048(Shaping):
     """Shaping by a heuristic of 2048. On 4×4 it is valued as in a search, so nneonneo in single precision."""
 
     @staticmethod
-    def choose(spec: Any, rules: Any) -> Heuristic:
+    def choose(spec: Any) -> Heuristic:
         options = {"name": spec} if isinstance(spec, str) else spec
         if isinstance(options, Mapping) and options.get("name") == Nneonneo.name:
             options = {"base": 0.0, **options}  # the same for all boards
-        potential = heuristic(options)
-        potential.check_size(rules.rows, rules.cols)
-        return potential
+        return heuristic(options)
 
     @staticmethod
     def of_empty(potential: Heuristic, board: NDArray[np.uint8]) -> float:

@@ -17,13 +17,9 @@ from mergefall.vector import GameVectorEnv
 
 
 class Game2048VectorEnv(GameVectorEnv):
-    """n games of 2048 stepped together; `Game2048Env` describes the game.
+    """n games of 2048 stepped together.
 
-    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes one. Game i of a batch that is reset with seed s
-    plays exactly as a single environment that is reset with seed s + i. The batch returns what Gymnasium's
-    `SyncVectorEnv` of single environments returns, infos and their `_key` masks included. All arrays are fresh.
-
-    `mergefall.vector.GameVectorEnv` describes the arguments besides those of the single environment.
+    `Game2048Env` describes the game, `mergefall.vector.GameVectorEnv` the batch and its further arguments.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Game2048-v0", num_envs=3, autoreset_mode="SameStep")

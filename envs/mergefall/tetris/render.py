@@ -63,12 +63,11 @@ class Canvas:
 
     def paint(self, state: NDArray[np.uint64], action: int) -> None:
         """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing."""
-        height = len(self._fills)
-        filled = boards_of(state[game.COLUMNS :], height)
-        own = self._resting(state, action)
-        if not own.any() or filled[: height - self._rules.rows].any():
+        height, own = len(self._fills), self._resting(state, action)
+        if not own.any():
             return
         self._fills[own] = 2 + self._piece(state)
+        filled = boards_of(state[game.COLUMNS :], height)
         filled[own] = 1
         if self._rules.overflow == "clear_first" or not own[: height - self._rules.rows].any():
             kept = self._fills[~filled.all(axis=1)]
@@ -90,7 +89,6 @@ class Canvas:
         )
 
     def _piece(self, state: NDArray[np.uint64]) -> int:
-        """The table row of the current piece."""
         return self._first + game.nibbles(state[game.QUEUE], 1).item()
 
     def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
@@ -172,7 +170,6 @@ def _page(width: int, height: int) -> Any:
 
 
 def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, margin: int) -> None:
-    """Draw a field and its frame, whose upper left corner is `margin` pixels from both edges."""
     rows, cols = cells.shape
     surface.blit(rounded(cols * side + 2 * FRAME, rows * side + 2 * FRAME, BOARD, FRAME), (margin, margin))
     drawn, first = [_cell(fill, side) for fill in FILLS], margin + FRAME
@@ -202,7 +199,6 @@ def _cell(colour: Colour, side: int) -> Any:
 
 @cache
 def _outline(colour: Colour, side: int) -> Any:
-    """The edge of a cell that the current piece would fill."""
     cell, edge = pygame().Surface((side, side), pygame().SRCALPHA), max(1, side // 9)
     cell.blit(rounded(side - GAP, side - GAP, colour, max(2, side // 8)), (GAP // 2, GAP // 2))
     inside = side - GAP - 2 * edge
@@ -212,7 +208,6 @@ def _outline(colour: Colour, side: int) -> Any:
 
 @cache
 def _veil(width: int, height: int) -> Any:
-    """The dark layer over the field when the game is over."""
     veil = rounded(width, height, DARK, FRAME).copy()
     veil.set_alpha(150)
     word = fitting("GAME OVER", LIGHT, width * 0.8, 40)
@@ -224,7 +219,6 @@ def _veil(width: int, height: int) -> Any:
 
 @cache
 def _piece(piece: int, side: int) -> Any:
-    """A piece in its spawn orientation."""
     cells = rotations(NAMES[piece])[0]
     wide, tall = (1 + max(cell[axis] for cell in cells) for axis in (1, 0))
     surface = pygame().Surface((wide * side, tall * side), pygame().SRCALPHA)
@@ -234,7 +228,6 @@ def _piece(piece: int, side: int) -> Any:
 
 
 def _panel(scene: Scene) -> Any:
-    """The side panel: from top to bottom the current piece, the next ones in two columns, and the figures."""
     following = scene.pieces[1:]
     slot = 3 * FOLLOWING + 8
     slots = -(-len(following) // 2)

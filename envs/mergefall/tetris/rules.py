@@ -16,7 +16,7 @@ from mergefall.checks import MOST_COUNTED, choice, integer
 from mergefall.rules import GameRules
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, PIECE_SETS, WIDTHS, PieceSet
+from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, WIDTHS, PieceSet, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, rest
 from mergefall.typing import Array
 
@@ -64,12 +64,10 @@ class Rules(GameRules):
 
     @property
     def n_pieces(self) -> int:
-        """The number of piece ids."""
         return len(self.piece_set.names)
 
     @property
     def n_actions(self) -> int:
-        """The number of actions; `placements.py` gives their meaning."""
         return (SLIDES if self.placements == "slide" else 1) * ROTATIONS * self.cols
 
     def observation_space(self) -> gym.spaces.Dict:
@@ -82,7 +80,6 @@ class Rules(GameRules):
         return gym.spaces.Dict(spaces)
 
     def rules_word(self) -> int:
-        """The word RULES of the states."""
         return game.rules_word(
             self.cols,
             self.rows,
@@ -109,12 +106,10 @@ class Rules(GameRules):
         return shown | {"queue": queue[:, 1:]} if self.preview else shown
 
     def seen(self, count: int) -> batch.Seen:
-        """Uninitialised arrays for what a step of `count` games writes."""
         multiset = self.n_pieces if self.randomizer == "hidden" else 0
         return batch.Seen.empty(count, self.rows * self.cols, self.preview, self.n_actions, multiset)
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
-        """The argument `rules` of `batch.step`; `max_steps` 0: no cap."""
         return self.payments(), self.illegal_limit, max_steps
 
     def payments(self) -> NDArray[np.float64]:
@@ -321,18 +316,13 @@ def place(
     locked = columns.copy()
     field.put(locked, index, rotation, leftmost, y)
     lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)
-    own = [
-        (rows - 1 - y - bit, leftmost + i)
-        for i in range(WIDTHS[index, rotation])
-        for bit in range(HEIGHTS[index, rotation])
-        if int(MASKS[index, rotation, i]) >> bit & 1
-    ]
+    height = int(HEIGHTS[index, rotation])
     return Placement(
         locked=field.boards_of(locked, rows),
         board=field.boards_of(columns, rows),
-        cells=tuple(sorted(own)),
+        cells=tuple((rows - y - height + r, leftmost + c) for r, c in rotations(name)[rotation]),
         lines=lines,
         removed_cells=removed,
-        landing_height=y + (int(HEIGHTS[index, rotation]) - 1) / 2,
+        landing_height=y + (height - 1) / 2,
         over=over,
     )

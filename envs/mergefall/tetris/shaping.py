@@ -37,10 +37,8 @@ class ShapingTetris(Shaping):
     """Shaping by the board terms of a heuristic."""
 
     @staticmethod
-    def choose(spec: Any, rules: Any) -> Heuristic:
-        potential = heuristic(spec)
-        potential.check_size(rules.rows, rules.cols)
-        return potential
+    def choose(spec: Any) -> Heuristic:
+        return heuristic(spec)
 
     @staticmethod
     def of_empty(potential: Heuristic, board: NDArray[np.uint8]) -> float:

@@ -13,13 +13,9 @@ from mergefall.vector import GameVectorEnv
 
 
 class TetrisVectorEnv(TetrisGames, GameVectorEnv):
-    """n games of Tetris, stepped together; `TetrisEnv` describes the game.
+    """n games of Tetris stepped together.
 
-    `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes it. If a batch is reset with seed s, game i plays
-    exactly as a single environment that is reset with seed s + i. The batch returns what Gymnasium's `SyncVectorEnv` of
-    single environments returns, infos and their `_key` masks included. Every returned array is new.
-
-    `mergefall.vector.GameVectorEnv` describes the arguments besides those of the single environment.
+    `TetrisEnv` describes the game, `mergefall.vector.GameVectorEnv` the batch and its further arguments.
 
     >>> import gymnasium as gym, mergefall
     >>> envs = gym.make_vec("mergefall/Tetris-v0", num_envs=3, preview=2)
