@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from mergefall.checks import number
 from mergefall.typing import Array
 
 DEEPEST = 64  # own moves, where the search itself has no limit
@@ -14,10 +15,7 @@ DEEPEST = 64  # own moves, where the search itself has no limit
 
 def seconds_option(time_limit: Any) -> float | None:
     """The option `time_limit`, checked: seconds for a decision, or None; raises ValueError for anything else."""
-    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (number and 0 < time_limit <= threading.TIMEOUT_MAX):
-        raise ValueError(f"time_limit={time_limit!r}; expected seconds above 0")
-    return time_limit
+    return None if time_limit is None else number("time_limit", time_limit, above=0, most=threading.TIMEOUT_MAX)
 
 
 def deepen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -92,12 +93,14 @@ def number(
     name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, above: float = -math.inf
 ) -> float:
     """`value` as a float; raises ValueError unless it is finite, from `least` to `most`, and greater than `above`."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or not (least <= value <= most and value > above):
+    plain = float(value) if isinstance(value, np.integer | np.floating) else value
+    real = isinstance(plain, int | float) and not isinstance(plain, bool)
+    finite = real and abs(plain) <= sys.float_info.max  # `isfinite` raises for an int that is no float
+    if not finite or not (least <= plain <= most and plain > above):
         low = f" from {least}" if least > -math.inf else f" above {above}" if above > -math.inf else ""
         high = f" up to {most}" if most < math.inf else ""
         raise ValueError(f"{name} is {value!r}; expected a finite number{low}{high}")
-    return float(value)
+    return float(plain)
 
 
 def id_of_file(env_id: Any) -> str:

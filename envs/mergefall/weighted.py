@@ -13,6 +13,7 @@ from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mergefall.checks import number
 from mergefall.typing import Options
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
@@ -69,7 +70,7 @@ class WeightedSum:
             check_weight(self.name, term, getattr(self, term), self.real)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights for the kernels, float64[k]: first those of the terms, in order."""
+        """The weights for the kernels, float64[k]: those of the terms in order, then perhaps others."""
         return np.array([getattr(self, term) for term in self.term_names], dtype=np.float64)
 
     @cached_property
@@ -96,11 +97,7 @@ class WeightedSum:
 
 def check_weight(owner: str, name: str, value: object, real: type[np.floating] = np.float64) -> None:
     """Raises ValueError for a weight that is not a finite number, or too large for kernels of precision `real`."""
-    number = float(value) if isinstance(value, np.integer | np.floating) else value
-    largest = LARGEST[real]
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= largest:
-        expected = f"a finite number from {-largest:g} to {largest:g}"
-        raise ValueError(f"weight {name!r} of {owner} is {value!r}; expected {expected}")
+    number(f"weight {name!r} of {owner}", value, -LARGEST[real], LARGEST[real])
 
 
 def options_of(heuristic: WeightedSum, options: Options) -> dict[str, Any]:

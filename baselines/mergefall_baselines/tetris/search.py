@@ -163,8 +163,6 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
         >>> int(player.act({"board": board, "piece": 1, "queue": [1]}))  # O
         2
     """
-    if isinstance(depth, int) and depth > 2:
-        raise ValueError(f"depth={depth!r}; expected 1 (shallow) or 2 (deep)")
-    player = Expectimax(heuristic, depth, time_limit=time_limit, **rules)
+    player = Expectimax(heuristic, integer("depth", depth, 1, 2), time_limit=time_limit, **rules)
     player.only_known = True
     return player
