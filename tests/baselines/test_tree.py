@@ -1,8 +1,5 @@
 """Monte-Carlo trees: the schedule of sequential halving, and the options and errors that both games share."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from mergefall.tetris import from_text
@@ -127,15 +124,6 @@ def test_gumbel_noise_draws_actions_by_their_priors():
         found = make("2048/mcts", seed=seed, **options).statistics(BOARD)
         priors, counts = found.priors, counts + found.visits
     assert (abs(counts - 400 * priors) < 4 * np.sqrt(400 * priors * (1 - priors)) + 1).all()
-
-
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
-def test_copies_decide_the_same(game, again):
-    player = make(f"{game}/mcts", simulations=30)
-    values = player.values(SHOWN[game])
-    twin = again(player)
-    np.testing.assert_array_equal(twin.values(SHOWN[game]), values)
-    np.testing.assert_array_equal(player.values(SHOWN[game]), values)
 
 
 @pytest.mark.parametrize(

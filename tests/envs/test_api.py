@@ -15,24 +15,12 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.games import ENVIRONMENTS
 
-from .tools import arrays, equal
+from .tools import arrays, equal, play
 
 IDS = list(ENVIRONMENTS)
+POTENTIALS = ["nneonneo", {"player": {"name": "2048/expectimax", "depth": 1}}]
+SHAPED = [{"shaping": {"potential": one}} for one in POTENTIALS]
 each_id = pytest.mark.parametrize("name", IDS)
-
-
-def play(env, seed, steps, illegal=0.1):
-    """The returns of random play, now and then illegal, from a seed."""
-    rng = np.random.default_rng(seed)
-    returns = [env.reset(seed=seed)]
-    mask = returns[0][1]["action_mask"]
-    for _ in range(steps):
-        legal = np.flatnonzero(mask) if rng.random() >= illegal else np.arange(len(mask))
-        returns.append(env.step(rng.choice(legal)))
-        if returns[-1][2] or returns[-1][3]:
-            returns.append(env.reset())
-        mask = returns[-1][-1]["action_mask"]
-    return returns
 
 
 def test_the_games_are_there_after_import_of_the_package():
@@ -115,16 +103,18 @@ def test_illegal_actions_touch_nothing_and_truncate(name):
     assert not env.step(illegal[0])[3]
 
 
-@each_id
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], {"shaping": one}) for one in SHAPED)]
+)
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_pickles_and_deep_copies_play_on_alike(name, copied):
-    env = gym.make(name)
+def test_pickles_and_deep_copies_play_on_alike(name, kwargs, copied):
+    env = gym.make(name, **kwargs)
     play(env, 6, 40)
     other = copied(env)
     rng = np.random.default_rng(1)
     for action in rng.integers(0, env.action_space.n, 100):
         assert equal(env.step(action), other.step(action))
-    envs = gym.make_vec(name, num_envs=3)
+    envs = gym.make_vec(name, num_envs=3, **kwargs)
     envs.reset(seed=0)
     others = copied(envs)
     for _ in range(50):

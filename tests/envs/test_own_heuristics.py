@@ -122,20 +122,6 @@ def test_what_a_function_raises_and_bad_values_reach_the_caller():
         game2048.heuristic(text)(BOARDS)
 
 
-def test_terms_of_afterstates_raise_what_the_function_raises():
-    def low(board):
-        if board.sum() > 4:
-            raise KeyError("too many")
-        return -float(board.sum())
-
-    for make, which in ((gym.make, {}), (gym.make_vec, {"num_envs": 2})):
-        env = make("mergefall/Tetris-v0", cols=4, rows=4, **which).unwrapped
-        env.reset(seed=0, options={"board": "..../..../..../#...", "piece": "I"})
-        with pytest.raises(KeyError, match="too many"):
-            env.afterstate_terms(tetris.heuristic(low))
-        assert tetris.heuristic(low).board(np.zeros((4, 4), int)) == 0
-
-
 def test_registered_names(registered):
     game2048.register_heuristic("steps", differences)
     tetris.register_heuristic("steps", compiled_differences)

@@ -1,8 +1,6 @@
 """Potential-based shaping: it telescopes, leaves the optimal policy, and is the same however it is asked for."""
 
-import copy
 import json
-import pickle
 import re
 
 import gymnasium as gym
@@ -23,16 +21,19 @@ GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL_TETRIS = {"cols": 6, "rows": 8}
 GAMES = [(GAME, name, {}) for name in OF_2048] + [(TETRIS, name, SMALL_TETRIS) for name in OF_TETRIS]
 each_potential = pytest.mark.parametrize(("env_id", "name", "kwargs"), GAMES)
-each_id = pytest.mark.parametrize(
-    ("env_id", "potential"),
-    [
-        (GAME, "monotone-smooth"),
-        (GAME, "nneonneo"),  # in single precision
-        (TETRIS, {"name": "bcts", "holes": -20}),
-        ("mergefall/SZTetris-v0", "two-tetrad"),
-        ("mergefall/Quintris-v0", "dellacherie"),
-    ],
-)
+POTENTIALS = [
+    (GAME, "monotone-smooth"),
+    (GAME, "nneonneo"),  # in single precision
+    (TETRIS, {"name": "bcts", "holes": -20}),
+    ("mergefall/SZTetris-v0", "two-tetrad"),
+    ("mergefall/Quintris-v0", "dellacherie"),
+]
+OF_PLAYERS = [
+    (GAME, {"name": "2048/ntuple"}, {}),
+    (GAME, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 1}, {"rows": 3, "cols": 3}),
+    (TETRIS, "tetris/bcts", SMALL_TETRIS),
+    (TETRIS, {"name": "tetris/two-tetrad"}, SMALL_TETRIS | {"placements": "slide", "preview": 2}),
+]
 OFTEN_ENDS = [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}]
 
 
@@ -106,9 +107,14 @@ def test_options_replace_the_table():
         np.testing.assert_allclose([info["shaping"] for info in infos[1:]], expected, atol=1e-12)
 
 
-@each_id
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("kwargs", OFTEN_ENDS)
+@pytest.mark.parametrize(
+    ("env_id", "potential", "kwargs"),
+    [
+        *((*one, kwargs) for one in POTENTIALS for kwargs in OFTEN_ENDS),
+        *((env_id, {"player": player}, kwargs | {"max_episode_steps": 12}) for env_id, player, kwargs in OF_PLAYERS),
+    ],
+)
 def test_batched_is_single(env_id, potential, mode, kwargs):
     """Native and Sync batches, infos and masks included."""
     n, kwargs = 4, kwargs | {"shaping": {"potential": potential, "gamma": 0.95}}
@@ -152,26 +158,12 @@ def test_boards_beyond_a_word():
         assert info["shaping"] == pytest.approx(values[1] - values[0], rel=1e-5)
 
 
-@each_id
+@pytest.mark.parametrize(("env_id", "potential"), POTENTIALS)
 def test_specs_survive_json(env_id, potential):
     options = {"potential": potential, "gamma": 0.9, "squash": "asinh"}
     env = gym.make(env_id, shaping=options, max_episode_steps=30)
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert equal(play(again, 3), play(env, 3))
-
-
-@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-@pytest.mark.parametrize("potential", ["nneonneo", {"player": {"name": "2048/expectimax", "depth": 1}}])
-def test_pickles_and_deep_copies_play_on_alike(potential, copied):
-    shaping = {"potential": potential}
-    env, envs = gym.make(GAME, shaping=shaping), gym.make_vec(GAME, 3, shaping=shaping)
-    assert json.loads(env.spec.to_json())["kwargs"]["shaping"] == shaping
-    env.reset(seed=0)
-    envs.reset(seed=0)
-    for action in (0, 1, 2, 3, 1):
-        other, others = copied(env), copied(envs)
-        assert equal(other.step(action), env.step(action))
-        assert equal(others.step([action] * 3), envs.step([action] * 3))
 
 
 @pytest.mark.parametrize(
@@ -211,16 +203,8 @@ def test_what_cannot_be_shaped_is_refused():
 
 # -- players as potentials ---------------------------------------------------------------------------------------------
 
-OF_PLAYERS = [
-    (GAME, {"name": "2048/ntuple"}, {}),
-    (GAME, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 1}, {"rows": 3, "cols": 3}),
-    (TETRIS, "tetris/bcts", SMALL_TETRIS),
-    (TETRIS, {"name": "tetris/two-tetrad"}, SMALL_TETRIS | {"placements": "slide", "preview": 2}),
-]
-each_player = pytest.mark.parametrize(("env_id", "player", "kwargs"), OF_PLAYERS)
 
-
-@each_player
+@pytest.mark.parametrize(("env_id", "player", "kwargs"), OF_PLAYERS)
 @pytest.mark.parametrize("end", [{}, {"max_episode_steps": 3}])
 def test_a_players_values_telescope(env_id, player, kwargs, end):
     """Φ is the best of the player's own values; 0 in a terminal state, and kept where an episode is truncated."""
@@ -238,26 +222,6 @@ def test_a_players_values_telescope(env_id, player, kwargs, end):
     np.testing.assert_array_equal(rewards, plain + paid[1:])
     discounts = 0.9 ** np.arange(len(paid))
     np.testing.assert_allclose(paid[1:] @ discounts[:-1], discounts[-1] * values[-1] - values[0], rtol=1e-9, atol=1e-9)
-
-
-@each_player
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_batches_with_a_player_are_single_environments(env_id, player, kwargs, mode):
-    n = 3
-    kwargs = kwargs | {"max_episode_steps": 12, "shaping": {"potential": {"player": player}, "gamma": 0.95}}
-    sync = SyncVectorEnv([lambda: gym.make(env_id, **kwargs)] * n, autoreset_mode=mode)
-    native = gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **kwargs)
-    returned = [envs.reset(seed=11) for envs in (sync, native)]
-    rng, ended = np.random.default_rng(2), 0
-    while ended < 4:
-        assert equal(*returned)
-        actions = native.action_masks().argmax(axis=1)
-        actions = np.where(rng.random(n) < 0.2, rng.integers(0, 4, n), actions)
-        returned = [envs.step(actions) for envs in (sync, native)]
-        over = returned[0][2] | returned[0][3]
-        ended += over.sum()
-        if mode is AutoresetMode.DISABLED and over.any():
-            returned = [envs.reset(options={"reset_mask": over.copy()}) for envs in (sync, native)]
 
 
 @pytest.mark.parametrize(

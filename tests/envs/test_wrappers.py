@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.tetris import TetrisEnv, from_text
 from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
 
-from .tools import equal
+from .tools import equal, play
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GAMES = [(G2048, {"rows": 2, "cols": 3}), (G2048, {"reward": "log2"})]
@@ -29,17 +29,6 @@ WAYS = {
 CASES = [(way, *game) for way in WAYS for game in GAMES]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
 each_case = pytest.mark.parametrize(("way", "env_id", "kwargs"), CASES)
-
-
-def played(env, steps=60, seed=3):
-    """All returns of random actions, illegal ones among them, from a seed."""
-    rng = np.random.default_rng(seed)
-    returns = [env.reset(seed=seed)]
-    for _ in range(steps):
-        returns.append(env.step(int(rng.integers(env.action_space.n))))
-        if returns[-1][2] or returns[-1][3]:
-            returns.append(env.reset())
-    return returns
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
@@ -81,7 +70,7 @@ def test_made_again_from_the_spec(way, env_id, kwargs):
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert again.spec == env.spec
     assert type(again) is type(env)
-    assert equal(played(again), played(env))
+    assert equal(play(again, 3, 60, illegal=0.5), play(env, 3, 60, illegal=0.5))
 
 
 @each_case

@@ -67,3 +67,17 @@ def arrays(value):
     if isinstance(value, (tuple, list)):
         return [array for item in value for array in arrays(item)]
     return []
+
+
+def play(env, seed, steps, illegal=0.1):
+    """The returns of random play, now and then illegal, from a seed."""
+    rng = np.random.default_rng(seed)
+    returns = [env.reset(seed=seed)]
+    mask = returns[0][1]["action_mask"]
+    for _ in range(steps):
+        legal = np.flatnonzero(mask) if rng.random() >= illegal else np.arange(len(mask))
+        returns.append(env.step(rng.choice(legal)))
+        if returns[-1][2] or returns[-1][3]:
+            returns.append(env.reset())
+        mask = returns[-1][-1]["action_mask"]
+    return returns

@@ -1,11 +1,8 @@
 """Monte-Carlo tree search in 2048: exact values on small boards, the chances of tiles, leaves of all kinds."""
 
-import copy
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
-from mergefall.game2048 import legal_actions, outcomes
+from mergefall.game2048 import outcomes
 from mergefall.game2048.rules import move
 from mergefall_baselines import Player, make, play_in_env, tree
 
@@ -89,16 +86,6 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
-def test_only_illegal_moves_are_worth_minus_infinity():
-    player = make("2048/mcts", simulations=20)
-    boards = np.stack([[[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [4, 5, 6, 6]], LOST, BOARD])
-    legal = np.stack([legal_actions(board) for board in boards])
-    np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
-    found = player.statistics(LOST)
-    assert found.visits.sum() == found.policy.sum() == found.value == 0
-    assert player.act(LOST) == 0
-
-
 def test_episodes_with_leaves_from_outside_are_the_gym_loop():
     kwargs = {"rows": 2, "cols": 2}
     player = make("2048/mcts", heuristic={"player": {"player": "2048/rollout", "games": 2}}, simulations=5)
@@ -117,16 +104,6 @@ def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(reward
     expected = np.log2(1 + np.array(scores)) if rewards == "log2" else np.array(scores)
     assert sorted(scores) == [0, 0, 4, 4]
     np.testing.assert_allclose(edges[0]["total"] / visits, expected)
-
-
-def test_a_copy_has_a_leaf_of_its_own():
-    leaf = {"player": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}}
-    player = make("2048/mcts", heuristic=leaf, simulations=60)
-    boards = np.stack([np.rot90(BOARD, k) for k in range(4)] * 5)
-    alone = player.values(boards)
-    with ThreadPoolExecutor(2) as pool:
-        for values in pool.map(lambda one: one.values(boards), [player, copy.copy(player)] * 2):
-            np.testing.assert_array_equal(values, alone)
 
 
 class Policy(Player):

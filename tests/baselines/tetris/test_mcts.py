@@ -1,8 +1,5 @@
 """Monte-Carlo tree search in Tetris: rules of all kinds, the chances of pieces, fatal placements."""
 
-from dataclasses import asdict
-
-import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall.tetris import from_text
@@ -25,24 +22,6 @@ def searched_tree(player, observation):
     (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
     count = tree.tree["count"][0]
     return tree.nodes[:count], tree.edges[:count], tree.states[:count]
-
-
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize(
-    "leaf", [{"player": {"player": "tetris/two-tetrad", "heuristic": "bcts"}}, {"player": "tetris/random"}]
-)
-def test_rules_of_all_kinds(rules, leaf):
-    env = gym.make(ENV, **({"cols": 6, "rows": 8} | rules))
-    shown, info = env.reset(seed=0)
-    player = make("tetris/mcts", heuristic=leaf, simulations=12).with_rules(asdict(env.unwrapped.rules))
-    player.compiled = False  # leaves valued outside need no search that is compiled for them
-    state = player.start(0)
-    for _ in range(6):
-        np.testing.assert_array_equal(np.isfinite(player.values(shown, state)), info["action_mask"].astype(bool))
-        action, state = player.predict(shown, state)
-        shown, _, over, _, info = env.step(int(action))
-        if over:
-            break
 
 
 def test_known_pieces_come_and_unknown_ones_are_drawn():
@@ -140,13 +119,6 @@ def test_a_policy_at_the_leaves_gets_no_simulation_of_a_fatal_placement():
 def test_the_rules_of_the_leaf_are_checked():
     with pytest.raises(ValueError, match="cols"):
         make("tetris/mcts", heuristic={"player": {"player": "tetris/bcts", "cols": 8}}).values(FIELD)
-
-
-def test_rules_are_options():
-    assert make("tetris/mcts", rows=12, preview=0).with_rules({"rows": 12}).options["rows"] == 12
-    with pytest.raises(ValueError, match="rows is 3"):
-        make("tetris/mcts", rows=3)
-    assert make("tetris/mcts", heuristic={"player": "tetris/random"}).batched
 
 
 def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():

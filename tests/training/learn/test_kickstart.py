@@ -76,8 +76,3 @@ def test_above_1_the_teacher_helps_until_the_end():
     learner = Learner(small("kickstart", changed, timesteps=128), "cpu")
     assert [learner.learn()["kickstart_coef"] for _ in range(4)] == [3.0, 2.5, 2.0, 1.5]
     assert [learner.teachers.number_at(step) for step in (0, 63, 64, 127)] == [0, 0, 1, 1]
-
-
-def test_batches_of_one_board_are_refused():
-    with pytest.raises(ValueError, match="batch_size is 1; expected an integer"):
-        Learner(small("kickstart", {"batch_size": 1}), "cpu")

@@ -4,10 +4,8 @@ import io
 import pickle
 import zipfile
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from mergefall.games import take
 from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
 from mergefall_training.learn.agents import SHIPPED
@@ -183,23 +181,6 @@ def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_i
     assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
     with pytest.raises(ValueError, match="another model"):
         make(name, checksum="0" * 16)
-
-
-@pytest.mark.parametrize(
-    ("name", "env_id", "kwargs"),
-    [
-        ("2048/distill", "mergefall/Game2048-v0", {}),
-        ("tetris/dqn", "mergefall/Tetris-v0", {"rows": 10}),
-        ("tetris/distill", "mergefall/Tetris-v0", {"rows": 10, "preview": 0}),
-    ],
-)
-def test_networks_play_an_empty_batch(name, env_id, kwargs):
-    pytest.importorskip("sb3_contrib")
-    player, envs = make(name), gym.make_vec(env_id, num_envs=1, **kwargs)
-    observation, info = envs.reset(seed=0)
-    none = take(observation, slice(0))
-    assert player.act(none).shape == (0,)
-    assert player.values(none).shape == info["action_mask"][:0].shape
 
 
 def test_an_archive_whose_directory_is_damaged_is_no_model(tmp_path):

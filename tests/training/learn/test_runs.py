@@ -112,13 +112,6 @@ def test_a_corrected_command_trains_and_another_one_is_refused_for_what_differs(
     assert command(capsys, "maskable-ppo", out, "--resume", gamma=0.5, **QUICK) == (0, "")
 
 
-def test_resuming_nothing_is_an_error(tmp_path, capsys):
-    status, said = command(capsys, "maskable-ppo", tmp_path / "run", "--resume", **QUICK)
-    assert status == 2
-    assert said == f"mergefall: {tmp_path / 'run'} holds no training run; leave out --resume to begin one"
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, capsys, monkeypatch):
     config = configure("maskable-ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
     out = tmp_path / "run"

@@ -88,23 +88,6 @@ def test_a_player_is_its_model(folder, tmp_path):
         make(str(tmp_path))
 
 
-def test_a_player_chooses_the_legal_action_that_the_policy_prefers(folder):
-    player, envs = make(str(folder)), make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3})
-    observations, chosen = envs.reset(), set()
-    for _ in range(30):
-        values, masks = player.values(observations), envs.env_method("action_masks")
-        np.testing.assert_array_equal(np.isfinite(values), masks)
-        actions = player.act(observations)
-        # The policy's own masked prediction is the reference.
-        np.testing.assert_array_equal(actions, player.policy.predict(observations, None, None, True, masks)[0])
-        single, _ = player.predict(observations[3])
-        assert single.shape == ()
-        assert single == actions[3]
-        chosen |= {int(action) for action in actions}
-        observations, *_ = envs.step(actions)
-    assert len(chosen) > 1
-
-
 def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
     folder = train(tmp_path / "run", config("dqn", normalize=True))
     player, model = make(str(folder), model="last"), load_model(folder / "model.npz")

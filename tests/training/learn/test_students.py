@@ -132,6 +132,7 @@ def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
         ("kickstart", {"warm_start": 1}, "warm_start is 1; expected a run folder or a model file"),
         ("kickstart", {"kickstart_share": -1}, "kickstart_share is -1; expected a finite number from 0"),
         ("kickstart", {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
+        ("kickstart", {"batch_size": 1}, "batch_size is 1; expected an integer"),
         ("kickstart", {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
         ("distill", {"lam": 1}, "distill has no 'lam'; it has"),
         ("distill", {"gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
@@ -145,13 +146,6 @@ def test_a_warm_start_begins_where_the_other_run_ended(tmp_path, algorithm):
 def test_what_cannot_be_learnt_is_refused_before_a_run_begins(algorithm, changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         trainer(algorithm).check(small(algorithm, changed))
-
-
-@pytest.mark.parametrize("algorithm", LEARNERS)
-def test_an_agent_can_teach(tmp_path, algorithm):
-    trained(tmp_path / "run", small("distill"))
-    trainer(algorithm).check(small(algorithm, {"teacher": str(tmp_path / "run")}))  # its preferences are values
-    assert make(str(tmp_path / "run")).batched
 
 
 LEARNING = {

@@ -60,23 +60,7 @@ def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kw
         assert (steps, info["score"]) == (episode.length, episode.score)
 
 
-def test_the_adversary_lowers_the_mean():
-    means = [play(episodes=40, rate=rate).results.mean() for rate in (0, 0.3, 1)]
-    assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
-    pieces = {"env_id": TETRIS, "kwargs": GAMES[1][1], "against": "tetris/greedy"}
-    means = [play("tetris/bcts", 40, rate, **pieces).results.mean() for rate in (0, 0.3, 1)]
-    assert means[0] > 1.3 * means[1] > 1.3 * 1.3 * means[2]
-
-
 # -- files ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_resumed_run_plays_the_games_of_an_unbroken_one(tmp_path):
-    out = tmp_path / "games.jsonl"
-    three = play(episodes=3, out=out)
-    six = play(out=out)
-    assert six.episodes[:3] == three.episodes
-    assert timeless(six) == timeless(play())
 
 
 @pytest.mark.parametrize(

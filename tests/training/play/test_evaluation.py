@@ -15,9 +15,6 @@ import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
-from mergefall_baselines.game2048.expectimax import expectimax
-from mergefall_baselines.game2048.ntuple import ntuple
-from mergefall_baselines.registry import factory_of
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
@@ -46,6 +43,10 @@ class FirstLegal:
         env = gym.make(ENV, rows=observation.shape[0], cols=observation.shape[1])
         _, info = env.reset(options={"board": observation})
         return np.int64(np.flatnonzero(info["action_mask"])[0]), None
+
+
+class Nameless:
+    predict = FirstLegal.predict
 
 
 def test_episode_k_is_the_game_from_seed_plus_k():
@@ -93,20 +94,6 @@ def test_workers_do_not_change_the_episodes(processes):
     with process_pool(2) as pool:
         for player in ("2048/random", "2048/greedy"):
             assert timeless(play(player=player, executor=pool).episodes) == timeless(play(player=player).episodes)
-
-
-def test_players_that_are_made_directly_travel_to_other_processes():
-    with process_pool(2) as pool:
-        for player, env_id, kwargs in (
-            (lambda: expectimax("monotone-smooth", 2), ENV, SMALL),
-            (lambda: ntuple("small", 1), ENV, {}),
-            (lambda: factory_of("tetris/greedy")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
-            (lambda: factory_of("tetris/two-tetrad")("bcts"), "mergefall/Tetris-v0", {"cols": 6, "rows": 8}),
-        ):
-            options = {"env_kwargs": kwargs, "max_episode_steps": 40, "progress": False}
-            here = evaluate(player(), env_id, 3, workers=1, **options)
-            elsewhere = evaluate(player(), env_id, 3, executor=pool, **options)
-            assert timeless(here.episodes) == timeless(elsewhere.episodes)
 
 
 def test_a_player_that_cannot_travel_says_so(processes):
@@ -341,15 +328,6 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path):
     assert out.read_text() == "a line without an end"
 
 
-def test_a_nameless_player_is_not_recorded(tmp_path):
-    class Nameless:
-        predict = FirstLegal.predict
-
-    with pytest.raises(ValueError, match="must name its player"):
-        play(1, Nameless(), out=tmp_path / "run.jsonl")
-    assert not list(tmp_path.iterdir())
-
-
 # -- figures and bad input --------------------------------------------------------------------------------------------
 
 
@@ -403,6 +381,7 @@ def test_the_summary_is_what_the_episodes_say():
         ({"env_id": "no_module:Chess-v0"}, "no_module:Chess-v0"),
         ({"env_kwargs": {"rows": 1}}, "rows"),
         ({"player": make("2048/random", rows=4, cols=4)}, "rows"),
+        ({"player": Nameless()}, "must name its player"),
     ],
 )
 def test_bad_input_is_named(tmp_path, change, complaint):

@@ -51,16 +51,6 @@ def test_games_as_they_were_played_hold(tmp_path, name):
     assert problems(path) == [""] * 5
 
 
-def test_the_ways_to_play_record_the_same(tmp_path):
-    """Compiled, in worker processes, and with interruptions."""
-    alone = read_records(record(tmp_path, "2048"))[1]
-    path = record(tmp_path / "resumed", "2048", count=2)
-    assert [e.actions for e in read_records(record(tmp_path / "resumed", "2048", workers=2))[1]] == [
-        e.actions for e in alone
-    ]
-    assert problems(path) == [""] * 5
-
-
 def test_games_against_an_adversary_hold(tmp_path):
     foe = {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}
     path = record(tmp_path, "2048", adversary=foe)

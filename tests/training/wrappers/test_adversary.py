@@ -18,7 +18,7 @@ from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
 from mergefall_training.wrappers import adversary, wrapped
 
-from ...envs.tools import equal
+from ...envs.tools import equal, play
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GREEDY = {"name": "2048/greedy", "heuristic": "monotone-smooth"}
@@ -166,17 +166,6 @@ def test_what_makes_no_sense_is_refused():
             make_it()
 
 
-def single(env, steps=30, seed=3):
-    """All returns of random play in a single environment."""
-    generator = np.random.default_rng(seed)
-    returns = [env.reset(seed=seed)]
-    for _ in range(steps):
-        returns.append(env.step(int(random_actions(returns[-1][-1]["action_mask"][None], generator)[0])))
-        if returns[-1][2] or returns[-1][3]:
-            returns.append(env.reset())
-    return returns
-
-
 @pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
 @pytest.mark.parametrize("spec", [dict, lambda player: make(**player)])
 def test_made_again_from_the_spec(spec, env_id, kwargs, player):
@@ -184,7 +173,7 @@ def test_made_again_from_the_spec(spec, env_id, kwargs, player):
     env = adversary(gym.make(env_id, **kwargs), spec(player), rate=0.5)
     again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
     assert again.spec == env.spec
-    assert equal(single(again), single(env))
+    assert equal(play(again, 3, 30), play(env, 3, 30))
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
