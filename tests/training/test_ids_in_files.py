@@ -1,10 +1,8 @@
 """No file that is read makes Gymnasium import a module; a user who names one may."""
 
-import importlib.util
 import json
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +20,8 @@ from mergefall_training.play.records import read_records
 from mergefall_training.play.watching import Show
 from mergefall_training.tune.climbing import Climb
 from mergefall_training.tune.weights import tune
+
+from .test_ppo import ppo
 
 GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 EVIL = f"evilmod:{TETRIS}"
@@ -192,11 +192,6 @@ def test_trials(tmp_path, refused):
 
 
 def test_a_checkpoint_of_the_script(tmp_path, refused):
-    script = Path(__file__).parents[2] / "training" / "ppo.py"
-    spec = importlib.util.spec_from_file_location("ppo_script", script)
-    ppo = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = ppo  # where dataclasses look for it
-    spec.loader.exec_module(ppo)
     small = {"num_envs": 2, "num_steps": 2, "num_minibatches": 1, "total_timesteps": 4}
     ppo.train(ppo.Args(TETRIS, SMALL, **small, out=str(tmp_path)))
     state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)

@@ -6,23 +6,11 @@ from mergefall.game2048 import outcomes
 from mergefall.game2048.rules import move
 from mergefall_baselines import Player, make, play_in_env, tree
 
+from ..trees import searched_tree
+
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 LOST = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
 SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]], [[1, 4], [2, 0]]]
-
-
-def tree_of(player):
-    """The arrays of a compiled search's last tree."""
-    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
-    return tree
-
-
-def searched_tree(player, board):
-    """(nodes, edges, states) of the compiled search from one board, the unused part left out."""
-    player.values(board)
-    tree = tree_of(player)
-    count = tree.tree["count"][0]
-    return tree.nodes[:count], tree.edges[:count], tree.states[:count]
 
 
 def outside(**options):

@@ -6,6 +6,8 @@ from mergefall.tetris import from_text
 from mergefall_baselines import Player, make
 from mergefall_baselines.tetris import mcts
 
+from ..trees import searched_tree
+
 ENV = "mergefall/Tetris-v0"
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 RULES = [
@@ -14,14 +16,6 @@ RULES = [
     {"pieces": "sz", "overflow": "clear_first", "preview": 2},
     {"pieces": "five", "randomizer": "hidden", "cols": 7},
 ]
-
-
-def searched_tree(player, observation):
-    """(nodes, edges, states) of the compiled search from one observation, the unused part left out."""
-    player.values(observation)
-    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
-    count = tree.tree["count"][0]
-    return tree.nodes[:count], tree.edges[:count], tree.states[:count]
 
 
 def test_known_pieces_come_and_unknown_ones_are_drawn():
@@ -62,16 +56,13 @@ def test_what_is_left_of_a_bag_is_drawn():
     assert player.remembers
     assert not player.batched
     memory = player.start(0)
-    for piece in (0, 3, 4, 5, 1):  # 2 and 6 are left
-        board = {"board": FIELD["board"], "piece": piece}
-        _, memory = player.predict(board, memory)
-    (tree,) = [made for key, made in player._made.items() if key[0] == "tree"]
-    count = tree.tree["count"][0]
-    drawn, depth = (tree.states[:count, mcts.QUEUE] & np.uint64(15)).astype(int), tree.nodes["depth"][:count]
-    assert set(drawn[depth == 1]) == {2, 6}
-    after = tree.nodes["parent"][:count]
-    for i in np.flatnonzero(depth == 2):
-        assert {drawn[i], drawn[after[i]]} == {2, 6}
+    for piece in (0, 3, 4, 5):
+        _, memory = player.predict({"board": FIELD["board"], "piece": piece}, memory)
+    nodes, _, states = searched_tree(player, {"board": FIELD["board"], "piece": 1}, memory)  # 2 and 6 are left
+    drawn = (states[:, mcts.QUEUE] & np.uint64(15)).astype(int)
+    assert set(drawn[nodes["depth"] == 1]) == {2, 6}
+    for i in np.flatnonzero(nodes["depth"] == 2):
+        assert {drawn[i], drawn[nodes["parent"][i]]} == {2, 6}
 
 
 def test_the_terms_of_moves_count_on_the_way():

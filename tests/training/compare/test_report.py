@@ -16,7 +16,8 @@ from mergefall_training.cli import main
 from mergefall_training.compare.report import command, report
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
-from mergefall_training.play.records import checksum, header_from
+
+from ..altered import rewritten
 
 pytest.importorskip("matplotlib")
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
@@ -50,18 +51,6 @@ def page_of(paths, out, **options):
 def held(section):
     """By label, (records that hold, all records)."""
     return {label: (sum(not v.problem for v in found), len(found)) for label, found in section.verdicts.items()}
-
-
-def rewritten(path, into, header=None, game=None):
-    """A copy of a file of records whose header and games hold other values; the checksums fit."""
-    about, *games = [json.loads(line) for line in path.read_text().splitlines()]
-    about |= header or {}
-    for one in games:
-        del one["checksum"]
-        one |= game or {}
-        one["checksum"] = checksum(header_from(dict(about)), one)
-    into.parent.mkdir(parents=True, exist_ok=True)
-    into.write_text("".join(f"{json.dumps(line)}\n" for line in (about, *games)))
 
 
 def test_the_page_needs_no_network(tmp_path):

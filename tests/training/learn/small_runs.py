@@ -1,5 +1,7 @@
 """Small runs of learners, and what they left behind, for the tests of several learners."""
 
+from itertools import pairwise
+
 import numpy as np
 from mergefall_training.learn import trainer
 from mergefall_training.learn.models import load_model
@@ -41,3 +43,12 @@ def same(model, other):
 def curve(folder):
     """A run's curve without its times."""
     return [(point.step, point.mean, point.figures) for point in read_curve(folder)]
+
+
+def random_layers(*sizes):
+    """The arrays of an untrained network with layers of these sizes."""
+    random, arrays = np.random.default_rng(0), {}
+    for i, (wide, narrow) in enumerate(pairwise(sizes)):
+        arrays[f"weight{i}"] = random.normal(size=(narrow, wide)).astype(np.float32)
+        arrays[f"bias{i}"] = random.normal(size=narrow).astype(np.float32)
+    return arrays

@@ -16,6 +16,8 @@ from mergefall_training.learn.afterstate.train import Learner, train
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, open_run, read_checkpoint
 
+from .small_runs import random_layers
+
 TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 10}
 RULES = [
@@ -44,11 +46,7 @@ def config(env_kwargs=SMALL, timesteps=192, interval=64, **changes):
 
 def agent(env_kwargs, units=(8,), gamma=0.9):
     """(an untrained player, its arrays) for an environment."""
-    rules, random = gym.make(TETRIS, **env_kwargs).unwrapped.rules, np.random.default_rng(0)
-    sizes, arrays = [tetris_inputs(rules.cols), *units, 1], {}
-    for i, (n_in, n_out) in enumerate(pairwise(sizes)):
-        arrays[f"weight{i}"] = random.normal(size=(n_out, n_in)).astype(np.float32)
-        arrays[f"bias{i}"] = random.normal(size=n_out).astype(np.float32)
+    arrays = random_layers(tetris_inputs(gym.make(TETRIS, **env_kwargs).unwrapped.rules.cols), *units, 1)
     spec = {"env_id": TETRIS, "env_kwargs": config(env_kwargs).env_kwargs}
     return player(spec | {"network": {"gamma": gamma, "inputs": INPUTS}}, arrays), arrays
 
@@ -199,14 +197,12 @@ def test_presets_are_sound(env_id):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"gama": 1}, "no 'gama'; it has n_envs"),
         ({"gamma": 1.5}, "gamma is 1.5"),
         ({"td_lambda": "high"}, "td_lambda is 'high'"),
         ({"n_steps": 0}, "n_steps is 0"),
         ({"average": 2}, "average is 2"),
         ({"average": 1.0}, "average is 1; expected less"),
         ({"warm_start": 5}, "warm_start is 5; expected a run folder"),
-        ({"learning_rate": "low"}, "learning_rate is 'low'"),
         ({"policy_kwargs": {"net_arch": [0]}}, "net_arch is 0"),
         ({"policy_kwargs": {"layers": [8]}}, "expected {'net_arch'"),
     ],
@@ -214,6 +210,11 @@ def test_presets_are_sound(env_id):
 def test_bad_hyperparameters(changes, message):
     with pytest.raises(ValueError, match=message):
         Learner(config(**changes), "cpu")
+
+
+def test_other_games_are_refused():
+    with pytest.raises(ValueError, match="afterstate learns Tetris, without shaping"):
+        Learner(Config("afterstate", "mergefall/Game2048-v0", {}, TINY, 10, 10), "cpu")
 
 
 def test_a_checkpoint_of_games_that_are_no_games_is_refused():
@@ -236,22 +237,20 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
     assert set(table.rewards.tolist()) == {1240.0}
 
 
-def test_other_games_and_arrays_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="afterstate learns Tetris, without shaping"):
-        Learner(Config("afterstate", "mergefall/Game2048-v0", {}, TINY, 10, 10), "cpu")
-    _, arrays = agent(SMALL)
-    spec = {"env_id": TETRIS, "env_kwargs": config().env_kwargs, "network": {"gamma": 0.9, "inputs": INPUTS}}
-    with pytest.raises(ValueError, match="expected float32 layers from 63 inputs to one value"):
-        player(spec | {"env_kwargs": config(env_kwargs={"cols": 7}).env_kwargs}, arrays)
-    with pytest.raises(ValueError, match="expected float32 layers from 54"):
-        player(spec, {name: array for name, array in arrays.items() if name != "bias1"})
-    for gamma in (None, float("nan"), 2):
-        with pytest.raises(ValueError, match=f"gamma is {gamma}"):
-            player(spec | {"network": {"gamma": gamma, "inputs": INPUTS}}, arrays)
-    with pytest.raises(ValueError, match="expected float32 layers from 54"):
-        player(spec, {name: array.astype(np.float64) for name, array in arrays.items()})
-    with pytest.raises(ValueError, match="inputs are 'pixels'"):
-        player(spec | {"network": {"gamma": 0.9, "inputs": "pixels"}}, arrays)
+@pytest.mark.parametrize(
+    ("cols", "gamma", "inputs", "changed", "message"),
+    [
+        (7, 0.9, INPUTS, lambda arrays: arrays, "expected float32 layers from 63 inputs to one value"),
+        (6, 0.9, INPUTS, lambda arrays: dict(list(arrays.items())[:-1]), "expected float32 layers from 54"),
+        (6, 0.9, INPUTS, lambda arrays: arrays | {"bias0": arrays["bias0"].astype(float)}, "expected float32 layers"),
+        (6, float("nan"), INPUTS, lambda arrays: arrays, "gamma is nan"),
+        (6, 0.9, "pixels", lambda arrays: arrays, "inputs are 'pixels'"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(cols, gamma, inputs, changed, message):
+    spec = {"env_id": TETRIS, "env_kwargs": config(env_kwargs={"cols": cols, "rows": 10}).env_kwargs}
+    with pytest.raises(ValueError, match=message):
+        player(spec | {"network": {"gamma": gamma, "inputs": inputs}}, changed(agent(SMALL)[1]))
 
 
 def test_a_rollout_of_fatal_placements_alone_teaches_nothing():

@@ -184,8 +184,6 @@ def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message
     train(first, config(timesteps=100), progress=False)
     with pytest.raises(ValueError, match=message):
         train(tmp_path / "second", config(warm_start=first, **changed), progress=False)
-    with pytest.raises(ValueError, match="holds no training run"):
-        train(tmp_path / "third", config(warm_start=str(tmp_path / "nowhere")), progress=False)
 
 
 def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
@@ -255,29 +253,15 @@ def test_presets_have_names():
         hyperparameters_of(Hyperparameters, configure("ntuple", preset=name))
     with pytest.raises(ValueError, match=r"no preset '3min' for .*: small, 2min, 2h"):
         configure("ntuple", preset="3min")
-    with pytest.raises(ValueError, match=r"no preset '2min' for .*: none"):
-        configure("cma-es", "mergefall/Tetris-v0", preset="2min")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
-        ({"learning_rate": -1}, "learning_rate is -1"),
-        ({"learning_rate": float("nan")}, "learning_rate is nan"),
-        ({"threads": True}, "threads is True"),
-        ({"stages": [16]}, "ntuple has no 'stages'"),
-        ({"alpha": 1}, "no 'alpha'; it has patterns"),
-    ],
-)
-def test_bad_hyperparameters_are_refused_by_name(options, message):
-    with pytest.raises(ValueError, match=message):
-        Learner(config(**options))
 
 
 @pytest.mark.parametrize(
     ("kwargs", "changed", "message"),
     [
+        ({}, {"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
+        ({}, {"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({}, {"threads": True}, "threads is True"),
+        ({}, {"stages": [16]}, "ntuple has no 'stages'"),
         ({"reward": "log2"}, {}, "learns 2048 from its score"),
         ({"goal": 16}, {}, "without a goal"),
         ({"shaping": {"potential": "nneonneo", "gamma": 1.0}}, {"gamma": 1.0}, "no 'gamma'"),

@@ -1,12 +1,12 @@
 """Evaluations against the adversary: the plain game at rate 0, the same games however they are played, honest files."""
 
-from dataclasses import replace
-
 import gymnasium as gym
 import pytest
 from mergefall_baselines import make
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.wrappers import adversary
+
+from .test_evaluation import timeless
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 MINIMIZER = {"player": "2048/minimax", "depth": 1}
@@ -30,17 +30,12 @@ def side_by_side(name):
     return player
 
 
-def timeless(evaluation):
-    """Records without what may differ between two runs."""
-    return [replace(episode, seconds=0.0) for episode in evaluation.episodes]
-
-
 @pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), GAMES)
 @pytest.mark.parametrize("made", [make, side_by_side])
 def test_at_rate_zero_it_is_the_plain_evaluation(env_id, kwargs, name, against, made):
     options = {"env_id": env_id, "kwargs": kwargs, "against": against, "max_episode_steps": 100}
     ours, plain = (play(made(name), rate=rate, **options) for rate in (0, None))
-    assert timeless(ours) == timeless(plain)
+    assert timeless(ours.episodes) == timeless(plain.episodes)
     assert ours.header == plain.header
     assert ours.header.adversary is None
 
@@ -49,7 +44,7 @@ def test_at_rate_zero_it_is_the_plain_evaluation(env_id, kwargs, name, against, 
 @pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), GAMES)
 def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kwargs, name, against, rate):
     options = {"env_id": env_id, "kwargs": kwargs, "against": against, "rate": rate, "max_episode_steps": 100}
-    single, batched = (timeless(play(made(name), **options)) for made in (make, side_by_side))
+    single, batched = (timeless(play(made(name), **options).episodes) for made in (make, side_by_side))
     assert single == batched
     player, env = make(name), adversary(gym.make(env_id, max_episode_steps=100, **kwargs), against, rate)
     for episode in single:
@@ -58,31 +53,6 @@ def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kw
             observation, _, terminated, truncated, info = env.step(int(player.act(observation)))
             over, steps = terminated or truncated, steps + 1
         assert (steps, info["score"]) == (episode.length, episode.score)
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rate", "other", "difference"),
-    [
-        (0.3, {"rate": 0.1}, "adversary.rate is 0.3 there, 0.1 here"),
-        (0.3, {"against": {"player": "2048/minimax", "depth": 2}}, "adversary.player.depth is 1 there, 2 here"),
-        (0.3, {"rate": 0}, "here"),
-        (None, {"rate": 0.3}, "adversary is None there"),
-    ],
-)
-def test_games_of_different_adversaries_are_not_mixed(tmp_path, rate, other, difference):
-    out = tmp_path / "games.jsonl"
-    play(rate=rate, episodes=2, out=out)
-    before = out.read_bytes()
-    with pytest.raises(ValueError, match="another run") as error:
-        play(**{"episodes": 3, "rate": rate, "out": out, **other})
-    assert difference in str(error.value)
-    assert out.read_bytes() == before
-
-
-# -- bad input --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,7 @@ print(len(found.episodes), "games")
             "another run: env_kwargs.rows is 2 there, 3 here; env_kwargs.cols is 3 there, 2 here. Choose",
         ),
         ({"max_episode_steps": 7}, "max_episode_steps is None there, 7 here"),
+        ({"adversary": {"player": "2048/greedy", "rate": 0.3}}, "adversary is None there"),
         (
             {"player": make("2048/random", rows=2)},
             "options.rows is missing there, 2 here",

@@ -11,8 +11,10 @@ from mergefall_training.cli import main
 from mergefall_training.play import records as actions_module
 from mergefall_training.play import verify as verify_module
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.records import RECORDED, actions_of, checksum, header_from, read_records, text_of
+from mergefall_training.play.records import RECORDED, actions_of, read_records, text_of
 from mergefall_training.play.verify import verify
+
+from ..altered import rewritten
 
 GAMES = {
     "2048": ("2048/greedy", "mergefall/Game2048-v0", {"rows": 3, "cols": 3}, None),
@@ -37,12 +39,7 @@ def problems(path):
 
 
 def change(path, line, **changed):
-    """Alter a record as someone would who also knows the checksum."""
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
-    lines[line] |= changed
-    content = {name: value for name, value in lines[line].items() if name != "checksum"}
-    lines[line]["checksum"] = checksum(header_from(dict(lines[0])), content)
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    rewritten(path, path, game=changed, line=line)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -211,12 +208,8 @@ def test_nothing_that_a_file_names_is_written(tmp_path):
 
 def test_shaping_has_no_part_in_a_game(tmp_path, monkeypatch):
     path = record(tmp_path, "2048")
-    lines = path.read_text().splitlines()
-    shaped = json.loads(lines[0])
-    shaped["env_kwargs"] |= {"shaping": {"potential": {"player": "runs/gone"}}}
-    content = [{name: part for name, part in json.loads(line).items() if name != "checksum"} for line in lines[1:]]
-    marked = [one | {"checksum": checksum(header_from(dict(shaped)), one)} for one in content]
-    path.write_text("".join(json.dumps(one) + "\n" for one in [shaped, *marked]))
+    kwargs = json.loads(path.read_text().splitlines()[0])["env_kwargs"]
+    rewritten(path, path, {"env_kwargs": kwargs | {"shaping": {"potential": {"player": "runs/gone"}}}})
     assert problems(path) == [""] * 5
 
 
