@@ -103,9 +103,7 @@ def test_illegal_actions_touch_nothing_and_truncate(name):
     assert not env.step(illegal[0])[3]
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], {"shaping": one}) for one in SHAPED)]
-)
+@pytest.mark.parametrize(("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], one) for one in SHAPED)])
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
 def test_pickles_and_deep_copies_play_on_alike(name, kwargs, copied):
     env = gym.make(name, **kwargs)

@@ -1,4 +1,4 @@
-"""Games that are judged by lines and may be capped, played by a toy with the figures of Tetris."""
+"""Games of Tetris, which are judged by lines and may be capped."""
 
 import csv
 import io
@@ -6,11 +6,7 @@ import json
 import math
 from dataclasses import replace
 
-import gymnasium as gym
-import numpy as np
 import pytest
-from mergefall_baselines import Player, make, register, registry
-from mergefall_baselines.player import play_in_env
 from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode, read_records
@@ -18,62 +14,11 @@ from mergefall_training.play.screens import Terminal
 from mergefall_training.play.watching import Show, watch
 from rich.console import Console
 
-ENV = "toy/Lines-v0"
-
-
-class Lines(gym.Env):
-    """Each piece makes a line or none; it is the last one with the chance, in per cent, that the action names."""
-
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
-    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
-    action_space = gym.spaces.Discrete(101)
-
-    def __init__(self, cols=10, rows=20, randomizer="uniform", overflow="strict", preview=1, render_mode=None):
-        self.render_mode = render_mode
-        self.pieces = self.lines = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.pieces = self.lines = 0
-        return np.zeros(1, np.float32), self.info()
-
-    def step(self, action):
-        self.pieces += 1
-        self.lines += int(self.np_random.integers(2))
-        return np.zeros(1, np.float32), 0.0, self.np_random.random() < action / 100, False, self.info()
-
-    def info(self):
-        return {"score": 1000 - self.lines, "lines": self.lines, "pieces": self.pieces}
-
-    def render(self):
-        return f"{self.lines} lines"
-
-
-class Careful(Player):
-    """Places pieces at a risk in per cent."""
-
-    def __init__(self, risk=5):
-        self.risk, self.caps = risk, []
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=True):
-        return np.int64(self.risk), None
-
-    def play(self, env_id, seed, env_kwargs=None, max_episode_steps=None):
-        self.caps.append(max_episode_steps)
-        return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
-
-
-@pytest.fixture(autouse=True)
-def toys(monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    register("toy/careful", Careful)
-    gym.register(ENV, Lines)
-    yield
-    del gym.registry[ENV]
+ENV, SMALL = "mergefall/Tetris-v0", {"cols": 5, "rows": 6}
 
 
 def play(episodes=8, **options):
-    return evaluate("toy/careful", ENV, episodes, **{"workers": 1, "progress": False, **options})
+    return evaluate("tetris/bcts", ENV, episodes, env_kwargs=SMALL, workers=1, progress=False, **options)
 
 
 def games(*lines_and_ends):
@@ -94,15 +39,8 @@ def test_episodes_hold_lines_and_pieces_and_are_read_back(tmp_path):
     assert list(json.loads(out.read_text().splitlines()[1])) == [
         *("seed", "score", "length", "terminated", "seconds", "lines", "pieces", "actions", "checksum")
     ]
-    assert evaluation.results.tolist() == [1000 - episode.score for episode in evaluation.episodes]
+    assert evaluation.results.tolist() == [episode.lines for episode in evaluation.episodes]
     assert play(out=out).episodes == evaluation.episodes
-
-
-def test_a_cap_reaches_the_players_own_loop():
-    player = make("toy/careful", risk=0)
-    evaluation = evaluate(player, ENV, 3, workers=1, progress=False, max_episode_steps=7)
-    assert player.caps[-3:] == [7, 7, 7]  # before them one short game to get ready
-    assert [(e.length, e.pieces, e.terminated) for e in evaluation.episodes] == [(7, 7, False)] * 3
 
 
 def test_the_mean_of_capped_games_is_all_lines_over_deaths():
@@ -127,22 +65,23 @@ def test_a_ratio_fits_both_evaluations():
 SUITE = """
 games:
   - name: open
-    env: toy/Lines-v0
-    env_kwargs: {rows: 8}
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 5, rows: 6}
     episodes: 30
     baseline: risky
     players:
-      - {player: toy/careful, risk: 2, label: careful}
-      - {player: toy/careful, risk: 50, label: risky}
+      - {player: tetris/bcts, label: careful}
+      - &risky {player: tetris/greedy, heuristic: {name: dellacherie, landing_height: 0, wells: 0}, label: risky}
   - name: capped
-    env: toy/Lines-v0
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 6, rows: 12}
     max_episode_steps: 40
     episodes: 20
     baseline: risky
     players:
-      - {player: toy/careful, risk: 2, label: careful}
-      - {player: toy/careful, risk: 0, label: immortal}
-      - {player: toy/careful, risk: 50, label: risky}
+      - {player: tetris/greedy, heuristic: {name: bcts, holes: 0, hole_depth: 0, rows_with_holes: 0}, label: careful}
+      - {player: tetris/bcts, label: immortal}
+      - *risky
 """
 
 
@@ -156,12 +95,12 @@ def run(folder, out=None):
 def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
     (uncapped, capped), printed = run(tmp_path)
     first, second = printed.split("capped: ")
-    for text in ("(10×8 randomizer=uniform overflow=strict preview=1), no cap, N=30, seeds 0-29", "mean lines", "IQM"):
+    for text in ("(5×6 ", "no cap, N=30, seeds 0-29", "mean lines", "IQM"):
         assert text in first
     for text in ("pieces", "ms/piece", "ratio to risky"):
         assert text in first
-    assert not {"capped", "deaths", "8+"} & set(first.split())
-    for text in ("10×20", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
+    assert not {"capped", "deaths"} & set(first.split())
+    for text in ("6×12", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
         assert text in second
     assert [row.label for row in uncapped.rows] == ["careful", "risky"]
     assert uncapped.ratios["careful"] == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
