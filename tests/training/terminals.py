@@ -1,4 +1,4 @@
-"""A pseudo-terminal, for commands that read keys."""
+"""A pseudo-terminal, for commands that read keys, and a screen on which keys are pressed."""
 
 from __future__ import annotations
 
@@ -27,3 +27,26 @@ def in_terminal(arguments: Sequence[str], keys: Sequence[bytes]) -> tuple[str, i
                 printed += part
     os.close(ours)
     return printed.decode(), process.returncode
+
+
+class Script:
+    """A screen on which keys are pressed, one for each time that it is read, and the last of `keys` for ever."""
+
+    render_mode, interactive = "ansi", True
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys, self.shown, self.waited = list(keys), [], []
+
+    def __enter__(self) -> Script:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, pictures: Sequence[object], lines: Sequence[str]) -> None:
+        self.shown.append((list(pictures), lines))
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        self.waited.append(timeout)
+        key = self._keys.pop(0) if len(self._keys) > 1 else self._keys[0]
+        return [key] if key else []

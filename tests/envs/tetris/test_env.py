@@ -1,7 +1,5 @@
 """The Tetris environments' own promises; `tests/envs/test_api.py` tests what holds for every id."""
 
-import pickle
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -82,25 +80,6 @@ def test_terms_of_all_afterstates(kwargs, name):
         envs.step([action, action])
     with pytest.raises(ValueError, match="no heuristic 'low'"):
         env.afterstate_terms("low")
-
-
-@each_variant
-def test_pictures_of_every_size(kwargs):
-    pytest.importorskip("pygame")
-    env = TetrisEnv(render_mode="rgb_array", **kwargs)
-    envs = TetrisVectorEnv(2, render_mode="rgb_array", **kwargs)
-    env.reset(seed=0)
-    envs.reset(seed=0)
-    for _ in range(4):
-        action = int(np.flatnonzero(env.action_masks())[-1])
-        over = env.step(action)[2]
-        envs.step([action, 0])
-        picture = env.render()
-        assert equal(envs.render()[0], picture)
-        assert [side % 2 for side in picture.shape[:2]] == [0, 0]
-        if over:
-            break
-    assert pickle.loads(pickle.dumps(env)).render().tobytes() == picture.tobytes()
 
 
 def test_cells_have_the_colours_of_the_pieces_that_left_them():

@@ -6,8 +6,8 @@ import torch
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.learn.distill.train import Learner
-from mergefall_training.learn.models import load_model, save_model
-from mergefall_training.learn.run import Config, read_curve
+from mergefall_training.learn.models import save_model
+from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.train import begin, build
 
 from tests.training.learn.small_runs import (
@@ -17,12 +17,12 @@ from tests.training.learn.small_runs import (
     OF_TETRIS,
     SMALL,
     TETRIS,
-    same,
     small,
     trained,
 )
 
 
+@pytest.mark.slow
 def test_tetris_is_distilled_too(tmp_path):
     changed = {"teacher": "tetris/bcts", "n_envs": 32, "learning_rate": 0.005} | OF_TETRIS
     config = small("distill", changed, timesteps=12_800, interval=12_800, env_id=TETRIS, env_kwargs=FIELD, cap=60)
@@ -31,16 +31,6 @@ def test_tetris_is_distilled_too(tmp_path):
     ours = evaluate(player, TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
     chance = evaluate("tetris/random", TETRIS, 40, env_kwargs=FIELD, workers=1, max_episode_steps=200, progress=False)
     assert np.mean([e.pieces for e in ours.episodes]) > 2 * np.mean([e.pieces for e in chance.episodes])
-
-
-def test_maskable_ppo_goes_on_from_it(tmp_path):
-    model = trained(tmp_path / "distill", small("distill"))
-    changed = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
-    changed["warm_start"] = str(tmp_path / "distill" / "model.npz")
-    trained(tmp_path / "ppo", Config("maskable-ppo", G2048, SMALL, changed, 192, 64, episodes=5))
-    first = read_curve(tmp_path / "ppo")[0]
-    assert (first.step, first.mean) == (0, read_curve(tmp_path / "distill")[-1].mean)
-    assert not same(load_model(tmp_path / "ppo" / "model.npz"), model)
 
 
 def values_of_first_board(learner):

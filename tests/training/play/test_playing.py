@@ -14,31 +14,14 @@ from mergefall_training.play.playing import Session, play
 from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
 
+from ..terminals import Script
+
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
 
 
-class Script:
-    """A screen that presses given keys."""
-
-    def __init__(self, keys):
-        self._keys, self.shown = keys, []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def show(self, pictures, lines):
-        self.shown.append(lines)
-
-    def read(self, timeout=None):
-        return [self._keys.pop(0) if self._keys else "q"]
-
-
 def pressing(monkeypatch, keys):
-    script = Script(keys)
+    script = Script([*keys, "q"])
     monkeypatch.setattr("mergefall_training.play.playing.Window", lambda: script)
     return script
 
@@ -118,12 +101,12 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
             monkeypatch, ["up", "left", "h", "down", "right", "u"] * 8 + ["up", "left", "down", "right"] * 40
         )
         play(ENV, {"rows": 2, "cols": 2}, seed, window=True, adviser="2048/greedy", out=out)
-        assert "game over" in script.shown[-1][0]
+        assert "game over" in script.shown[-1][1][0]
     assert "holds 2 finished games" in capsys.readouterr().out
     assert [(verdict.seed, verdict.problem) for verdict in verify(out, progress=False)] == [(3, ""), (4, "")]
     games = Evaluation.read(out)
     assert games.header.player == "by hand"
-    assert f"score {games.episodes[1].score}," in script.shown[-1][0]
+    assert f"score {games.episodes[1].score}," in script.shown[-1][1][0]
     with pytest.raises(ValueError, match="holds the game from seed 3 already"):
         play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
     assert "render_mode" not in games.header.env_kwargs
@@ -169,7 +152,7 @@ def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
 @pytest.mark.parametrize("ends", ["q", "ctrl-c"])
 def test_a_finished_game_is_kept_however_the_session_ends(tmp_path, monkeypatch, ends):
     def read(timeout=None):
-        if ends == "ctrl-c" and "game over" in script.shown[-1][0]:
+        if ends == "ctrl-c" and "game over" in script.shown[-1][1][0]:
             raise KeyboardInterrupt
         return Script.read(script)
 

@@ -7,30 +7,10 @@ from mergefall_training.play.records import Header
 from mergefall_training.play.screens import GAP, Terminal
 from mergefall_training.play.watching import Show, watch
 
+from ..terminals import Script
+
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 2, "cols": 3}
 OPTIONS = ["--env-option", "rows=2", "--env-option", "cols=3"]
-
-
-class Script:
-    """A screen on which keys are pressed, one for each time that it is read."""
-
-    render_mode, interactive = "ansi", True
-
-    def __init__(self, keys):
-        self._keys, self.shown, self.waited = list(keys), [], []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def show(self, pictures, lines):
-        self.shown.append((list(pictures), lines))
-
-    def read(self, timeout=None):
-        self.waited.append(timeout)
-        return [key] if self._keys and (key := self._keys.pop(0)) else []
 
 
 def of(player, seed=0):
@@ -42,7 +22,7 @@ def test_two_games_go_on_until_both_are_over():
         evaluate(name, ENV, 1, 2, SMALL, 1, progress=False).episodes[0] for name in ("2048/greedy", "2048/random")
     ]
     assert played[0].length != played[1].length
-    screen = Script([])
+    screen = Script([""])
     watch([of("2048/greedy", 2), of("2048/random", 2)], screen, 1e6)
     pictures, lines = screen.shown[-1]
     for picture, line, episode in zip(pictures, lines, played, strict=True):
