@@ -87,41 +87,35 @@ def test_answers_for_tetris(answer, action):
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "kind"),
     [
-        "-1",
-        "<answer>−2</answer>",
-        "column 1 or 2",
-        "rotation 0 column 1 or rotation 2 column 3",
-        "not column 4",
-        "column 1 or column 2? column 3",
-        "Answer: column 1, turned 90°, because column 4 is high",
-        "columns 1 to 3",
-        "rotation 1 or 2, column 3",
-        "column 3, turned twice",
-        "column 3, rotated counterclockwise by 90°",
-        "column 3, then slide it left",
+        ("-1", "unreadable"),
+        ("<answer>−2</answer>", "unreadable"),
+        ("column 1 or 2", "unreadable"),
+        ("rotation 0 column 1 or rotation 2 column 3", "unreadable"),
+        ("not column 4", "unreadable"),
+        ("column 1 or column 2? column 3", "unreadable"),
+        ("Answer: column 1, turned 90°, because column 4 is high", "unreadable"),
+        ("columns 1 to 3", "unreadable"),
+        ("rotation 1 or 2, column 3", "unreadable"),
+        ("column 3, turned twice", "unreadable"),
+        ("column 3, rotated counterclockwise by 90°", "unreadable"),
+        ("column 3, then slide it left", "unreadable"),
+        ("column 5", "illegal"),
+        ("rotation 4 column 0", "illegal"),
+        ("60", "illegal"),
+        ("column 1 slide 3", "illegal"),
+        ('{"rotation": 0, "column": -1}', "illegal"),
+        ("<answer>rotation -1 column 3</answer>", "illegal"),
+        ("column: \u22122", "illegal"),
+        ("Answer: column 3.5", "illegal"),
+        ("column 3, turned 45°", "illegal"),
+        ("column 3, turned 2°", "illegal"),
     ],
 )
-def test_what_is_not_plain_in_tetris_is_unreadable(answer):
-    assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == ("unreadable", None)
-
-
-def test_columns_rotations_and_slides_that_are_not_there_are_illegal():
-    mask = np.ones(60, np.int8)
-    for answer in (
-        "column 5",
-        "rotation 4 column 0",
-        "60",
-        "column 1 slide 3",
-        '{"rotation": 0, "column": -1}',
-        "<answer>rotation -1 column 3</answer>",
-        "column: \u22122",
-        "Answer: column 3.5",
-        "column 3, turned 45°",
-        "column 3, turned 2°",
-    ):
-        assert read_answer(answer, FIELD.rules, mask) == ("illegal", None)
+def test_what_names_no_placement_in_tetris(answer, kind):
+    """It is not plain, or names columns, rotations and slides that are not there."""
+    assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == (kind, None)
 
 
 @given(st.integers(0, 59))

@@ -17,21 +17,6 @@ NAME = "mergefall/Game2048-v0"
 START = "2 2 4 ./. . . ./. . . ./. . . ."
 
 
-def test_a_scored_move():
-    env = Game2048Env()
-    board, info = env.reset(seed=0, options={"board": START})
-    assert to_text(board) == START
-    assert info == {**info, "score": 0, "max_tile": 4, "legal": True}
-    board, reward, terminated, truncated, info = env.step(3)
-    assert board[0, :2].tolist() == [2, 2]
-    assert (board > 0).sum() == 3
-    assert (reward, terminated, truncated) == (4.0, False, False)
-    assert type(reward) is float
-    assert info["score"] == 4
-    assert env.step(3)[1] == 8.0
-    assert env.step(2)[-1]["score"] == 12
-
-
 def test_log2_rewards():
     env = Game2048Env(reward="log2")
     env.reset(options={"board": START})

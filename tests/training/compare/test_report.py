@@ -30,6 +30,7 @@ RED = {"label": "\x1b[31mred", "player": "2048/greedy", "options": {}}
 WRONG = {
     "long name": ({"player": "x" * 300}, {}, {}, "name too long"),
     "long path": ({"player": "x" * 300, "options": {"checksum": "0" * 16}}, {}, {}, "name too long"),
+    "gone": ({"player": "runs/gone"}, {}, {}, "values are missing"),
     "surrogate": ({"player": "\ud800"}, {}, {}, "\ufffd: its values are missing"),
     "length 0": ({}, {"length": 0, "actions": ""}, {}, "records that do not hold"),
     "deep header": ({}, {}, {}, "nested too deeply"),
@@ -145,15 +146,6 @@ def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path):
         assert words in text
     sections, _ = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
     assert [row.label for section in sections for row in section.result.rows] == ["first"]
-
-
-def test_a_player_that_is_gone_is_named_and_its_games_are_shown(tmp_path):
-    record(tmp_path / "a.jsonl", rows=2, cols=2)
-    rewritten(tmp_path / "a.jsonl", tmp_path / "gone" / "a.jsonl", {"player": "runs/gone"})
-    (section,), (data,) = page_of([tmp_path / "gone"], tmp_path / "page.html")
-    assert held(section) == {"runs/gone": (4, 4)}
-    assert any("values are missing" in problem for problem in section.problems)
-    assert data["players"][0]["replays"]
 
 
 def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path):
