@@ -74,6 +74,7 @@ def test_new_tiles_come_with_their_probabilities():
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
 
 
+@pytest.mark.slow
 def test_episodes_with_leaves_from_outside_are_the_gym_loop():
     kwargs = {"rows": 2, "cols": 2}
     player = make("2048/mcts", heuristic={"player": {"player": "2048/rollout", "games": 2}}, simulations=5)
@@ -138,7 +139,7 @@ def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf(leaf, messa
             make(name, **options)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error(compiled):
     player = make("2048/mcts", heuristic={"player": "2048/optimal"})
     player.compiled = compiled

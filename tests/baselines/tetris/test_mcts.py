@@ -112,6 +112,7 @@ def test_the_rules_of_the_leaf_are_checked():
         make("tetris/mcts", heuristic={"player": {"player": "tetris/bcts", "cols": 8}}).values(FIELD)
 
 
+@pytest.mark.slow
 def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
