@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 U = np.uint64
 PROBES = 16
 LAST_GENERATION = 1 << 23
-WHOLE = 28  # own moves from which on `forget` lets a search use the whole of any table
 
 
 def entry_type(real: type[np.floating]) -> np.dtype[np.void]:

@@ -370,8 +370,6 @@ def tree_kernels(game_kernels: GameKernels) -> tuple[Kernel, Kernel, Kernel]:
 
 
 def _descend(advance: Kernel) -> Kernel:
-    """The kernel of one walk from the root to a leaf."""
-
     @kernel
     def child_of(tree, index, action, game):
         """The decision node after an action and a drawn outcome, added to the tree if it is new."""

@@ -34,7 +34,6 @@ class Game:
     - `turns`: the field of an episode that counts moves (`length` counts actions).
     - `memoryless`: whether every move is equally likely to end the game, so that the headline is distributed
       exponentially. Then `exponential_mean` estimates the mean from games that a cap ended.
-    - `start`: the options of `reset` that begin an episode at an observation, named as the observation's parts.
     - `package`: its package, with `env.py`, `vector_env.py` and `heuristics`.
     - `environment`: the class of its single environments; that of batches is named alike, as `TetrisVectorEnv`.
     - `environments`: id -> the arguments that are set for it.
@@ -51,7 +50,6 @@ class Game:
     turn: str
     turns: str
     memoryless: bool
-    start: tuple[str, ...]
     package: str = ""
     environment: str = ""
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -69,16 +67,6 @@ class Game:
         """
         return {name: env_kwargs[name] for name in self.rules if name in env_kwargs}
 
-    def start_of(self, observation: Observation) -> dict[str, Any]:
-        """The options of `reset` that begin an episode at an observation.
-
-        >>> GAMES["2048"].start_of([[1, 0], [0, 1]])
-        {'board': [[1, 0], [0, 1]]}
-        """
-        if isinstance(observation, Mapping):
-            return {name: observation[name] for name in self.start if name in observation}
-        return {self.start[0]: observation}
-
 
 GAMES = {
     "2048": Game(
@@ -93,7 +81,6 @@ GAMES = {
         turn="move",
         turns="length",
         memoryless=False,
-        start=("board",),
         package="mergefall.game2048",
         environment="Game2048Env",
         environments={"mergefall/Game2048-v0": {}},
@@ -110,7 +97,6 @@ GAMES = {
         turn="piece",
         turns="pieces",
         memoryless=True,
-        start=("board", "piece", "queue"),
         package="mergefall.tetris",
         environment="TetrisEnv",
         environments={

@@ -90,7 +90,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         if not self._info:
             raise gym.error.ResetNeeded("call reset before the first step")
         verdict = read_answer(action, self._rules, self._info["action_mask"])
-        if verdict.kind != "legal":
+        if verdict.kind != "legal" or verdict.action is None:
             self._faults += 1
             unpaid = {"shaping": 0.0} if "shaping" in self._info else {}
             info = self._told() | {"legal": False, "verdict": verdict} | unpaid

@@ -45,6 +45,7 @@ from mergefall_baselines.kernel_player import (
 from mergefall_baselines.player import check_values
 from mergefall_baselines.tetris.memory import MEMORY, OF_RANDOMIZER, observe
 
+FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
 _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece ids"}
 
 
@@ -101,10 +102,6 @@ def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint
     return states
 
 
-def _figures(state: NDArray[np.uint64]) -> dict[str, int]:
-    return {"score": int(state[game.SCORE]), "lines": int(state[game.LINES]), "pieces": int(state[game.PIECES])}
-
-
 FORM = FORMS["tetris"] = Form(
     game=GAMES["tetris"],
     rules=Rules,
@@ -119,11 +116,11 @@ FORM = FORMS["tetris"] = Form(
     read=_read,
     states=_states,
     settle=lambda name, values, state: check_values(name, values),
-    figures=_figures,
-    counts=lambda player: counts_pieces(player, player.distribution),
+    figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
+    counts=lambda player: counts_pieces(player),
 )
 
 
-def counts_pieces(player: KernelPlayer, distribution: str | None) -> bool:
-    """Whether a search with this option `distribution` needs to know the pieces seen, under the player's rules."""
-    return (distribution or OF_RANDOMIZER[player.rules.get("randomizer", "uniform")]) != "uniform"
+def counts_pieces(player: KernelPlayer) -> bool:
+    """Whether a search with the player's `distribution` needs to know the pieces seen, under the player's rules."""
+    return (player.distribution or OF_RANDOMIZER[player.rules.get("randomizer", "uniform")]) != "uniform"

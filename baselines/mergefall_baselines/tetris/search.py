@@ -93,7 +93,7 @@ class Expectimax(KernelPlayer):
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the chances of the unknown pieces depend on the pieces seen; in Quintris they always count."""
-        return not self.only_known and (not self.clears or counts_pieces(self, self.distribution))
+        return not self.only_known and (not self.clears or counts_pieces(self))
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not self.clears:

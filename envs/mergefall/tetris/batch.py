@@ -39,7 +39,6 @@ class Seen(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, cells: int, preview: int, actions: int, multiset: int) -> Seen:
-        """Uninitialized arrays for n games."""
         return cls(
             boards=np.empty((n, cells), np.uint8),
             pieces=np.empty(n, np.int64),

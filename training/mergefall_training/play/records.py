@@ -51,7 +51,6 @@ OTHER = Game(  # any other environment whose `info` has a score
     turn="move",
     turns="length",
     memoryless=False,
-    start=(),
 )
 
 
