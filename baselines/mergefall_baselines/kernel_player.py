@@ -335,10 +335,11 @@ class KernelPlayer(Player):
     def _settled(self, states: Array, values: Array, actions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The actions; raises what a user's function raised, and NotFiniteError if some values are no decision."""
         self._check_heuristic()
-        doubtful = np.flatnonzero(actions < 0)
-        for i in doubtful:
+        if actions.min(initial=0) == 0:
+            return actions
+        for i in np.flatnonzero(actions < 0):
             self.form.settle(self.name, values[i], states[i])
-        return np.where(actions < 0, UNDECIDED - actions, actions) if doubtful.size else actions
+        return np.where(actions < 0, UNDECIDED - actions, actions)
 
     def _decide(
         self,
@@ -356,8 +357,8 @@ class KernelPlayer(Player):
         way, *wider = self.form.ways(rules)
         self._decide_by_kernel(way, exact, states, memory, values, actions)
         for way in wider:
-            rows = np.flatnonzero(actions == OUTGROWN)
-            if rows.size:
+            if actions.min(initial=0) < 0:
+                rows = np.flatnonzero(actions == OUTGROWN)
                 some = memory[rows], values[rows], actions[rows]
                 self._decide_by_kernel(way, exact, states[rows], *some)
                 memory[rows], values[rows], actions[rows] = some
