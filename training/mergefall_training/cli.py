@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -28,7 +28,6 @@ Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
 Executor = Literal["processes", "ray"]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
 Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
-RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
 GAME2048 = "mergefall/Game2048-v0"
 
@@ -62,8 +61,19 @@ class WithPlayer(InEnvironment):
         return make(self.player, **parse_options(self.option))
 
     def environment(self) -> tuple[str, dict[str, Any]]:
-        """Id and arguments of the environment to play in."""
-        return env_of(self.player, parse_options(self.option), self.env, self.env_option)
+        """Id and arguments of the environment to play in: `env` with its options, else the player's own.
+
+        A trained agent's own environment is the one that it was trained in.
+        """
+        from mergefall_baselines.registry import environment_of
+
+        kwargs = parse_options(self.env_option)
+        if self.env is not None:
+            return self.env, kwargs
+        env, plays = environment_of(self.player, parse_options(self.option))
+        if env is None:
+            raise ValueError(f"which environment does {self.player!r} play? Name it with --env")
+        return env, plays | kwargs
 
 
 Where = Annotated[InEnvironment, tyro.conf.arg(name="")]
@@ -181,22 +191,21 @@ def watch(
     if beside_option and beside is None:
         raise ValueError(f"--beside-option {beside_option[0]} is the second player's; expected --beside, too")
 
-    def show_of(player: str, options: Sequence[str], seed: int | None) -> watching.Show:
-        path = Path(player)
+    def show_of(who: WithPlayer, seed: int | None) -> watching.Show:
+        path = Path(who.player)
         if path.suffix == ".jsonl" or (path.is_file() and path.suffix != ".npz"):
-            if options or who.env or who.env_option or who.max_episode_steps or adversary:
-                raise ValueError(f"{player} names player and environment; leave out options, env, cap and adversary")
+            if who != WithPlayer(player=who.player) or adversary:
+                raise ValueError(f"{path} names player and environment; leave out options, env, cap and adversary")
             return watching.Show.recorded(path, seed)
         if seed is None:
-            raise ValueError(f"--worst is for a file of recorded games; {player} is a player")
-        given = parse_options(options)
-        env, kwargs = env_of(player, given, who.env, who.env_option)
-        against = parse_options(adversary) or None
-        return watching.Show.of(Header(player, given, env, kwargs, who.max_episode_steps, __version__, against), seed)
+            raise ValueError(f"--worst is for a file of recorded games; {path} is a player")
+        game, against = (*who.environment(), who.max_episode_steps), parse_options(adversary) or None
+        header = Header(who.player, parse_options(who.option), *game, __version__, against)
+        return watching.Show.of(header, seed)
 
-    shows = [show_of(who.player, who.option, None if worst else seed)]
+    shows = [show_of(who, None if worst else seed)]
     if beside is not None:
-        shows.append(show_of(beside, beside_option, shows[0].seed))
+        shows.append(show_of(replace(who, player=beside, option=beside_option), shows[0].seed))
     if video is not None:
         watching.film(shows, video, fps)
     else:
@@ -228,7 +237,7 @@ def advise(
     from dataclasses import asdict
     from json import dumps
 
-    from mergefall_training.files import on_line
+    from mergefall_training.files import in_place
     from mergefall_training.play.advice import Adviser
 
     if positions and file:
@@ -241,14 +250,13 @@ def advise(
     for number, position in enumerate(map(str.strip, lines), start=1):
         if not position:
             continue
-        with on_line("argument" if positions else file or "standard input", number):
+        with in_place(f"{'argument' if positions else file or 'standard input'}, line {number}"):
             choices = adviser.choices(position)
+        text = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices) or "no legal action"
         if json:
             actions = [asdict(c) | {"value": c.value if math.isfinite(c.value) else None} for c in choices]
-            print(dumps({"position": position, "actions": actions}), flush=True)
-        else:
-            said = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices)
-            print(said or "no legal action", flush=True)
+            text = dumps({"position": position, "actions": actions})
+        print(text, flush=True)
 
 
 def evaluate(
@@ -275,7 +283,6 @@ def evaluate(
     from mergefall_training.compare.comparison import print_result
     from mergefall_training.compare.results import ContestResult, Row
     from mergefall_training.play.evaluation import evaluate
-    from mergefall_training.progress import console
 
     env, kwargs = who.environment()
     player = who.make_player()
@@ -292,7 +299,7 @@ def evaluate(
         executor=executor,
     )
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
-    print_result(ContestResult(row.label, [row]), console())
+    print_result(ContestResult(row.label, [row]))
 
 
 def compare(
@@ -343,10 +350,9 @@ def report(
     """
     from mergefall_training.compare.comparison import print_result
     from mergefall_training.compare.report import report
-    from mergefall_training.progress import console
 
     for section in report(paths, out, replays=replays, values=values):
-        print_result(section.result, console())
+        print_result(section.result)
         for problem in section.problems:
             say(f"  {problem}")
     say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)")
@@ -365,7 +371,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
 
     if not files:
         raise ValueError("no file was named; expected files that `mergefall evaluate --out` wrote")
-    failed = False
+    failed = 0
     for file in files:
         verdicts = verify(file)
         wrong = [verdict for verdict in verdicts if verdict.problem]
@@ -375,7 +381,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
         for verdict in wrong:
             seed = "" if verdict.seed is None else f", seed {verdict.seed}"
             say(f"{file}, line {verdict.line}{seed}: {verdict.problem}")
-        failed |= bool(wrong)
+        failed += len(wrong)
     if failed:
         sys.exit(1)
 
@@ -534,7 +540,7 @@ def tune(
 
 
 def export(
-    run_folder: RunFolder,
+    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
     model: Literal["best", "last"] = "best",
     bits: int = 10,
@@ -604,7 +610,6 @@ def bench_text(
 
     from mergefall_training.play.tables import to_terminal
     from mergefall_training.play.text_bench import bench_text
-    from mergefall_training.progress import console
 
     table = bench_text(
         imported(function),
@@ -619,7 +624,7 @@ def bench_text(
         references=[parsed("reference", player) for player in reference] or None,
         out=out,
     )
-    to_terminal(table, console())
+    to_terminal(table)
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -650,7 +655,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parse(arguments: Sequence[str]) -> partial[None]:
     """The function of a command line, with its arguments."""
     if list(arguments) == ["--version"]:
-        return partial(_version)
+        from mergefall import __version__
+
+        return partial(print, f"mergefall {__version__}")
     if arguments[:1] == ["train"] and arguments[2:3] in (["-h"], ["--help"]) and not arguments[1].startswith("-"):
         return partial(_describe, arguments[1])
     try:
@@ -676,12 +683,6 @@ def _held(function: Any) -> Any:
         return partial(function, *arguments, **options)
 
     return held
-
-
-def _version() -> None:
-    from mergefall import __version__
-
-    print(f"mergefall {__version__}")
 
 
 def _describe(algorithm: str) -> None:
@@ -718,7 +719,10 @@ def hint_of(arguments: Sequence[str]) -> str:
     >>> hint_of(["evaluate", "2048/expectimax", "--depth", "2"])
     'did you mean --option depth=2?'
     """
-    names = _option_names(COMMANDS.get(arguments[0])) if arguments else set()
+    groups = {"who": WithPlayer, "where": InEnvironment, "climb": Climb}
+    command = COMMANDS.get(arguments[0]) if arguments else None
+    names = set(inspect.signature(command).parameters) if command else set()
+    names |= {one.name for group in names & groups.keys() for one in fields(groups[group])}
     for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
         name, equals, value = word.removeprefix("--").replace("-", "_").partition("=")
         value = value if equals else after
@@ -727,17 +731,7 @@ def hint_of(arguments: Sequence[str]) -> str:
             continue
         if name not in names:
             return f"did you mean --{pairs} {name}={value}?"
-        if name in ("option", "set", "env_option") and "=" not in value:
-            rest = arguments[arguments.index(word) + 2 :]
-            return f"did you mean {word} {value}={rest[0] if rest else 'VALUE'}?"
     return ""
-
-
-def _option_names(command: Any) -> set[str]:
-    """The names of a command's options."""
-    groups = {"who": WithPlayer, "where": InEnvironment, "climb": Climb}
-    names = set(inspect.signature(command).parameters) if command else set()
-    return names | {one.name for group in names & groups.keys() for one in fields(groups[group])}
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -748,27 +742,6 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
-
-
-def env_of(
-    player: str, options: Mapping[str, Any], env: str | None, given: Sequence[str]
-) -> tuple[str, dict[str, Any]]:
-    """Id and arguments of the environment to play in: `env` with the arguments that are `given`, else the player's own.
-
-    A trained agent's own environment is the one that it was trained in.
-
-    >>> env_of("2048/expectimax", {}, None, ["rows=3"])
-    ('mergefall/Game2048-v0', {'rows': 3})
-    """
-    from mergefall_baselines.registry import environment_of
-
-    kwargs = parse_options(given)
-    if env is not None:
-        return env, kwargs
-    env, plays = environment_of(player, options)
-    if env is None:
-        raise ValueError(f"which environment does {player!r} play? Name it with --env")
-    return env, plays | kwargs
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:

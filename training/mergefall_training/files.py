@@ -24,8 +24,7 @@ def open_alone(path: Path, what: str) -> BinaryIO:
     `what` says in error messages what the file holds. Raises ValueError if another run has it open.
     """
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise ValueError(f"{path} is {kind}; expected the name of a file for the {what}")
+        raise ValueError(f"{path} is no regular file; expected the name of a file for the {what}")
     if above := [folder for folder in path.parents if folder.is_file()]:
         raise ValueError(f"{above[0]} is a file; expected a folder for the {what} {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +38,7 @@ def open_alone(path: Path, what: str) -> BinaryIO:
 
 
 def _lock(file: BinaryIO) -> None:
-    """Lock a file until it is closed or the process ends; raises the system's error if it is locked already."""
+    """Lock a file until it is closed or the process ends; raises BlockingIOError or PermissionError if it is locked."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -83,10 +82,10 @@ class LineFile:
             self._file = until_read.enter_context(open_alone(self.path, what))
             lines, whole = read_lines(self.path, what, torn_header=line.encode())
             self.header, *records = lines or [json.loads(line)]
-            with on_line(self.path, 1):
+            with in_place(f"{self.path}, line 1"):
                 check(self.header, json.loads(line))
             for number, record in enumerate(records, start=2):
-                with on_line(self.path, number):
+                with in_place(f"{self.path}, line {number}"):
                     read(record)
             self._file.truncate(whole)
             if not lines:
@@ -145,7 +144,7 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
         raise ValueError(f"{path} is not a file of {what}: it begins with {content[:40]!r}")
     records = []
     for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
-        with on_line(path, number):
+        with in_place(f"{path}, line {number}"):
             try:
                 record = json.loads(line)
             except RecursionError:
@@ -185,12 +184,12 @@ def within(seconds: float, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def on_line(path: object, number: int) -> Iterator[None]:
-    """A ValueError raised in this block gets the file and the line number in front of its message."""
+def in_place(where: str) -> Iterator[None]:
+    """A ValueError raised in this block gets the place, such as a file and a line, in front of its message."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{path}, line {number}: {error}") from error
+        raise ValueError(f"{where}: {error}") from error
 
 
 def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
@@ -208,6 +207,12 @@ def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
             there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
             lines.append(f"{parent}{key} is {there} there, {here} here")
     return lines
+
+
+def check_same_run(what: str, there: Options, here: Options) -> None:
+    """Raises ValueError if the header of a file of `what` differs from the expected one."""
+    if differing := differences(there, here):
+        raise ValueError(f"the file holds {what} of another run: {'; '.join(differing)}. Choose another file.")
 
 
 def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:

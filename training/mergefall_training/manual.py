@@ -99,11 +99,7 @@ def training_page(algorithm: str) -> str:
     from mergefall_training.learn.presets import presets_of
 
     module, found = trainer(algorithm), presets_of(algorithm)
-    usual = {env_id: given for env_id, name, given in found if not name}
-    parameters = [
-        (f"{name} = {default}{_in_presets(name, usual)}", about)
-        for name, default, about in _hyperparameters(module, algorithm)
-    ]
+    parameters = [(f"{name} = {default}", about) for name, default, about in _hyperparameters(module, algorithm)]
     sections = [("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(parameters))]
     presets = [
         (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
@@ -149,16 +145,6 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
-def _in_presets(name: str, usual: Mapping[str, Mapping[str, Any]]) -> str:
-    """What the usual presets, by environment, set a hyper-parameter to.
-
-    >>> _in_presets("gamma", {"mergefall/Game2048-v0": {"gamma": 0.9}, "mergefall/Tetris-v0": {}})
-    ' (preset: Game2048-v0 0.9)'
-    """
-    given = [f"{env_id.rpartition('/')[2]} {preset[name]}" for env_id, preset in usual.items() if name in preset]
-    return f" (preset: {', '.join(given)})" if given else ""
-
-
 def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str, str]]:
     """(name, default, meaning) of a learner's hyper-parameters."""
     if hasattr(module, "Hyperparameters"):
@@ -180,13 +166,12 @@ def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
     ('seed', 'required', 'the episode is the one from ``reset(seed=seed)``.')
     """
     about: dict[str, str] = {}
-    for cls in reversed(kind.__mro__[:-1]):
+    for cls in reversed(kind.__mro__):
         for names, text in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", inspect.getdoc(cls) or "", FLAGS):
             about |= dict.fromkeys(re.findall(r"\w+", names), " ".join(text.split()))
     for one in fields(kind):
-        default = "required" if one.default is MISSING and one.default_factory is MISSING else repr(one.default)
-        made = repr(one.default_factory()) if one.default_factory is not MISSING else default
-        yield one.name, made, about.get(one.name, "")
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        yield one.name, "required" if default is MISSING else repr(default), about.get(one.name, "")
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------

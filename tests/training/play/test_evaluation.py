@@ -59,28 +59,15 @@ def test_episode_k_is_the_game_from_seed_plus_k():
         assert episode.seconds > 0
 
 
-def shown_in_a_notebook(thing):
-    """The caption and the cells of a table, by heading."""
-    table = ElementTree.fromstring(thing._repr_html_()).find("table")
-    rows = [["".join(cell.itertext()) for cell in row] for row in table.findall("tr")]
-    return table.find("caption").text, dict(zip(*rows, strict=True))
-
-
 def test_a_notebook_shows_a_table():
     evaluation = play(4, seed=10)
     odd = replace(evaluation, header=replace(evaluation.header, player="<b>&"))
-    caption, shown = shown_in_a_notebook(odd)
+    table = ElementTree.fromstring(odd._repr_html_()).find("table")
+    rows = [["".join(cell.itertext()) for cell in row] for row in table.findall("tr")]
+    caption, shown = table.find("caption").text, dict(zip(*rows, strict=True))
     assert caption.startswith("<b>& in mergefall/Game2048-v0")
     assert (shown["games"], shown["seeds"]) == ("4", "10 to 13")
     assert shown["mean score"].startswith(f"{short(evaluation.mean().value)} ")
-
-
-def test_a_notebook_shows_one_player_beside_another():
-    versus = play(8).versus(play(8, player="2048/random"))
-    _, shown = shown_in_a_notebook(versus)
-    assert shown["seeds of both"] == "8"
-    assert shown["difference"].startswith(f"{short(versus.difference.value)} ")
-    assert repr(versus).startswith(f"<8 seeds of both: difference {versus.difference}, ratio ")
 
 
 @pytest.fixture

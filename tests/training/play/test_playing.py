@@ -138,7 +138,7 @@ def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
     session = Session(TETRIS, {"rows": 8}, 0, "rgb_array", "tetris/random")
     with Window() as window:
         window.show([session.env.render()], session.lines())
-        before = window.picture()
+        before = pygame.surfarray.array3d(pygame.display.get_surface())
         for key, text in ((pygame.K_LEFT, ""), (pygame.K_RETURN, "\r"), (pygame.K_h, "H"), (pygame.K_u, "u")):
             pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key, unicode=text))
         pygame.event.post(pygame.event.Event(pygame.QUIT))
@@ -146,7 +146,7 @@ def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
         assert window.read(0.01) == []
         session.press("left")
         window.show([session.env.render()], session.lines())
-        assert (window.picture() != before).any()
+        assert (pygame.surfarray.array3d(pygame.display.get_surface()) != before).any()
 
 
 @pytest.mark.parametrize("ends", ["q", "ctrl-c"])

@@ -67,7 +67,7 @@ def test_answers_on_file_are_not_asked_for_again(tmp_path):
     table = bench(stops, out=out)
     assert (len(asked), len(out.read_text().splitlines())) == (7, 7)
     assert table.columns["mean reward"] == bench(up).columns["mean reward"]
-    with pytest.raises(ValueError, match="answers of another bench: seed is 0 there, 1 here"):
+    with pytest.raises(ValueError, match="answers of another run: seed is 0 there, 1 here"):
         bench(stops, out=out, seed=1)
 
 

@@ -131,11 +131,11 @@ def test_damage_and_other_runs_are_errors(tmp_path):
         return str(error.value)
 
     assert "line 2" in complaint(lines[0], "{]\n", *lines[2:])
-    assert "line 2: a trial has the fields" in complaint(lines[0], '{"weights": {}}\n')
-    assert "line 2: a trial is WeightTrial(" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
+    assert "line 2: a trial is {'weights': {}}; expected {" in complaint(lines[0], '{"weights": {}}\n')
+    assert "'mean': 'high'" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
     assert "line 3: the file has" in complaint(*lines[:2], lines[3])
     assert "another run: settings.slack is" in complaint(*lines, climb=replace(SMALL, slack=2))
-    assert "line 1: the file holds another run: format is 'mergefall episodes' there" in complaint(
+    assert "line 1: the file holds trials of another run: format is 'mergefall episodes' there" in complaint(
         '{"format": "mergefall episodes"}\n'
     )
     assert "begins with" in complaint("mean score")
@@ -167,9 +167,9 @@ def test_a_file_that_is_removed_while_it_is_written_to_is_written_anew_and_said(
     ("changed", "complaint"),
     [
         ({"option": "depth"}, "depth of 2048/greedy is .*expected a heuristic with weights"),
-        ({"only": ["corner", "corners"]}, "no weight 'corners'"),
+        ({"only": ["corner", "corners"]}, "weight is 'corners'; expected one of"),
         ({"workers": 0}, "workers is 0"),
-        ({"out": "."}, "folder"),
+        ({"out": "."}, "no regular file; expected"),
         *(
             ({"climb": Climb(**wrong)}, next(iter(wrong)))
             for wrong in ({"step": 0}, {"unit": -1}, {"passes": 0}, {"games": 0}, {"slack": -1}, {"trials": 0})

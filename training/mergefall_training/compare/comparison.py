@@ -21,7 +21,7 @@ from rich.text import Text
 
 from mergefall_training.compare.results import ContestResult, Row, rows_of, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
-from mergefall_training.files import write_whole
+from mergefall_training.files import in_place, write_whole
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
 from mergefall_training.play.evaluation import evaluate
@@ -31,7 +31,6 @@ from mergefall_training.play.workers import on_processes, process_pool, workers_
 from mergefall_training.progress import console, progress_bar
 
 FORMAT = "mergefall comparison"
-VERSION = 1
 
 
 def compare(
@@ -92,7 +91,7 @@ def compare(
     return results
 
 
-def print_result(result: ContestResult, screen: Console) -> None:
+def print_result(result: ContestResult, screen: Console | None = None) -> None:
     """Print a contest's table, and that of the agents that were trained alike."""
     to_terminal(result.table(), screen)
     if (table := result.runs_table()) is not None:
@@ -104,11 +103,7 @@ def print_result(result: ContestResult, screen: Console) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """An agent that is trained for a contestant.
-
-    - `agent`: it as a player; `group`: the contestant's label.
-    - `path`, `config`: its run folder and configuration.
-    """
+    """An agent that is trained for a contestant with the label `group`."""
 
     agent: Contestant
     group: str
@@ -131,10 +126,8 @@ def _runs(contest: Contest, folder: Path | None) -> Iterator[_Run]:
             agent = replace(agent, player=path.as_posix(), options={"model": "last"})
             config = training.config(contest, seed)
             if seed == 0 and not (path / "config.json").exists():  # the others differ in their seed only
-                try:
+                with in_place(f"{contest.name}: {contestant.label}"):
                     trainer(training.algorithm).check(config)
-                except ValueError as error:
-                    raise ValueError(f"{contest.name}: {contestant.label}: {error}") from error
             yield _Run(agent, contestant.label, path, config)
 
 
@@ -180,7 +173,7 @@ def _play(
 
 def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Console) -> None:
     """Write the results; those of the suite's games that were played before, and not now, stay."""
-    about = {"format": FORMAT, "version": VERSION, "package": __version__, "suite": suite.name}
+    about = {"format": FORMAT, "version": 1, "package": __version__, "suite": suite.name}
     there, names = read_results(folder / "results.json"), {result.name for result in results}
     same = all(there.get(name) == value for name, value in about.items())
     games = [result.content() for result in results]

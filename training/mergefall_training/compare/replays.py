@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
-from mergefall.draw import Colour
 from mergefall.game2048 import board
 from mergefall.game2048.render import TILES, tile_colours
 from mergefall.game2048.rules import Rules as Rules2048
@@ -22,7 +21,6 @@ from mergefall.text import action_names
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values
-from numpy.typing import NDArray
 
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section
@@ -42,6 +40,9 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     header = result.rows[0].evaluation.header
     shared = set.intersection(*({e.seed for e in row.evaluation.episodes} for row in result.rows))
     env: Any = gym.make(header.env_id, **header.game_kwargs).unwrapped
+    # For 2048 the colours (tile, digits) by rank from 1 on, for Tetris that of each piece.
+    tiles = result.game.name == "2048"
+    palette = [tile_colours(rank) for rank in range(1, len(TILES) + 1)] if tiles else [[colour] for colour in PALETTE]
     players = []
     with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
         for done, row in enumerate(result.rows, start=1):
@@ -49,23 +50,12 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
             show(done, row.label)
     return {
         "game": result.game.name,
-        "colours": _colours(result.game.name),
+        "colours": [["#" + bytes(colour).hex() for colour in colours] for colours in palette],
         "actions": action_names(env.rules),
         "headline": result.headline,
         "rules": page_rules(env.rules),
         "players": players,
     }
-
-
-def _colours(name: str) -> list[list[str]]:
-    """For 2048 the colours (tile, digits) by rank from 1 on, for Tetris that of each piece."""
-    if name == "2048":
-        return [[_hex(colour) for colour in tile_colours(rank)] for rank in range(1, len(TILES) + 1)]
-    return [[_hex(colour)] for colour in PALETTE]
-
-
-def _hex(colour: Colour) -> str:
-    return "#" + bytes(colour).hex()
 
 
 def page_rules(rules: Any) -> dict[str, Any]:
@@ -144,10 +134,6 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
     likely = getattr(player, "log_probabilities", False)
     if likely:  # of the legal actions alone
         valued -= np.log(np.exp(valued).sum(axis=1, keepdims=True))
-    found["values"] = {"ranges": ranges, "kind": "probability" if likely else "value", "data": _packed(valued)}
+    data = base64.b64encode(zlib.compress(valued.astype("<f4").tobytes(), 9)).decode()
+    found["values"] = {"ranges": ranges, "kind": "probability" if likely else "value", "data": data}
     return found
-
-
-def _packed(table: NDArray[np.float64]) -> str:
-    """Numbers as float32, compressed by zlib, as base64."""
-    return base64.b64encode(zlib.compress(table.astype("<f4").tobytes(), 9)).decode()

@@ -153,7 +153,6 @@ def _plots_html(result: ContestResult, number: int) -> str:
 
 
 def _config_html(label: str, config: Config) -> str:
-    """How a run was trained."""
     fields = asdict(config)
     settings = {name: value for name, value in fields.items() if name != "hyperparameters"} | fields["hyperparameters"]
     items = (

@@ -63,7 +63,7 @@ class Line:
 
     @property
     def mean(self) -> Estimate:
-        """The mean over the games of a player; over several agents the mean of their means, with Student's interval."""
+        """The mean over the games of a player; over several agents `mean_of_runs`."""
         return self.rows[0].summary.mean if len(self.rows) == 1 else self.mean_of_runs
 
     @property
@@ -172,23 +172,23 @@ class ContestResult:
         """One line for each player, and where the intervals come from."""
         turn, rows, tiles = self.game.turn, self.rows, self.telling_tiles
         summaries = [row.summary for row in rows]
-        columns: dict[str, list[Cell]] = {"player": [row.label for row in rows]}
-        columns["N"] = [str(summary.episodes) for summary in summaries]
-        columns[f"mean {self.headline}"] = [(summary.mean, short) for summary in summaries]
-        columns["median"] = [(summary.median, short) for summary in summaries]
-        columns["IQM"] = [(summary.iqm, short) for summary in summaries]
+        columns: dict[str, list[Cell]] = {
+            "player": [row.label for row in rows],
+            "N": [str(summary.episodes) for summary in summaries],
+            f"mean {self.headline}": [(summary.mean, short) for summary in summaries],
+            "median": [(summary.median, short) for summary in summaries],
+            "IQM": [(summary.iqm, short) for summary in summaries],
+        }
         columns |= {f"{tile}+": [(row.evaluation.tile_rate(tile), percent) for row in rows] for tile in tiles}
         columns[f"{turn}s"] = [short(summary.moves_per_game) for summary in summaries]
         times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
         columns[f"ms/{turn}"] = [time.rstrip(".") for time in times]
-        capped = any(summary.capped for summary in summaries)
-        counted = {
-            "capped": capped,
-            "deaths": capped and self.game.memoryless,
-            "stuck": any(s.stuck for s in summaries),
-        }
-        for name in (name for name, shown in counted.items() if shown):
-            columns[name] = [str(getattr(summary, name)) for summary in summaries]
+        if any(summary.capped for summary in summaries):
+            columns["capped"] = [str(summary.capped) for summary in summaries]
+            if self.game.memoryless:
+                columns["deaths"] = [str(summary.deaths) for summary in summaries]
+        if any(summary.stuck for summary in summaries):
+            columns["stuck"] = [str(summary.stuck) for summary in summaries]
         if self.ratios:
             columns[f"ratio to {self.baseline}"] = [(self.ratios.get(row.label), short) for row in rows]
         spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), f"{turn}s")
@@ -254,7 +254,6 @@ class ContestResult:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
 
     def _repr_html_(self) -> str:
-        """The table of the players, which a notebook shows for a cell."""
         return to_html(self.table())
 
 
@@ -278,7 +277,6 @@ def rows_of(game: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:
-    """How capped games count, if there are any."""
     if not any(row.evaluation.censored for row in rows):
         return ""
     return (

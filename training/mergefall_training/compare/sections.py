@@ -152,7 +152,6 @@ class _Collected:
         section.rows.append(Row(label, evaluation, bool(batched), group, seed, curve))
 
     def _section(self, name: str, contest: str, header: Header, baseline: str | None = None) -> Section:
-        """The section of a contest in the environment of a header."""
         key = json.dumps([contest, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary])
         return self.sections.setdefault(key, Section(name, baseline))
 
@@ -186,11 +185,7 @@ def _label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
 
 
 def _free_label(label: str, source: str, taken: Container[str]) -> str:
-    """A label that is not taken: itself, or with its source, or with a number as well.
-
-    >>> _free_label("greedy", "a", ()), _free_label("greedy", "a", {"greedy", "greedy (a)"})
-    ('greedy', 'greedy (a, 2)')
-    """
+    """A label that is not taken: itself, or with its source, or with a number as well."""
     names = itertools.chain([label, f"{label} ({source})"], (f"{label} ({source}, {k})" for k in itertools.count(2)))
     return next(name for name in names if name not in taken)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
@@ -26,6 +25,7 @@ import yaml
 from mergefall.checks import choice, id_of_file, integer, number
 from mergefall.games import game_of
 
+from mergefall_training.files import in_place
 from mergefall_training.yaml_numbers import load_yaml
 
 if TYPE_CHECKING:
@@ -179,26 +179,24 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
 
 
 def _suite(name: str, content: Any) -> Suite:
-    with _named("the suite"):
+    with in_place("the suite"):
         file = _made(_File, content)
     games = []
     for place, entry in enumerate(file.games, start=1):
-        with _named(f"game {place}"):
+        with in_place(f"game {place}"):
             games.append(_contest(entry))
     _check_different([contest.name for contest in games], "games")
     contests = tuple(variant for contest in games for variant in _variants(contest))
     _check_different([contest.name for contest in contests], "games, presets and rates")
     for contest in contests:
         for player in contest.players:
-            with _named(f"game {contest.name}, {player.label}"):
+            with in_place(f"game {contest.name}, {player.label}"):
                 _check(contest, player)
     return Suite(name, file.description, contests)
 
 
 @dataclass(frozen=True)
 class _File:
-    """The keys of a suite's file."""
-
     games: list[Any]
     description: str = ""
 
@@ -212,7 +210,7 @@ def _contest(content: Any) -> Contest:
     contest = _made(Contest, content)
     players = []
     for place, entry in enumerate(contest.players, start=1):
-        with _named(f"player {place}"):
+        with in_place(f"player {place}"):
             players.append(_contestant(entry, contest.episodes))
     _check_different([player.file_name.lower() for player in players], "labels")
     labels = [player.label for player in players]
@@ -220,7 +218,7 @@ def _contest(content: Any) -> Contest:
         raise ValueError(f"baseline {contest.baseline!r} is no player's label; expected one of {labels}")
     adversary = contest.adversary
     if adversary is not None:
-        with _named("adversary"):
+        with in_place("adversary"):
             adversary = arguments(adversary)
             player_of(adversary["player"])
             rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
@@ -236,7 +234,7 @@ def _contestant(content: Any, episodes: int) -> Contestant:
     if "train" in own:
         if entry:
             raise ValueError(f"it has the unknown key {min(entry)!r}; expected train, label, episodes")
-        with _named("train"):
+        with in_place("train"):
             training = _made(Training, own.pop("train"))
         return _made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
     name = str(own["player"])
@@ -273,15 +271,6 @@ def _check(contest: Contest, contestant: Contestant) -> None:
     else:
         player = make(contestant.player, **contestant.options)
         task(player, contest.env, contest.env_kwargs, contest.max_episode_steps)
-
-
-@contextmanager
-def _named(where: str) -> Iterator[None]:
-    """A ValueError raised in this block gets its place in the suite in front of its message."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def _made(kind: type[T], content: Any) -> T:

@@ -32,7 +32,7 @@ from mergefall.imports import check_no_import
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
-from mergefall_training.files import differences, on_line, open_alone, read_lines, write_whole
+from mergefall_training.files import differences, in_place, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.evaluation import SEEDS, Evaluation
@@ -337,7 +337,7 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
-    with on_line(path, 1):
+    with in_place(f"{path}, line 1"):
         record = json.loads(path.read_text(encoding="utf-8"))
         kind = isinstance(record, dict) and (record.pop("format", None), record.pop("version", None))
         if kind != (CONFIG, VERSION):
@@ -376,7 +376,7 @@ def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
     records, whole = read_lines(path, "evaluations", torn_header)
     points = []
     for number, record in enumerate(records, start=1):
-        with on_line(path, number):
+        with in_place(f"{path}, line {number}"):
             if number == 1:
                 if (record.get("format"), record.get("version")) != (CURVE, VERSION):
                     raise ValueError(f"found {record}; expected the header of a {CURVE} of version {VERSION}")

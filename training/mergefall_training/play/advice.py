@@ -74,16 +74,11 @@ class Adviser:
         elif not any(game2048.legal_actions(board)):
             return []
         rows, cols = (tetris if self._tetris else game2048).from_text(board).shape
-        env, player = self._of_size(rows, cols, len(pieces) - 1)
+        sizes = {"rows": rows, "cols": cols} | ({"preview": len(pieces) - 1} if self._tetris else {})
+        size = tuple(sizes.values())
+        if size not in self._made:
+            env: Any = gym.make(self._env_id, **(self._kwargs | sizes))
+            self._made[size] = env, self._player.with_rules(self._game.rules_of(asdict(env.unwrapped.rules)))
+        env, player = self._made[size]
         observation, info = env.reset(seed=0, options=start)
         return choices_of(player, observation, info["action_mask"], env.unwrapped.rules)
-
-    def _of_size(self, rows: int, cols: int, preview: int) -> tuple[Any, Player]:
-        key = rows, cols, preview
-        if key not in self._made:
-            sizes = {"rows": rows, "cols": cols} | ({"preview": preview} if self._tetris else {})
-            kwargs: dict[str, Any] = self._kwargs | sizes
-            env = gym.make(self._env_id, **kwargs)
-            rules: Any = env.unwrapped
-            self._made[key] = env, self._player.with_rules(self._game.rules_of(asdict(rules.rules)))
-        return self._made[key]

@@ -48,8 +48,8 @@ from mergefall_training.play.statistics import (
     superiority,
     wilson,
 )
-from mergefall_training.play.tables import Cell, Table, percent, short, to_html
-from mergefall_training.play.workers import Task, check_executor, play_all, task, workers_of
+from mergefall_training.play.tables import Cell, Table, short, to_html
+from mergefall_training.play.workers import check_executor, play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -109,16 +109,6 @@ class Versus:
         gap = "" if self.difference is None else f"difference {self.difference}, "
         return f"<{self.games} seeds of both: {gap}ratio {self.ratio}, chance of more {self.higher}>"
 
-    def _repr_html_(self) -> str:
-        """A table of the figures, which a notebook shows for a cell."""
-        columns: dict[str, list[Cell]] = {
-            "seeds of both": [f"{self.games:,}"],
-            "difference": [(self.difference, short)],
-        }
-        columns |= {"ratio": [(self.ratio, short)], "chance of more": [(self.higher, percent)]}
-        about = f"The first player beside the second, with intervals of {100 * self.confidence:.4g} %"
-        return to_html(Table("", about, columns))
-
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -148,14 +138,9 @@ class Evaluation:
         return np.array([result(episode) for episode in self.episodes], dtype=np.int64)
 
     @property
-    def ended(self) -> NDArray[np.bool_]:
-        """Which games no cap ended: bool[episodes]."""
-        return np.array([not capped(episode, self.header.max_episode_steps) for episode in self.episodes])
-
-    @property
     def deaths(self) -> int:
         """The number of games that no cap ended: those that were lost or won, and those that got stuck."""
-        return int(self.ended.sum())
+        return sum(not capped(episode, self.header.max_episode_steps) for episode in self.episodes)
 
     @property
     def censored(self) -> bool:
@@ -174,7 +159,7 @@ class Evaluation:
 
     @property
     def ms_per_move(self) -> float:
-        """Wall time of the games in milliseconds, divided by the number of their actions."""
+        """Wall time in milliseconds per action."""
         return 1000 * sum(e.seconds for e in self.episodes) / sum(e.length for e in self.episodes)
 
     def tile_rate(self, tile: int) -> Estimate:
@@ -249,7 +234,6 @@ class Evaluation:
         return f"<{self.header.title} in {self.header.env_id}, {games}>"
 
     def _repr_html_(self) -> str:
-        """A table of the figures, which a notebook shows for a cell."""
         summary = self.summary()
         seeds = f"{summary.first_seed} to {summary.last_seed}"
         columns: dict[str, list[Cell]] = {"games": [str(summary.episodes)], "seeds": [seeds]}
@@ -333,7 +317,11 @@ def evaluate(
     workers = workers_of(workers)
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
-    header = _header(player, job, recorded=out is not None)
+    name, options, code = name_of_player(player), dict(player.options), {}
+    if out is not None:  # a model of its own is known by its checksum
+        code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
+    game = job.env_id, job.env_kwargs, job.max_episode_steps
+    header = Header(name, options, *game, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
     with _recording(out, player, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
@@ -352,14 +340,6 @@ def evaluate(
                 interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
             raise
     return Evaluation(header, [finished[one] for one in wanted])
-
-
-def _header(player: Player, job: Task, recorded: bool) -> Header:
-    name, options = name_of_player(player), dict(player.options)
-    code: dict[str, str] = {}
-    if recorded:  # a model of its own is known by its checksum
-        code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
-    return Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
 
 
 def _recording(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
@@ -41,7 +41,6 @@ ADVISERS: dict[str, tuple[str, dict[str, Any]]] = {  # by the environment's id, 
 }
 SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
 HELP = "H asks for a hint, U takes a move back, R restarts, Q quits"
-HINTS = 3  # actions that a hint names
 
 
 class Moves:
@@ -157,18 +156,15 @@ class Session:
         self._replay([])
 
     def _replay(self, actions: Sequence[int]) -> None:
-        """Play actions from the seed."""
         self.actions: list[int] = []
         self._game = steps(self.env, self.seed, lambda step: self.actions[-1])
-        self._advance()
-        for action in actions:
+        for action in (None, *actions):
             self._play(action)
 
-    def _play(self, action: int) -> None:
-        self.actions.append(action)
-        self._advance()
-
-    def _advance(self) -> None:
+    def _play(self, action: int | None) -> None:
+        """Play an action; None: show the first position."""
+        if action is not None:
+            self.actions.append(action)
         self.step, self.hint = next(self._game), ""
         self._controls.start(self.step.terminated)
 
@@ -182,19 +178,15 @@ class Session:
         elif self.step.terminated:
             return key != "q"
         elif key == "h":
-            self._advise()
+            mask = self.step.info["action_mask"]
+            best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
+            self._controls.point(best.action)
+            self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
         else:
             action = self._controls.press(key)
             if action is not None and self.step.info["action_mask"][action]:
                 self._play(action)
         return key != "q"
-
-    def _advise(self) -> None:
-        """Write the adviser's best actions into `hint`, and point at the first."""
-        best, *others = choices_of(self._adviser, self.step.observation, self.step.info["action_mask"], self.env.rules)
-        self._controls.point(best.action)
-        less = (f"{other.name} is {_less(best.value, other.value)}" for other in others[: HINTS - 1])
-        self.hint = "; ".join([best.name, *less])
 
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
@@ -209,21 +201,10 @@ class Session:
         played = {"seconds": perf_counter() - self._began, "actions": text_of(np.array(self.actions, np.uint16))}
         return episode_from(record | figures | played)
 
-    @property
-    def header(self) -> Header:
-        """The header of a file of games that were played by hand."""
-        return Header(BY_HAND, {}, self.env_id, self.kwargs, None, __version__)
-
 
 def _less(best: float, value: float) -> str:
     """How much less an action is worth than the best one; −∞ is fatal."""
     return "as good" if value == best else "fatal" if math.isinf(value) else f"{short_number(best - value)} less"
-
-
-def _free_seed(taken: Container[int]) -> int:
-    while (seed := secrets.randbelow(SEEDS)) in taken:
-        pass
-    return seed
 
 
 def play(
@@ -246,7 +227,8 @@ def play(
     if not window and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
     with ExitStack() as opened:
-        file = opened.enter_context(RecordFile(out, session.header)) if out else None
+        header = Header(BY_HAND, {}, session.env_id, session.kwargs, None, __version__)
+        file = opened.enter_context(RecordFile(out, header)) if out else None
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
         screen: Screen = opened.enter_context(Window() if window else Terminal())
@@ -257,7 +239,9 @@ def play(
                 for key in screen.read():
                     if file is not None and session.step.terminated and key == "r":
                         file.append(session.record())
-                        session.begin(_free_seed(file.episodes))
+                        while (seed := secrets.randbelow(SEEDS)) in file.episodes:
+                            pass
+                        session.begin(seed)
                     elif not session.press(key):
                         going = False
                         break

@@ -88,7 +88,6 @@ def puzzles(
     env_kwargs: Options | None = None,
     *,
     judge: Any = None,
-    guide: Any = None,
     split: Literal["train", "test"] = "train",
     gap: tuple[float, float] = (0.0, 1.0),
     longest: int = 300,
@@ -104,7 +103,7 @@ def puzzles(
             two-tetrad search with bcts. Exact rewards on 2×4 and 3×3 cost time at the start, so ask for them:
             `"2048/optimal"` solves 2×4 in seconds, and 3×3 in a minute or two with 0.8 GiB of memory;
             `{"player": "2048/optimal", "path": "3x3.npz"}` keeps the solution in a file.
-        guide: the player that plays up to the positions, but for one move in ten, which is random; default: the judge.
+            It also plays up to the positions, but for one move in ten, which is random.
         split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
         longest: the number of moves before a position is drawn from 0 up to this; in a game that ends before, from 0 up
@@ -130,8 +129,7 @@ def puzzles(
         raise ValueError(f"gap is {gap}; expected the smaller end first")
     kwargs = dict(env_kwargs or {})
     judging = task(default_judge(env_id, kwargs) if judge is None else judge, env_id, kwargs, None)
-    guiding = judging if guide is None else task(guide, env_id, kwargs, None)
-    return _drawn(judging, guiding, split, (low, high), longest, afterstates, seed)
+    return _drawn(judging, split, (low, high), longest, afterstates, seed)
 
 
 def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
@@ -147,15 +145,9 @@ def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
 
 
 def _drawn(
-    judging: Task,
-    guiding: Task,
-    split: str,
-    gap: tuple[float, float],
-    longest: int,
-    afterstates: bool,
-    seed: int,
+    judging: Task, split: str, gap: tuple[float, float], longest: int, afterstates: bool, seed: int
 ) -> Iterator[Puzzle]:
-    judge, guide, env_id, env_kwargs = judging.player, guiding.player, judging.env_id, judging.env_kwargs
+    judge, env_id, env_kwargs = judging.player, judging.env_id, judging.env_kwargs
     env: Any = environment(env_id, env_kwargs)
     rules = _rules_of(env_id, json.dumps(env_kwargs))
     names, refused, passed = action_names(rules), 0, 0
@@ -163,7 +155,7 @@ def _drawn(
         if refused == PATIENCE:
             raise ValueError(f"none of {PATIENCE:,} positions has a gap from {gap[0]:g} to {gap[1]:g}")
         rng = np.random.default_rng([seed, attempt])
-        step = _position(env, guide, attempt, longest, rng)
+        step = _position(env, judge, attempt, longest, rng)
         observation, mask = step.observation, step.info["action_mask"]
         if split_of(observation, rules) != split:
             passed += 1
@@ -181,9 +173,9 @@ def _drawn(
             yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
 
 
-def _position(env: Any, guide: Player, seed: int, longest: int, rng: np.random.Generator) -> Step:
+def _position(env: Any, judge: Player, seed: int, longest: int, rng: np.random.Generator) -> Step:
     """Play up to a position; if the game ends before, to a random one of the game."""
-    guided = chosen_by(guide, seed)
+    guided = chosen_by(judge, seed)
 
     def choose(step: Step) -> int:
         action = guided(step)
@@ -214,22 +206,18 @@ def split_of(observation: Observation, rules: Any) -> str:
 
 def reward(puzzle: Puzzle, answer: str) -> float:
     """What a language model's answer earns: the reward of the move it names, 0 if that is illegal or unreadable."""
-    return worth(puzzle, verdict_of(puzzle, answer))
+    return judged(puzzle, answer)[1]
 
 
-def verdict_of(puzzle: Puzzle, answer: str) -> Verdict:
-    """The action that an answer names, and whether it is legal (`mergefall.text.read_answer`)."""
-    return read_answer(answer, rules_of(puzzle), puzzle.mask)
+def judged(puzzle: Puzzle, answer: str) -> tuple[Verdict, float]:
+    """The action that an answer names, whether it is legal (`mergefall.text.read_answer`), and the reward."""
+    verdict = read_answer(answer, rules_of(puzzle), puzzle.mask)
+    return verdict, puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
 
 
 def rules_of(puzzle: Puzzle) -> Any:
     """The rules of a puzzle's environment (`env.unwrapped.rules`)."""
     return _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
-
-
-def worth(puzzle: Puzzle, verdict: Verdict) -> float:
-    """The reward of a verdict."""
-    return puzzle.rewards[verdict.action] if verdict.kind == "legal" and verdict.action is not None else 0.0
 
 
 @cache

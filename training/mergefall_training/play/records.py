@@ -31,7 +31,7 @@ from mergefall_baselines.player import title
 from mergefall_baselines.registry import added
 from numpy.typing import NDArray
 
-from mergefall_training.files import LineFile, differences, model_file, on_line, read_lines
+from mergefall_training.files import LineFile, check_same_run, in_place, model_file, read_lines
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -239,7 +239,7 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
     records, _ = read_lines(path, "episodes")
     if not records:
         raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
-    with on_line(path, 1):
+    with in_place(f"{path}, line 1"):
         header = header_from(records[0])
         id_of_file(header.env_id)
         _check_of_file("env_kwargs", header.env_kwargs)
@@ -272,7 +272,7 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     header, records = read_header(path)
     episodes: dict[int, Episode] = {}
     for number, record in enumerate(records, start=2):
-        with on_line(Path(path), number):
+        with in_place(f"{path}, line {number}"):
             _add(episodes, record)
     return replace(header, player=place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
@@ -330,8 +330,7 @@ class RecordFile(LineFile):
         check_same_code("the file", header.code, ours.code)
         if same_player(ours.player, ours.options, header):
             ours = replace(ours, player=header.player)
-        if differing := differences(asdict(header), asdict(ours)):
-            raise ValueError(f"it holds episodes of another run: {'; '.join(differing)}. Choose another file.")
+        check_same_run("episodes", asdict(header), asdict(ours))
 
 
 def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:

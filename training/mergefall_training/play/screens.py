@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import Any, Self
 
 import numpy as np
-from mergefall.draw import BOARD, PAGE, pixels, pygame
+from mergefall.draw import BOARD, PAGE, pygame
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.live import Live
@@ -154,10 +154,6 @@ class Window(AbstractContextManager["Window"]):
             top = picture.get_height() + 8 + number * self.LINE
             self._surface.blit(font.render(part, True, BOARD), (12, top))
         pygame().display.flip()
-
-    def picture(self) -> NDArray[np.uint8]:
-        """What the window shows: uint8[height, width, 3]."""
-        return pixels(self._surface)
 
     def read(self, timeout: float | None = None) -> list[str]:
         """Keys of the window, as `Terminal.read`; `q` if it is closed."""

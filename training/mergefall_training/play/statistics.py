@@ -30,6 +30,9 @@ class Estimate:
     """A point estimate and the ends of its confidence interval.
 
     An end is NaN if the data allow no estimate, and infinite if they set no bound.
+
+    >>> print(Estimate(10457.1, 7080.4, 13833.9), Estimate(0.5, 0.25, 0.75))
+    10,457 [7,080, 13,834] 0.5 [0.25, 0.75]
     """
 
     value: float
@@ -37,11 +40,6 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        """As text.
-
-        >>> print(Estimate(10457.1, 7080.4, 13833.9), Estimate(0.5, 0.25, 0.75))
-        10,457 [7,080, 13,834] 0.5 [0.25, 0.75]
-        """
         return f"{plain(self.value)} [{plain(self.low)}, {plain(self.high)}]"
 
 
@@ -91,9 +89,7 @@ def bootstrap(
     return _bootstrap(pooled, strata, confidence, resamples, seed)
 
 
-def ratio(
-    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
-) -> Estimate:
+def ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of samples `a` divided by the mean of `b`, with its bootstrap percentile interval.
 
     `a` and `b` are 1-D, not negative, and resampled independently. The ratio is infinite if the mean of `b` is 0, and
@@ -109,19 +105,17 @@ def ratio(
         with np.errstate(invalid="ignore"):
             return np.asarray(mean_a / (mean_a + mean_b), dtype=np.float64)
 
-    shares = _bootstrap(share, (a, b), confidence, resamples, seed)
+    shares = _bootstrap(share, (a, b), confidence)
     return Estimate(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
 
 
-def difference(
-    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE, resamples: int = 2000, seed: int = 0
-) -> Estimate:
+def difference(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of a − b over pairs, with its bootstrap percentile interval; whole pairs are resampled.
 
     >>> difference([5, 7, 9], [4, 6, 8])
     Estimate(value=1.0, low=1.0, high=1.0)
     """
-    return bootstrap(np.mean, _pairs(a, b), confidence=confidence, resamples=resamples, seed=seed)
+    return bootstrap(np.mean, _pairs(a, b), confidence=confidence)
 
 
 def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
@@ -156,7 +150,6 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     z = NormalDist().inv_cdf(1 - _tail(confidence))
 
     def beyond(p: float) -> bool:
-        """Whether p is farther from the estimate than z standard errors."""
         spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
         return (p - value) ** 2 > z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
@@ -176,8 +169,8 @@ def _bootstrap(
     estimate: Callable[[list[NDArray[np.float64]]], NDArray[np.float64]],
     strata: tuple[ArrayLike, ...],
     confidence: float,
-    resamples: int,
-    seed: int,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> Estimate:
     """An estimate from strata (along their last axis), and its percentiles over resampled strata."""
     arrays = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
@@ -297,8 +290,6 @@ def exponential_ratio(
     """
     if not (total_a >= 0 and total_b >= 0):
         raise ValueError(f"totals are {total_a} and {total_b}; expected sums of the games' lengths, at least 0")
-    if deaths_a < 0 or deaths_b < 0:
-        raise ValueError(f"deaths are {deaths_a} and {deaths_b}; expected at least 0")
     if deaths_a + deaths_b == 0:
         return Estimate(math.nan, 0.0, math.inf)
     share = clopper_pearson(deaths_a, deaths_a + deaths_b, confidence=confidence)

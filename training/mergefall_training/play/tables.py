@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mergefall_training.play.statistics import Estimate
+from mergefall_training.progress import console
 
 Number = Callable[[float], str]
 Cell = str | tuple[Estimate | None, Number]  # a text, or an estimate and how its numbers are written
@@ -34,8 +35,9 @@ class Table:
     spare: tuple[str, ...] = ()
 
 
-def to_terminal(table: Table, screen: Console) -> None:
-    """Print a table, each estimate above its interval."""
+def to_terminal(table: Table, screen: Console | None = None) -> None:
+    """Print a table, each estimate above its interval; by default on standard output."""
+    screen = screen or console()
     if table.title or table.about:
         title = (table.title, "bold"), ": " if table.title and table.about else "", table.about
         screen.print(Text.assemble(*title), soft_wrap=True)
@@ -61,15 +63,9 @@ def _view(columns: dict[str, Sequence[Cell]], most: int | None = None) -> rich_t
     for name, _ in others:
         view.add_column(Text(name), justify="right", overflow="fold", no_wrap=len(name) <= LONG)
     for line in zip(*columns.values(), strict=True):
-        view.add_row(*(Text(cell) if isinstance(cell, str) else _above(*cell) for cell in line))
+        parts = (_parts(cell, "-") for cell in line)
+        view.add_row(*(Text.assemble(f"{value}\n", (ends, "dim")) if ends else Text(value) for value, ends in parts))
     return view
-
-
-def _above(estimate: Estimate | None, number: Number) -> Text:
-    if estimate is None:
-        return Text("-")
-    value, ends = texts(estimate, number)
-    return Text.assemble(f"{value}\n", (ends, "dim"))
 
 
 def to_html(table: Table) -> str:
@@ -79,22 +75,14 @@ def to_html(table: Table) -> str:
     <div class="wide"><table><tr><th>player</th></tr><tr><td>a &lt; b</td></tr></table></div>
     """
     caption = ": ".join(filter(None, (table.title, table.about)))
-    lines = [f"<th>{escape(name)}</th>" for name in table.columns]
-    rows = ["".join(lines)]
+    rows = ["".join(f"<th>{escape(name)}</th>" for name in table.columns)]
     for line in zip(*table.columns.values(), strict=True):
-        rows.append("".join(f"<td>{_html(cell)}</td>" for cell in line))
+        parts = (_parts(cell, "–") for cell in line)
+        texts = (f'<b>{value}</b> <span class="ends">{ends}</span>' if ends else escape(value) for value, ends in parts)
+        rows.append("".join(f"<td>{text}</td>" for text in texts))
     content = f"<caption>{escape(caption)}</caption>" * bool(caption) + "".join(f"<tr>{row}</tr>" for row in rows)
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return f'<div class="wide"><table>{content}</table>{note}</div>'
-
-
-def _html(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return escape(cell)
-    if cell[0] is None:
-        return "–"
-    value, ends = texts(cell[0], cell[1])
-    return f'<b>{value}</b> <span class="ends">{ends}</span>'
 
 
 def to_markdown(table: Table) -> str:
@@ -107,12 +95,16 @@ def to_markdown(table: Table) -> str:
     """
     lines = [list(table.columns), ["---"] * len(table.columns)]
     for line in zip(*table.columns.values(), strict=True):
-        lines.append([cell if isinstance(cell, str) else _inline(*cell) for cell in line])
+        parts = (_parts(cell, "") for cell in line)
+        lines.append([f"{value} [{ends}]" if ends else value for value, ends in parts])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _inline(estimate: Estimate | None, number: Number) -> str:
-    return "" if estimate is None else "{} [{}]".format(*texts(estimate, number))
+def _parts(cell: Cell, missing: str) -> tuple[str, str]:
+    """The text of a cell, and that of its interval; `missing`: the text of an estimate that is not there."""
+    if isinstance(cell, str):
+        return cell, ""
+    return (missing, "") if cell[0] is None else texts(cell[0], cell[1])
 
 
 def texts(estimate: Estimate, number: Number) -> tuple[str, str]:
@@ -134,9 +126,8 @@ def short(number: float) -> str:
     """
     if math.isinf(number):
         return "inf"
-    unit, size = next(
-        ((unit, size) for unit, size in (("M", 1e6), ("k", 1e3)) if abs(number) >= 0.9995 * size), ("", 1)
-    )
+    units = (("M", 1e6), ("k", 1e3), ("", 1))
+    unit, size = next(pair for pair in units if abs(number) >= 0.9995 * pair[1] or pair[1] == 1)
     scaled = number / size
     return f"{scaled:.{2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0}f}{unit}"
 

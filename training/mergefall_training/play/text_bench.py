@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,9 +19,9 @@ from mergefall.typing import Options
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 
-from mergefall_training.files import LineFile, differences
+from mergefall_training.files import LineFile, check_same_run
 from mergefall_training.play.advice import Adviser
-from mergefall_training.play.puzzles import Puzzle, default_judge, puzzles, rules_of, verdict_of, worth
+from mergefall_training.play.puzzles import Puzzle, default_judge, judged, puzzles, rules_of
 from mergefall_training.play.records import code_of
 from mergefall_training.play.statistics import bootstrap, wilson
 from mergefall_training.play.tables import Cell, Table, percent
@@ -80,13 +81,8 @@ def bench_text(
     for spec in REFERENCES[game_of(env_id).name] if references is None else references:
         player = player_of(spec, "reference")
         adviser = Adviser(player, env_id, kwargs)
-        lines.append(
-            _line(
-                title(player.name, player.options),
-                tests,
-                [adviser.choices(puzzle.position)[0].name for puzzle in tests],
-            )
-        )
+        names = [adviser.choices(puzzle.position)[0].name for puzzle in tests]
+        lines.append(_line(title(player.name, player.options), tests, names))
     header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "function": name_of(function)}
     header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": title(judge.name, judge.options), "gap": list(gap)}
     header |= {"afterstates": afterstates, "seed": seed, "code": code_of(function)}
@@ -121,22 +117,21 @@ def _answers(
                 raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
             answers[record["id"]] = record["answer"]
 
-        file = None if out is None else stack.enter_context(LineFile(out, "answers", header, _same_bench, read))
+        file = (
+            None
+            if out is None
+            else stack.enter_context(LineFile(out, "answers", header, partial(check_same_run, "answers"), read))
+        )
         show = stack.enter_context(progress_bar("asking", len(tests), completed=len(answers), enabled=progress))
         for puzzle, answer in _asked(function, [one for one in tests if one.id not in answers], batch):
-            verdict = verdict_of(puzzle, answer)
+            verdict, earned = judged(puzzle, answer)
             answers[puzzle.id] = answer
             if file is not None:
                 action = None if verdict.action is None else puzzle.names[verdict.action]
                 record = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer, "verdict": verdict.kind}
-                file.write(record | {"action": action, "reward": worth(puzzle, verdict)})
+                file.write(record | {"action": action, "reward": earned})
             show(len(answers), "")
     return answers
-
-
-def _same_bench(there: dict[str, Any], here: dict[str, Any]) -> None:
-    if differing := differences(there, here):
-        raise ValueError(f"the file holds answers of another bench: {'; '.join(differing)}. Choose another file.")
 
 
 def _asked(function: Callable[[Any], Any], tests: list[Puzzle], batch: int | None) -> Iterator[tuple[Puzzle, str]]:
@@ -156,11 +151,10 @@ def _asked(function: Callable[[Any], Any], tests: list[Puzzle], batch: int | Non
 
 
 def _line(name: str, tests: Sequence[Puzzle], answers: Sequence[str]) -> dict[str, Cell]:
-    verdicts = [verdict_of(*pair) for pair in zip(tests, answers, strict=True)]
-    rewards = [worth(*pair) for pair in zip(tests, verdicts, strict=True)]
+    verdicts, rewards = zip(*(judged(*pair) for pair in zip(tests, answers, strict=True)), strict=True)
     kinds = [str(verdict.kind) for verdict in verdicts]
     shares = {kind: kinds.count(kind) / len(tests) for kind in KINDS}
-    return _cells(name, rewards, sum(reward == 1 for reward in rewards), shares)
+    return _cells(name, list(rewards), sum(reward == 1 for reward in rewards), shares)
 
 
 def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:

@@ -17,7 +17,7 @@ import numpy as np
 from mergefall.games import game_of
 from mergefall.typing import Array
 
-from mergefall_training.files import on_line, within
+from mergefall_training.files import in_place, within
 from mergefall_training.play.records import (
     RECORDED,
     Episode,
@@ -75,7 +75,7 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
     """The header of a file of episodes, and the verdicts of `verify`, from one reading."""
     path = Path(path)
     header, records = read_header(path)
-    with on_line(path, 1):
+    with in_place(f"{path}, line 1"):
         game_of(header.env_id)
         environment(header.env_id, header.game_kwargs).close()
     verdicts: list[Verdict] = []

@@ -89,9 +89,10 @@ class Show:
 
     def check(self, info: Options) -> None:
         """Raises ValueError if the game ended otherwise than the recorded one."""
-        record = self.record
-        headline = record.game.headline if record else ""
-        if record and (info[headline], info["moves"]) != (record.result, record.length):
+        if (record := self.record) is None:
+            return
+        headline = record.game.headline
+        if (info[headline], info["moves"]) != (record.result, record.length):
             raise ValueError(
                 f"this game ended with {headline} {info[headline]} after {info['moves']} moves, the recorded one with "
                 f"{record.result} after {record.length}: the player or the game has changed since"

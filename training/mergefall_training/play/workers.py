@@ -249,8 +249,8 @@ def spread(
     if executor == "ray":
         yield from chain.from_iterable(_on_ray(task.pack(), work, parts))
         return
+    jobs = [(task.pack(), work, part) for part in parts]
     with nullcontext(executor) if isinstance(executor, ProcessPoolExecutor) else process_pool(workers) as pool:
-        jobs = [(task.pack(), work, part) for part in parts]
         yield from chain.from_iterable(on_processes(pool, _played, jobs, in_order))
 
 
@@ -277,7 +277,8 @@ def play_all(
     A `Player.batched` plays side by side in this process, others as `spread` does; Ray plays both.
     """
     if executor != "ray" and job.player.batched:
-        yield from play_together(job, seeds)
+        for first in range(0, len(seeds), AT_ONCE):
+            yield from play_together(job, seeds[first : first + AT_ONCE])
     else:
         yield from spread(job, Task.episode, seeds, workers, executor)
 
@@ -293,13 +294,7 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     >>> sorted(episode.seed for episode in play_together(job, [5, 6]))
     [5, 6]
     """
-    for first in range(0, len(seeds), AT_ONCE):
-        yield from _play(job, seeds[first : first + AT_ONCE])
-
-
-def _play(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     player, n = job.player, len(seeds)
-    assert player.start(0) is None
     game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
     envs = job.opposed(gym.make_vec(job.env_id, num_envs=n, max_episode_steps=job.max_episode_steps, **kwargs))
     playing = np.arange(n)  # games that are not over; the others are stepped too, but ignored

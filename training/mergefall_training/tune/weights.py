@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
+from mergefall.checks import choice
 from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
-from mergefall_training.files import LineFile, differences, read_lines
+from mergefall_training.files import LineFile, check_same_run, read_lines
 from mergefall_training.play.records import check_same_code, code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -52,12 +53,6 @@ class WeightTrial:
     error: float
     seconds: float
 
-    def __post_init__(self) -> None:
-        weights = self.weights.values() if isinstance(self.weights, dict) else [None]
-        numbers = [*weights, self.seed, self.games, self.mean, self.error, self.seconds]
-        if not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError(f"a trial is {self}; expected numbers")
-
 
 Play = Callable[[Weights, int, int], WeightTrial]  # plays games with weights, from a first seed
 
@@ -74,21 +69,18 @@ class Tuning:
 
 @contextmanager
 def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play: Play) -> Iterator[Play]:
-    """Yields a function like `play` whose trials are those on file, in order, then new ones, which it appends.
-
-    - `path`: the file; None: trials are not recorded.
-    - `header`: the search's arguments, in JSON types.
-    - `code`: digests of the user's own code and models, as `code_of` returns them.
-
-    Raises ValueError if the file is damaged, or has another header, or if code or models have changed since.
-    """
+    """Yields a function like `play` whose trials are those on file, in order, then new ones, which it appends."""
     if path is None:
         yield play
         return
     on_file: list[WeightTrial] = []
 
     def read(record: dict[str, Any]) -> None:
-        on_file.append(_trial_from(record))
+        weights, *numbers = (record.get(field.name) for field in fields(WeightTrial))
+        numbers += weights.values() if isinstance(weights, dict) else [None]
+        if len(record) != len(fields(WeightTrial)) or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"a trial is {record}; expected {WeightTrial.__annotations__}")
+        on_file.append(WeightTrial(**record))
 
     with LineFile(path, "trials", {**header, "code": dict(code)}, _check_header, read) as file:
         played = 0
@@ -113,16 +105,8 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
             raise
 
 
-def _trial_from(record: Options) -> WeightTrial:
-    names = {field.name for field in fields(WeightTrial)}
-    if record.keys() != names:
-        raise ValueError(f"a trial has the fields {sorted(names)}; found {record}")
-    return WeightTrial(**record)
-
-
 def _check_header(there: Options, here: Options) -> None:
-    if differing := differences({**there, "code": None}, {**here, "code": None}):
-        raise ValueError(f"the file holds another run: {'; '.join(differing)}. Choose another file.")
+    check_same_run("trials", {**there, "code": None}, {**here, "code": None})
     check_same_code("the file", there.get("code", {}), here["code"])
 
 
@@ -156,7 +140,8 @@ def tune(
     workers = workers_of(workers)
     begin = make(player, **dict(options))
     spec = _spec_of(begin, option, options.get(option))
-    start = _chosen(weights_of(spec), only)
+    every = weights_of(spec)
+    start = {choice("weight", name, every): every[name] for name in only or every}
     job = task(begin, env_id, env_kwargs, max_episode_steps)
     game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
     header = {"format": FORMAT, "version": VERSION, "player": player, "options": {**options, option: spec}}
@@ -204,14 +189,6 @@ def _spec_of(player: Player, option: str, value: Any) -> Any:
         raise ValueError(f"{option} of {player.name} is {spec!r}, which has no weights; expected something to tune")
     name = value.get("name") if isinstance(value, Mapping) else value
     return spec | ({"name": name} if isinstance(name, str) else {})
-
-
-def _chosen(weights: Weights, only: Sequence[str] | None) -> Weights:
-    """The weights to change, in this order."""
-    for name in only or ():
-        if name not in weights:
-            raise ValueError(f"there is no weight {name!r}; there are {', '.join(weights)}")
-    return {name: weights[name] for name in only or weights}
 
 
 def print_tuning(tuning: Tuning) -> None:
