@@ -100,12 +100,14 @@ def training_page(algorithm: str) -> str:
 
     module, found = trainer(algorithm), presets_of(algorithm)
     parameters = [(f"{name} = {default}", about) for name, default, about in _hyperparameters(module, algorithm)]
-    sections = [("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(parameters))]
     presets = [
         (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
         for env_id, name, given in found
     ]
-    sections.append(("Presets, which change defaults", _entries(presets)))
+    sections = [
+        ("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(parameters)),
+        ("Presets, which change defaults", _entries(presets)),
+    ]
     text = _page(f"mergefall train {algorithm}", _about(module), sections)
     return f"{text}\n\nmergefall train --help lists the options of the command."
 

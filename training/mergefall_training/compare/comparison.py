@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,9 @@ def compare(
                     for player in contest.players
                     if player.training is None
                 ]
-                for run, curve in zip(runs[contest.name], curves, strict=True):
-                    row = _play(contest, run.agent, folder, workers, shared, progress)
-                    rows.append(replace(row, group=run.group, training_seed=run.config.seed, curve=curve))
+                for (agent, group, config), curve in zip(runs[contest.name], curves, strict=True):
+                    row = _play(contest, agent, folder, workers, shared, progress)
+                    rows.append(replace(row, group=group, training_seed=config.seed, curve=curve))
                 played.append(ContestResult(contest.name, rows, contest.baseline, contest.adversary, contest.series))
             if played[0].series:
                 to_terminal(series_table(played), screen)
@@ -101,18 +101,11 @@ def print_result(result: ContestResult, screen: Console | None = None) -> None:
 # -- agents that are trained for a comparison -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Run:
-    """An agent that is trained for a contestant with the label `group`."""
+def _runs(contest: Contest, folder: Path | None) -> Iterator[tuple[Contestant, str, Config]]:
+    """The agents that are trained for a contest, as players of their run folders, with the labels of their contestants.
 
-    agent: Contestant
-    group: str
-    path: Path
-    config: Config
-
-
-def _runs(contest: Contest, folder: Path | None) -> Iterator[_Run]:
-    """The agents that are trained for a contest. Raises ValueError for a new run that its learner refuses."""
+    Raises ValueError for a new run that its learner refuses.
+    """
     for contestant in contest.players:
         training = contestant.training
         if training is None:
@@ -128,15 +121,15 @@ def _runs(contest: Contest, folder: Path | None) -> Iterator[_Run]:
             if seed == 0 and not (path / "config.json").exists():  # the others differ in their seed only
                 with in_place(f"{contest.name}: {contestant.label}"):
                     trainer(training.algorithm).check(config)
-            yield _Run(agent, contestant.label, path, config)
+            yield agent, contestant.label, config
 
 
-def _trained(name: str, runs: list[_Run], executor: Any, progress: bool) -> list[list[Point]]:
+def _trained(name: str, runs: list[tuple[Contestant, str, Config]], executor: Any, progress: bool) -> list[list[Point]]:
     """Train agents, or go on where that stopped: several in worker processes, one here. Returns their curves."""
     if len(runs) < 2 or not isinstance(executor, ProcessPoolExecutor):
-        return [_train(run, progress) for run in runs]
+        return [_train(agent.player, config, progress) for agent, _, config in runs]
     curves = []
-    jobs = [(run, False) for run in runs]
+    jobs = [(agent.player, config, False) for agent, _, config in runs]
     with progress_bar(f"{name}: training runs", len(jobs), enabled=progress) as show:
         for points in on_processes(executor, _train, jobs, in_order=True):
             curves.append(points)
@@ -144,8 +137,8 @@ def _trained(name: str, runs: list[_Run], executor: Any, progress: bool) -> list
     return curves
 
 
-def _train(run: _Run, progress: bool) -> list[Point]:
-    return train(run.path, run.config, resume=True, progress=progress).points
+def _train(path: str, config: Config, progress: bool) -> list[Point]:
+    return train(path, config, resume=True, progress=progress).points
 
 
 def _play(

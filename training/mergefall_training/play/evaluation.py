@@ -236,11 +236,14 @@ class Evaluation:
     def _repr_html_(self) -> str:
         summary = self.summary()
         seeds = f"{summary.first_seed} to {summary.last_seed}"
-        columns: dict[str, list[Cell]] = {"games": [str(summary.episodes)], "seeds": [seeds]}
-        for name, found in (("mean", summary.mean), ("median", summary.median), ("interquartile mean", summary.iqm)):
-            if found is not None:
-                columns[f"{name} {self.headline}"] = [(found, short)]
-        columns[f"ms/{self.game.turn}"] = [f"{summary.ms_per_move:.2g}"]
+        columns: dict[str, list[Cell]] = {
+            "games": [str(summary.episodes)],
+            "seeds": [seeds],
+            f"mean {self.headline}": [(summary.mean, short)],
+            "median": [(summary.median, short)],
+            "interquartile mean": [(summary.iqm, short)],
+            f"ms/{self.game.turn}": [f"{summary.ms_per_move:.2g}"],
+        }
         return to_html(Table("", f"{self.header.title} in {self.header.env_id}", columns))
 
     def summary(self) -> Summary:

@@ -57,7 +57,6 @@ class PreferringPlayer(Player):
         deterministic: bool = True,
         action_masks: Any = None,
     ) -> tuple[NDArray[np.int64], Any]:
-        """The chosen action and None, because the player remembers nothing; see `Player.predict`."""
         values = self.values(observation)
         actions = np.asarray(values.argmax(axis=-1))
         if action_masks is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ class Show:
         """The game that a header's player plays from a seed; `record`: as it was recorded."""
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        env = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
-        return cls(replace(header, adversary=job.adversary, **env), seed, job.player, record=record)
+        game = job.env_id, job.env_kwargs, job.max_episode_steps, header.package, job.adversary
+        return cls(Header(header.player, header.options, *game), seed, job.player, record=record)
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:

@@ -114,7 +114,7 @@ def tune(
     player: str,
     options: Options,
     env_id: str,
-    climb: Climb | None = None,
+    climb: Climb,
     *,
     option: str = "heuristic",
     only: Sequence[str] | None = None,
@@ -135,7 +135,6 @@ def tune(
 
     Raises ValueError if the file holds another run, or one of an earlier version of the user's code.
     """
-    climb = climb or Climb()
     climb.check()
     workers = workers_of(workers)
     begin = make(player, **dict(options))
