@@ -274,10 +274,6 @@ def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
 
 
 def test_misspelt_options_get_a_hint(capsys):
-    for arguments, hint in (
-        (["evaluate", "2048/expectimax", "--depth", "2"], "--option depth=2"),
-        (["train", "dqn", "--lr=0.1"], "--set lr=0.1"),
-    ):
-        _, errors, status = run(capsys, *arguments)
-        assert (status, f"did you mean {hint}?" in errors) == (2, True)
+    _, errors, status = run(capsys, "evaluate", "2048/expectimax", "--depth", "2")
+    assert (status, "--option NAME=VALUE is an option of a player" in errors) == (2, True)
     assert "did you mean mergefall/Game2048-v0?" in run(capsys, "evaluate", "2048/random", "--env", "Game2048")[1]

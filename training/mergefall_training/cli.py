@@ -5,12 +5,11 @@ Heavy imports stay inside the functions, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -670,8 +669,9 @@ def parse(arguments: Sequence[str]) -> partial[None]:
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
         )
     except SystemExit as end:
-        if end.code and (hint := hint_of(arguments)):
-            say(f"mergefall: {hint}", file=sys.stderr)
+        if end.code:
+            hint = "--option NAME=VALUE is an option of a player, --set NAME=VALUE one of a learner"
+            print(f"mergefall: {hint}, --env-option NAME=VALUE one of an environment", file=sys.stderr)
         raise
 
 
@@ -711,27 +711,6 @@ def _run(command: partial[None]) -> None:
     except KeyboardInterrupt as interrupt:
         print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
         sys.exit(130)
-
-
-def hint_of(arguments: Sequence[str]) -> str:
-    """What somebody may have meant whose arguments are refused; empty if nothing is likely.
-
-    >>> hint_of(["evaluate", "2048/expectimax", "--depth", "2"])
-    'did you mean --option depth=2?'
-    """
-    groups = {"who": WithPlayer, "where": InEnvironment, "climb": Climb}
-    command = COMMANDS.get(arguments[0]) if arguments else None
-    names = set(inspect.signature(command).parameters) if command else set()
-    names |= {one.name for group in names & groups.keys() for one in fields(groups[group])}
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
-        name, equals, value = word.removeprefix("--").replace("-", "_").partition("=")
-        value = value if equals else after
-        pairs = "set" if "set" in names else "option"
-        if not word.startswith("--") or pairs not in names or name == "help":
-            continue
-        if name not in names:
-            return f"did you mean --{pairs} {name}={value}?"
-    return ""
 
 
 def say(text: str, file: TextIO | None = None) -> None:

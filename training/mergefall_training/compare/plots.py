@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Sequence
 from typing import Literal
 
 import matplotlib
@@ -13,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mergefall_training.compare.results import ContestResult
 from mergefall_training.learn.run import EVALUATION_SEED
@@ -24,6 +23,7 @@ from mergefall_training.play.statistics import Estimate, mean_of_runs, plain
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 PLAIN_TEXT = matplotlib.rc_context({"text.parse_math": False})  # shows the dollar signs of a label as they are
+MARKERS = "osD^v"  # for more players than colours
 LABEL = 72  # letters of a label
 
 
@@ -132,7 +132,7 @@ def _learning(result: ContestResult) -> Figure:
     """
     headline = result.headline
     others = [row for row in result.rows if not row.group]
-    figure, axes = _figure(result, f"mean {headline} while training, and other players", max(5, 2 + 0.25 * len(others)))
+    figure, axes = _figure(result, f"mean {headline} while training, and other players", 5 + 0.13 * len(others))
     note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED:,}"
     axes.set_title(textwrap.fill(note, 110), loc="left", fontsize=8, color=GREY)
     for number, line in enumerate(result.trained):
@@ -149,21 +149,20 @@ def _learning(result: ContestResult) -> Figure:
         label = f"{_named(line.label, found[-1])}{runs}, N={curves[0][-1].episodes} a point"
         axes.plot(steps, values, color=colour, label=label)
     means = [_seen(row.summary.mean)[0] for row in others]
-    for mean in means:
-        axes.axhline(mean, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
+    for number, (row, mean) in enumerate(zip(others, means, strict=True), start=len(result.trained)):
+        label = _named(row.label, row.summary.mean)
+        axes.axhline(mean, color=PALETTE[number % len(PALETTE)], linewidth=0.8, linestyle=(0, (4, 3)), label=label)
     learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
     _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
     axes.set(xlabel="steps of all environments together", ylabel=f"mean {headline}", xlim=(0, None))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    labels = [_named(row.label, row.summary.mean) for row in others]
-    _name_points(axes, labels, [axes.get_xlim()[1]] * len(others), means)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
 def _speed(result: ContestResult) -> Figure:
     headline, turn = result.headline, result.game.turn
-    figure, axes = _figure(result, f"mean {headline} against thinking time", 6)
+    figure, axes = _figure(result, f"mean {headline} against thinking time", 5 + 0.13 * len(result.lines))
     labels, times, estimates = [], [], []
     for line in result.lines:  # agents that were trained alike are one point
         games = [row.evaluation for row in line.rows]
@@ -173,8 +172,10 @@ def _speed(result: ContestResult) -> Figure:
         labels.append(f"{_named(line.label, estimates[-1])}{runs}, N={len(together.episodes)}")
         times.append(together.ms_per_move)
     means, low, high = np.array([_seen(mean) for mean in estimates]).T
-    axes.vlines(times, low, high, colors=BLUE, linewidth=1.5, alpha=0.6)
-    axes.plot(times, means, "o", color=BLUE, markersize=6, clip_on=False)
+    axes.vlines(times, low, high, colors=GREY, linewidth=1.5, alpha=0.6)
+    for number, label in enumerate(labels):
+        style = {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[number // len(PALETTE) % len(MARKERS)]}
+        axes.plot(times[number], means[number], linestyle="", markersize=6, clip_on=False, label=label, **style)
     spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
     axes.set(xscale="log", xlabel=f"ms per {turn} (wall time of the game / {turn}s)", ylabel=f"mean {headline}")
@@ -183,25 +184,5 @@ def _speed(result: ContestResult) -> Figure:
     axes.xaxis.set_minor_formatter(NullFormatter())
     _headline_axis(axes, "y", means)
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    _name_points(axes, labels, times, means)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
-
-
-def _name_points(axes: Axes, labels: Sequence[str], xs: ArrayLike, ys: ArrayLike) -> None:
-    """Write labels in a column beside the axes, in the order of their points, so that they do not overlap."""
-    if not labels:
-        return
-    points = np.stack([np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)], axis=1)
-    heights = axes.transAxes.inverted().transform(axes.transData.transform(points))[:, 1]
-    for label, point, place in zip(labels, points, _spread(heights), strict=True):
-        leader = {"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 4}
-        beside = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
-        axes.annotate(label, tuple(point), (1.03, place), arrowprops=leader, **beside)
-
-
-def _spread(heights: NDArray[np.float64], gap: float = 0.045) -> NDArray[np.float64]:
-    """Heights in [0, 1], moved until neighbours are `gap` apart (less if there are too many)."""
-    gap, order = min(gap, 1 / len(heights)), np.argsort(heights)
-    steps = gap * np.arange(len(heights))
-    above = np.maximum.accumulate(np.maximum(heights[order], 0) - steps) + steps
-    return np.minimum(above, 1 - steps[::-1])[np.argsort(order)]
