@@ -19,10 +19,7 @@ from mergefall.typing import Options
 
 
 def open_alone(path: Path, what: str) -> BinaryIO:
-    """Open a file for appending, make it if needed, and lock it.
-
-    `what` says in error messages what the file holds. Raises ValueError if another run has it open.
-    """
+    """Open a file of `what` for appending, make it if needed, and lock it: one run at a time."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no regular file; expected the name of a file for the {what}")
     if above := [folder for folder in path.parents if folder.is_file()]:
@@ -52,8 +49,6 @@ def _lock(file: BinaryIO) -> None:
 
 class LineFile:
     """A JSON-lines file that is open for appending: a header, then records. A torn last line is cut off.
-
-    - `path`: of the file; `header`: the object on its first line.
 
     Args:
         path, what: the file, and what it holds, for messages.
@@ -157,10 +152,7 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
 
 @contextmanager
 def within(seconds: float, what: str) -> Iterator[None]:
-    """Raises ValueError if the block takes longer; like Ctrl-C, it ends compiled searches, in the main thread.
-
-    For what files ask for, such as a search of depth 40.
-    """
+    """Raises ValueError if what a file asks for takes longer; in the main thread, it ends searches as Ctrl-C does."""
     late = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield

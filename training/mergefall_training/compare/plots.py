@@ -29,11 +29,7 @@ LABEL = 72  # letters of a label
 
 @PLAIN_TEXT
 def draw(result: ContestResult) -> dict[str, bytes]:
-    """The plots of a contest, PNG files by name.
-
-    - ``scores`` or ``lines``: the headline figure with intervals; ``speed``: against time per move.
-    - ``learning``: if agents were trained.
-    """
+    """The plots of a contest, PNG files by name: ``scores`` or ``lines``, ``speed``; ``learning`` of trained agents."""
     pictures = {}
     for name, figure in _figures(result).items():
         content = io.BytesIO()
@@ -44,10 +40,7 @@ def draw(result: ContestResult) -> dict[str, bytes]:
 
 @PLAIN_TEXT
 def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
-    """The same plots as SVG elements for a page, without a ground and in the page's own ink.
-
-    `salt` goes into the names of their parts: those of two figures in one page must differ.
-    """
+    """The same plots as SVG elements for a page, in its own ink; `salt` makes the names of their parts its own."""
     found = {}
     for name, figure in _figures(result).items():
         content = io.StringIO()

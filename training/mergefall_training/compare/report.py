@@ -175,20 +175,7 @@ def _commands_html(result: ContestResult) -> str:
 
 
 def command(evaluation: Evaluation) -> str:
-    """The command line that plays the same games.
-
-    >>> from mergefall_training import evaluate
-    >>> played = evaluate("2048/greedy", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 3}, workers=1, progress=False)
-    >>> for part in command(played).split(" --"):
-    ...     print(part)
-    mergefall evaluate 2048/greedy
-    env mergefall/Game2048-v0
-    env-option rows=3
-    env-option cols=4
-    env-option reward=score
-    env-option illegal_limit=100
-    episodes 2
-    """
+    """The command line that plays the same games."""
     header, episodes = evaluation.header, evaluation.episodes
     words = ["mergefall", "evaluate", header.player, *_pairs("--option", header.options), "--env", header.env_id]
     words += _pairs("--env-option", header.env_kwargs)

@@ -157,10 +157,7 @@ class _Collected:
 
 
 def _suite_entry(folder: Path) -> dict[str, Any]:
-    """What the results beside a contest's folder say about the contest; no players without such results.
-
-    Raises ValueError for results that cannot be read.
-    """
+    """What the results beside a contest's folder say about it; no players without such results."""
     path = folder.with_name("results.json")
     games = read_results(path).get("games", [])
     types, entry = {"label": str, "player": str, "options": dict}, {"players": []}

@@ -105,10 +105,8 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Contest:
-    """One environment and the players that play it on the same seeds.
+    """One environment and the players that play it on the same seeds, each `episodes` games if it says no other number.
 
-    - `episodes`: of each player that says no other number.
-    - `presets`: of a file's contest: it stands for a contest with each of them.
     - `adversary`: who draws against the players, as in `evaluate`; None if chance draws alone.
     - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
     """
@@ -146,9 +144,6 @@ class Suite:
         """The suite with some of its games; the name of a series stands for all its contests.
 
         Raises ValueError for a name that it lacks.
-
-        >>> [contest.name for contest in load_suite("quick").only(["2048-2x3"]).contests]
-        ['2048-2x3']
         """
         names = [contest.series or contest.name for contest in self.contests]
         chosen = [choice("game", name, list(dict.fromkeys(names))) for name in games]

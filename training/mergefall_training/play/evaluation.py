@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +112,7 @@ class Versus:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Finished episodes of one player in one environment.
-
-    - `header`: player, options, environment, cap, version and adversary.
-    - `episodes`: sorted by seed.
-    """
+    """Finished episodes of one player in one environment, sorted by seed."""
 
     header: Header
     episodes: list[Episode]
@@ -321,12 +317,19 @@ def evaluate(
     check_executor(executor)
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     name, options, code = name_of_player(player), dict(player.options), {}
-    if out is not None:  # a model of its own is known by its checksum
+    if out is not None:
+        if player.name == Player.name:  # without a name, a resumed run could mix two models of one class
+            raise ValueError(f"a file of episodes must name its player: set `player.name = ...`, or leave out {out}")
+        if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
+            raise ValueError(
+                f"a file of episodes must name the function {local[0]}: register it with a name of its own"
+            )
+        # A model of its own is known by its checksum.
         code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
     game = job.env_id, job.env_kwargs, job.max_episode_steps
     header = Header(name, options, *game, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
-    with _recording(out, player, header) as records:
+    with nullcontext() if out is None else RecordFile(out, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
         done = [finished[one] for one in wanted if one in finished]
         games = play_all(job, [one for one in wanted if one not in finished], workers, executor)
@@ -345,28 +348,11 @@ def evaluate(
     return Evaluation(header, [finished[one] for one in wanted])
 
 
-def _recording(
-    out: str | os.PathLike[str] | None, player: Player, header: Header
-) -> AbstractContextManager[RecordFile | None]:
-    if out is None:
-        return nullcontext()
-    if player.name == Player.name:
-        # Without a name, a resumed run could mix two models of one class.
-        raise ValueError(f"a file of episodes must name its player: set `player.name = ...` first, or leave out {out}")
-    for text in strings_in([header.player, header.options]):
-        if "<lambda>" in text or "<locals>" in text:
-            raise ValueError(f"a file of episodes must name the function {text}: register it with a name of its own")
-    return RecordFile(out, header)
-
-
 @contextmanager
 def _progress(
     header: Header, done: Sequence[Episode], total: int, enabled: bool
 ) -> Iterator[Callable[[Episode], None]]:
-    """A progress bar with the mean result so far; yields a function that takes each finished episode.
-
-    `done`: the games that were read from the file.
-    """
+    """A progress bar with the mean so far; yields a function of a finished episode. `done`: the games on file."""
     result, cap = result_of(header.env_kwargs), header.max_episode_steps
     count = results = deaths = 0
 
@@ -384,11 +370,7 @@ def _progress(
 
 
 def capped(episode: Episode, cap: int | None) -> bool:
-    """Whether a cap on the number of actions ended a game. Other environments may truncate games by rules of their own.
-
-    >>> capped(Game2048Episode(0, 12, length=100, terminated=False, seconds=0.1, max_tile=8), cap=None)  # got stuck
-    False
-    """
+    """Whether a cap on the number of actions ended a game; other environments may truncate games by their own rules."""
     return not episode.terminated and (episode.game is OTHER or (cap is not None and episode.length >= cap))
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.records import Episode, Header, RecordFile, episode_from, text_of
+from mergefall_training.play.records import Episode, Header, RecordFile, played
 from mergefall_training.play.screens import Screen, Terminal, Window
 from mergefall_training.play.steps import steps
 from mergefall_training.play.watching import figures_of
@@ -63,11 +63,7 @@ class Moves:
 
 
 class Cursor:
-    """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest.
-
-    - `env`: the environment, without wrappers.
-    - `action`: the legal action that is aimed at.
-    """
+    """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest."""
 
     def __init__(self, env: Any) -> None:
         self._env, self.action = env, 0
@@ -120,15 +116,7 @@ CONTROLS = {"2048": Moves, "tetris": Cursor}  # by `Game.name`
 
 
 class Session:
-    """A game in play: the environment, its seed and the actions so far.
-
-    Args:
-        env_id, kwargs: the environment.
-        seed: of the first game; default: a new one each time.
-        render_mode: `ansi` or `rgb_array`.
-        adviser: a player that is asked for hints, and its options; default: a searcher.
-        options: of the adviser.
-    """
+    """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`."""
 
     def __init__(
         self,
@@ -196,10 +184,9 @@ class Session:
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
-        figures = {name: int(self.step.info[name]) for name in self.game.figures}
-        record = {"seed": self.seed, "length": len(self.actions), "terminated": True}
-        played = {"seconds": perf_counter() - self._began, "actions": text_of(np.array(self.actions, np.uint16))}
-        return episode_from(record | figures | played)
+        figures = {name: self.step.info[name] for name in self.game.figures}
+        actions, seconds = np.array(self.actions, np.uint16), perf_counter() - self._began
+        return played(self.seed, actions, len(actions), True, seconds, figures)
 
 
 def _less(best: float, value: float) -> str:

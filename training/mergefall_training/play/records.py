@@ -201,6 +201,14 @@ def checksum(header: Header, record: Mapping[str, Any]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
+def played(
+    seed: int, actions: Array, length: int, terminated: Any, seconds: float, figures: Mapping[str, Any]
+) -> Episode:
+    """The episode of a game that was played: its actions, or the first `RECORDED` of them, and its figures."""
+    record = {"seed": seed, "length": length, "terminated": bool(terminated), "seconds": seconds}
+    return episode_from(record | {name: int(figures[name]) for name in figures} | {"actions": text_of(actions)})
+
+
 def text_of(actions: Array) -> str:
     """The first `RECORDED` of a game's actions as text: one byte each, or two if one is above 255; by zlib, as base64.
 

@@ -38,11 +38,7 @@ def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 class Terminal(AbstractContextManager["Terminal"]):
-    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read.
-
-    - `render_mode`: of the pictures that `show` takes.
-    - `interactive`: whether somebody can press keys.
-    """
+    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read."""
 
     render_mode = "ansi"
 

@@ -39,12 +39,9 @@ MOST_SECONDS, SECONDS_OF_ACTION = 60, 0.05  # for the games that are played at o
 
 @dataclass(frozen=True)
 class Verdict:
-    """What replaying said about one record.
+    """What replaying said about the record on a line of a file; `seed` and `episode` are None if it cannot be read.
 
-    - `line`: its line in the file.
-    - `seed`: of the game; None if the record cannot be read.
     - `problem`: why the record does not hold; empty if it holds.
-    - `episode`: as recorded; None if it cannot be read.
     - `proven`: the game up to action `RECORDED`, if it holds no more actions; else None.
     """
 

@@ -28,12 +28,7 @@ FASTER = 1.5  # what a press of + multiplies the speed by
 
 @dataclass(frozen=True)
 class Show:
-    """One game.
-
-    - `header`: player, environment, cap and adversary.
-    - `player`: plays the game; None if its `actions` are recorded.
-    - `record`: the recorded episode, if the game is played again.
-    """
+    """One game: `player` plays it, or if that is None its recorded `actions`; `record`: the episode as recorded."""
 
     header: Header
     seed: int
@@ -51,12 +46,7 @@ class Show:
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
-        """A recorded game; without a seed the one with the lowest result.
-
-        Its recorded actions are played again. If the record does not hold all of them, the player plays.
-
-        Raises ValueError for a seed that is not in the file.
-        """
+        """A recorded game; without a seed the one with the lowest result. The player plays if actions are missing."""
         header, episodes = read_records(path)
         if seed is None and episodes:
             seed = min(episodes, key=lambda episode: episode.result).seed

@@ -43,7 +43,7 @@ from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.preferences import player_of_model
-from mergefall_training.play.records import RECORDED, Episode, episode_from, text_of
+from mergefall_training.play.records import RECORDED, Episode, played
 from mergefall_training.play.steps import Step, steps
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
@@ -57,10 +57,7 @@ MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because
 
 @dataclass(frozen=True)
 class Task:
-    """A player in an environment: enough to play the episode of any seed.
-
-    `adversary`: all arguments of `mergefall_training.wrappers.adversary`; None if chance draws alone.
-    """
+    """A player in an environment, perhaps against an adversary: enough to play the episode of any seed."""
 
     player: Player
     env_id: str
@@ -83,9 +80,7 @@ class Task:
         start = perf_counter()
         trajectory = self.trajectory(seed)
         seconds = perf_counter() - start
-        record = {"seed": seed, "length": len(trajectory), "terminated": bool(trajectory.terminated)}
-        figures = {name: int(value) for name, value in trajectory.figures.items()}
-        return episode_from(record | figures | {"seconds": seconds, "actions": text_of(trajectory.actions)})
+        return played(seed, trajectory.actions, len(trajectory), trajectory.terminated, seconds, trajectory.figures)
 
     def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
@@ -284,15 +279,9 @@ def play_all(
 
 
 def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
-    """The task's episodes from ``seeds`` as `spread` plays them, each as it ends.
+    """The task's episodes as `spread` plays them, each as it ends; the player must remember nothing.
 
-    The `seconds` of a game are its share of the total time. The player must remember nothing.
-
-    >>> from mergefall_training.play.workers import task
-    >>> from mergefall_baselines import make
-    >>> job = task(make("2048/greedy"), "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, None)
-    >>> sorted(episode.seed for episode in play_together(job, [5, 6]))
-    [5, 6]
+    The `seconds` of a game are its share of the total time.
     """
     player, n = job.player, len(seeds)
     game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
@@ -316,10 +305,8 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
                 table[length - 1] = actions
             over = (step.terminated | step.truncated)[playing]
             for i in playing[over]:
-                record = {"seed": seeds[i], "length": length, "terminated": bool(step.terminated[i])}
-                figures = {name: int(step.info[name][i]) for name in game.figures}
-                played = {"seconds": seconds, "actions": text_of(table[: min(length, RECORDED), i])}
-                yield episode_from(record | figures | played)
+                figures = {name: step.info[name][i] for name in game.figures}
+                yield played(seeds[i], table[: min(length, RECORDED), i], length, step.terminated[i], seconds, figures)
             playing = playing[~over]
         begun = perf_counter()
 

@@ -57,9 +57,7 @@ class Climb:
 
 
 def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[Weights]:
-    """The weights at which the climbs ended, best first.
-
-    Values no weights twice. The last climb ends when `how.trials` are used up.
+    """The weights at which the climbs ended, best first. No weights are valued twice.
 
     >>> ends(lambda w: 10 - (w["x"] - 3) ** 2, {"x": 0.0}, Climb(step=1, trials=3))
     [{'x': 2.0}]

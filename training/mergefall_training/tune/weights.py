@@ -1,15 +1,11 @@
 """Tunes the weights of a player's heuristic by hill climbing (`climbing.py`) over games.
 
-- A *trial* plays games with one set of weights. Its value is the mean score, in Tetris the mean number of lines.
-- The mean, not the mean of logarithms: evaluations report it, a game may end at 0, and the scores of one player spread
-  no less in logarithms.
-- A cap bounds long games of Tetris. The mean then includes truncated games, so a low cap makes good weights look alike.
+- A *trial* plays games with one set of weights. Its value is the mean score, in Tetris the mean number of lines. Where
+  a cap ends games the mean includes them, so a low cap makes good weights look alike.
 - All trials play the same games, seeds from 500,000 on, so weights are compared on equal luck.
-- A search is deterministic: what it tries next depends only on its arguments and the trials so far. A resumed search
-  reads the trials already on file, then continues with the first missing one.
+- What a search tries next depends only on its arguments and the trials so far; so a resumed one reads those on file.
 - The best of many trials was also lucky. So the ends of the best climbs and the start each play `finals` fresh games,
-  seeds from 750,000 on. The best mean there is the result. Evaluations count their seeds from 0 and share none of
-  these.
+  seeds from 750,000 on. The best mean there is the result.
 """
 
 from __future__ import annotations
