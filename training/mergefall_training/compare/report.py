@@ -113,9 +113,10 @@ def _players_table(section: Section) -> Table:
     columns["records that hold"] = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
     note = table.note
     if others:
-        note += " Beside the best: on the seeds of both, "
-        note += f"with intervals of {100 * confidence:.4g} %, so that those of all pairs hold together (Bonferroni); "
-        note += "where both have the same, half a seed counts as more."
+        note += (
+            f" Beside the best: on the seeds of both, with intervals of {100 * confidence:.4g} %, so that those of all "
+            "pairs hold together (Bonferroni); where both have the same, half a seed counts as more."
+        )
     return Table("", "", columns, note)
 
 

@@ -214,10 +214,12 @@ class ContestResult:
         lines = self.trained
         if not any(len(line.rows) > 1 for line in lines):
             return None
-        columns: dict[str, list[Cell]] = {"trained alike": [line.label for line in lines]}
-        columns["runs"] = [str(len(line.rows)) for line in lines]
-        columns[f"mean {self.headline}"] = [(line.mean_of_runs, short) for line in lines]
-        columns["of each"] = [" ".join(map(short, line.means)) for line in lines]
+        columns: dict[str, list[Cell]] = {
+            "trained alike": [line.label for line in lines],
+            "runs": [str(len(line.rows)) for line in lines],
+            f"mean {self.headline}": [(line.mean_of_runs, short) for line in lines],
+            "of each": [" ".join(map(short, line.means)) for line in lines],
+        }
         note = "Over training seeds, with Student's 95% intervals"
         if any(line.label == self.baseline for line in lines):
             beside = [self.beside_baseline(line) for line in lines]
@@ -242,9 +244,16 @@ class ContestResult:
             runs = [row.evaluation.header.player for row in line.rows]
             mean = asdict(line.mean_of_runs)
             trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
-        game = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
-        game |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
-        return game | {"baseline": self.baseline, "players": players, "trained": trained}
+        return {
+            "name": self.name,
+            "env": header.env_id,
+            "env_kwargs": header.env_kwargs,
+            "max_episode_steps": header.max_episode_steps,
+            "adversary": self.adversary,
+            "baseline": self.baseline,
+            "players": players,
+            "trained": trained,
+        }
 
     def to_frame(self) -> pandas.DataFrame:
         """The players as a pandas DataFrame, one row for each, as in `results.csv`. Needs pandas."""
@@ -259,12 +268,18 @@ class ContestResult:
 
 def rows_of(game: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One flat mapping for each player of a game in `results.json`; an interval becomes three entries."""
-    about = {"env": game["env"], "env_kwargs": json.dumps(game["env_kwargs"])}
-    about |= {"max_episode_steps": game["max_episode_steps"], "adversary": json.dumps(game["adversary"])}
     rows = []
     for player in game["players"]:
-        row = {"game": game["name"], "label": player["label"], "player": player["player"]}
-        row |= {"options": json.dumps(player["options"]), **about}
+        row = {
+            "game": game["name"],
+            "label": player["label"],
+            "player": player["player"],
+            "options": json.dumps(player["options"]),
+            "env": game["env"],
+            "env_kwargs": json.dumps(game["env_kwargs"]),
+            "max_episode_steps": game["max_episode_steps"],
+            "adversary": json.dumps(game["adversary"]),
+        }
         figures = {name: value for name, value in player.items() if name not in (*row, "tiles")}
         figures |= {f"tile_{tile}": rate for tile, rate in player["tiles"].items()}
         for name, value in figures.items():

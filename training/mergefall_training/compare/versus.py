@@ -28,13 +28,15 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
     first, *others = played = [Evaluation.read(path) for path in paths]
     confidence = 1 - 0.05 / len(others)
     beside = [other.versus(first, confidence=confidence) for other in others]
-    columns: dict[str, Sequence[Cell]] = {"player": [one.header.title for one in played]}
-    columns["N"] = [str(len(one.episodes)) for one in played]
-    columns[f"mean {first.headline}"] = [(one.mean(), short) for one in played]
-    columns["seeds of both"] = ["", *(str(versus.games) for versus in beside)]
-    columns["difference"] = ["", *((versus.difference, short) for versus in beside)]
-    columns["ratio"] = ["", *((versus.ratio, short) for versus in beside)]
-    columns["chance of more"] = ["", *((versus.higher, percent) for versus in beside)]
+    columns: dict[str, Sequence[Cell]] = {
+        "player": [one.header.title for one in played],
+        "N": [str(len(one.episodes)) for one in played],
+        f"mean {first.headline}": [(one.mean(), short) for one in played],
+        "seeds of both": ["", *(str(versus.games) for versus in beside)],
+        "difference": ["", *((versus.difference, short) for versus in beside)],
+        "ratio": ["", *((versus.ratio, short) for versus in beside)],
+        "chance of more": ["", *((versus.higher, percent) for versus in beside)],
+    }
     note = (
         "Difference: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
         f"{first.headline} on a seed. On the seeds of both, below each its 95% interval"

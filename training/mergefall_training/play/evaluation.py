@@ -321,9 +321,7 @@ def evaluate(
         if player.name == Player.name:  # without a name, a resumed run could mix two models of one class
             raise ValueError(f"a file of episodes must name its player: set `player.name = ...`, or leave out {out}")
         if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
-            raise ValueError(
-                f"a file of episodes must name the function {local[0]}: register it with a name of its own"
-            )
+            raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
         # A model of its own is known by its checksum.
         code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
     game = job.env_id, job.env_kwargs, job.max_episode_steps

@@ -130,7 +130,7 @@ def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     return wilson(float((np.sign(differences) + 1).sum() / 2), len(differences), confidence=confidence)
 
 
-def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
+def improvement(a: ArrayLike, b: ArrayLike) -> Estimate:
     """The probability that a result of a is higher than one of b, ties counting half: the probability of improvement.
 
     Unlike in `superiority`, results are no pairs, and their numbers may differ, as with training runs. The estimate is
@@ -147,7 +147,7 @@ def improvement(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
         raise ValueError(f"expected two 1-D, non-empty arrays of results; got shapes {first.shape} and {second.shape}")
     higher, equal = first[:, None] > second, first[:, None] == second  # results may be infinite
     value = float((higher + equal / 2).mean())
-    z = NormalDist().inv_cdf(1 - _tail(confidence))
+    z = NormalDist().inv_cdf(1 - _tail(CONFIDENCE))
 
     def beyond(p: float) -> bool:
         spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
@@ -219,7 +219,7 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
 # -- a handful of training runs ---------------------------------------------------------------------------------------
 
 
-def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
+def mean_of_runs(results: ArrayLike) -> Estimate:
     """The mean of one result for each training run, with Student's interval (Student, Biometrika 6, 1908).
 
     Runs differ by their training seeds; more games per agent do not make that difference smaller. A bootstrap of three
@@ -236,13 +236,12 @@ def mean_of_runs(results: ArrayLike, *, confidence: float = CONFIDENCE) -> Estim
     if len(results) < 2 or not np.isfinite(results).all():  # a mean is infinite if a cap ended all games
         return Estimate(mean, math.nan, math.nan)
     error = float(results.std(ddof=1)) / math.sqrt(len(results))
-    reach = _student(len(results) - 1, confidence) * error
+    reach = _student(len(results) - 1) * error
     return Estimate(mean, mean - reach, mean + reach)
 
 
-def _student(degrees: int, confidence: float) -> float:
-    """The t for which |Student's t| of so many degrees of freedom stays below it with this confidence."""
-    _tail(confidence)
+def _student(degrees: int) -> float:
+    """The t for which |Student's t| of so many degrees of freedom stays below it with the usual confidence."""
 
     def within(angle: float) -> float:
         """The chance that |t| is less than √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
@@ -253,13 +252,13 @@ def _student(degrees: int, confidence: float) -> float:
         total = math.sin(angle) * terms
         return 2 / math.pi * (angle + total) if first else total
 
-    return math.sqrt(degrees) * math.tan(_crossing(lambda angle: within(angle) > confidence, 0, math.pi / 2))
+    return math.sqrt(degrees) * math.tan(_crossing(lambda angle: within(angle) > CONFIDENCE, 0, math.pi / 2))
 
 
 # -- games that a cap may end -----------------------------------------------------------------------------------------
 
 
-def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def exponential_mean(total: float, deaths: int) -> Estimate:
     """The mean length of games, some of which a cap ended: total / deaths.
 
     `total` is the sum of all lengths, `deaths` the number of games that no cap ended. This is the maximum-likelihood
@@ -271,7 +270,7 @@ def exponential_mean(total: float, deaths: int, *, confidence: float = CONFIDENC
     """
     if not total >= 0:
         raise ValueError(f"total is {total}; expected the sum of the games' lengths, at least 0")
-    expected = poisson_mean(deaths, confidence=confidence)
+    expected = poisson_mean(deaths)
     if deaths == 0:
         return Estimate(math.inf, total / expected.high, math.inf)
     return Estimate(total / deaths, total / expected.high, total / expected.low)

@@ -27,7 +27,6 @@ from mergefall_training.play.statistics import bootstrap, wilson
 from mergefall_training.play.tables import Cell, Table, percent
 from mergefall_training.progress import progress_bar
 
-FORMAT, VERSION = "mergefall bench-text", 2
 REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
     "2048": ({"player": "2048/greedy"}, {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
     "tetris": ({"player": "tetris/dellacherie"}, {"player": "tetris/bcts"}, {"player": "tetris/two-tetrad"}),
@@ -83,9 +82,19 @@ def bench_text(
         adviser = Adviser(player, env_id, kwargs)
         names = [adviser.choices(puzzle.position)[0].name for puzzle in tests]
         lines.append(_line(title(player.name, player.options), tests, names))
-    header = {"format": FORMAT, "version": VERSION, "package": mergefall.__version__, "function": name_of(function)}
-    header |= {"env_id": env_id, "env_kwargs": kwargs, "judge": title(judge.name, judge.options), "gap": list(gap)}
-    header |= {"afterstates": afterstates, "seed": seed, "code": code_of(function)}
+    header = {
+        "format": "mergefall bench-text",
+        "version": 2,
+        "package": mergefall.__version__,
+        "function": name_of(function),
+        "env_id": env_id,
+        "env_kwargs": kwargs,
+        "judge": title(judge.name, judge.options),
+        "gap": list(gap),
+        "afterstates": afterstates,
+        "seed": seed,
+        "code": code_of(function),
+    }
     answers = _answers(function, tests, batch, out, header, progress)
     lines.insert(0, _line(name_of(function), tests, [answers[puzzle.id] for puzzle in tests]))
     env = " ".join([env_id, *(f"{name}={value}" for name, value in kwargs.items())])
@@ -165,6 +174,9 @@ def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:
 
 
 def _cells(name: str, rewards: list[float], best: float, kinds: Mapping[str, float]) -> dict[str, Cell]:
-    mean = bootstrap(np.mean, rewards), "{:.3f}".format
-    cells: dict[str, Cell] = {"player": name, "mean reward": mean, "best move": (wilson(best, len(rewards)), percent)}
-    return cells | {kind: percent(kinds.get(kind, 0.0)) for kind in KINDS}
+    return {
+        "player": name,
+        "mean reward": (bootstrap(np.mean, rewards), "{:.3f}".format),
+        "best move": (wilson(best, len(rewards)), percent),
+        **{kind: percent(kinds.get(kind, 0.0)) for kind in KINDS},
+    }

@@ -33,7 +33,6 @@ from mergefall_training.play.workers import play_all, process_pool, task, worker
 from mergefall_training.progress import progress_bar
 from mergefall_training.tune.climbing import Climb, Weights, ends
 
-FORMAT, VERSION = "mergefall tuning", 1
 TRIAL_SEED, FINAL_SEED = 500_000, 750_000  # first seeds; MOST_GAMES seeds follow each
 FINALISTS = 5  # ends of climbs that play the finals, beside the start
 
@@ -138,9 +137,19 @@ def tune(
     every = weights_of(spec)
     start = {choice("weight", name, every): every[name] for name in only or every}
     job = task(begin, env_id, env_kwargs, max_episode_steps)
-    game = {"env_id": job.env_id, "env_kwargs": job.env_kwargs, "max_episode_steps": job.max_episode_steps}
-    header = {"format": FORMAT, "version": VERSION, "player": player, "options": {**options, option: spec}}
-    header |= {"option": option, "weights": list(start), **game, "settings": asdict(climb), "package": __version__}
+    header = {
+        "format": "mergefall tuning",
+        "version": 1,
+        "player": player,
+        "options": {**options, option: spec},
+        "option": option,
+        "weights": list(start),
+        "env_id": job.env_id,
+        "env_kwargs": job.env_kwargs,
+        "max_episode_steps": job.max_episode_steps,
+        "settings": asdict(climb),
+        "package": __version__,
+    }
     code = code_of(player, {**options, option: spec}, job.env_kwargs)
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
