@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("sb3_contrib")
 from mergefall_training.cli import main
+from mergefall_training.files import differences
 from mergefall_training.learn import ALGORITHMS, trainer
 from mergefall_training.learn.presets import configure, load_preset
 from mergefall_training.learn.run import open_run, read_curve, train
-from mergefall_training.play.records import differences
 
 TETRIS = ("afterstate", "cma-es")
 SMALL = ["--env-option", "rows=4", "--timesteps", "40", "--interval", "40", "--episodes", "2", "--device", "cpu"]
