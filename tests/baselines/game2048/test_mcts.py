@@ -121,6 +121,8 @@ def test_a_board_that_has_no_value_is_an_error(value):
     """NaN would stand for the value of the best action, which of a policy is a log-probability."""
     with pytest.raises(ValueError, match=f"values a board at {value}; expected a number"):
         make("2048/mcts", heuristic={"player": Policy(-np.ones(4), value)}, simulations=4).values(BOARD)
+    with pytest.raises(ValueError, match=rf"values action \d at {value}"):
+        make("2048/lookahead", of=Policy(-np.ones(4), value), rewards=False, lost=0.0).values(BOARD)
 
 
 class Chooses:

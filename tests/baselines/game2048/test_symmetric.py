@@ -55,8 +55,6 @@ def test_whole_games_and_searches_over_it():
 
 
 def test_bad_options_are_named():
-    with pytest.raises(ValueError, match="no player '2048/none'"):
-        make("2048/symmetric", of="2048/none")
     with pytest.raises(ValueError, match="by is 'tetris/greedy', which plays another game"):
         make("2048/symmetric", of="2048/greedy", by="tetris/greedy")
     with pytest.raises(ValueError, match="of is '2048/rollout', which remembers"):

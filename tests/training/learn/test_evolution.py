@@ -257,8 +257,6 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
     one_layer, *_ = network_file(tmp_path, units=())
     with pytest.raises(ValueError, match="with a hidden layer"):
         begun(config(warm_start=one_layer))
-    with pytest.raises(ValueError, match="spread is 0"):
-        begun(config(warm_start=file, spread=0))
     with pytest.raises(ValueError, match="depth is 3; a network plays without search"):
         begun(config(warm_start=file, depth=3))
     paid = load_model(Path(file))
