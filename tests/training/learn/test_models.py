@@ -98,15 +98,14 @@ def test_files_of_others_are_refused_and_nothing_in_them_is_executed(tmp_path, c
 
 def test_other_formats_versions_and_specs_are_refused(tmp_path):
     path = tmp_path / "model.npz"
-    write_arrays(path, "mergefall checkpoint", 1, SPEC, ARRAYS)
-    with pytest.raises(ValueError, match="no mergefall model"):
-        load_model(path)
-    write_arrays(path, FORMAT, 2, SPEC, ARRAYS)
-    with pytest.raises(ValueError, match="version 2"):
-        load_model(path)
-    write_arrays(path, FORMAT, 1, {"algorithm": 3}, ARRAYS)
-    with pytest.raises(ValueError, match="algorithm is 3"):
-        load_model(path)
+    for kind, version, spec, message in (
+        ("mergefall checkpoint", 1, SPEC, "no mergefall model"),
+        (FORMAT, 2, SPEC, "version 2"),
+        (FORMAT, 1, {"algorithm": 3}, "algorithm is 3"),
+    ):
+        write_arrays(path, kind, version, spec, ARRAYS)
+        with pytest.raises(ValueError, match=message):
+            load_model(path)
     with pytest.raises(ValueError, match="no file"):
         load_model(tmp_path / "none.npz")
 

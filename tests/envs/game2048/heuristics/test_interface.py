@@ -93,12 +93,13 @@ def test_bad_boards(ranks, message):
 
 
 def test_clusters_and_moves_of_bad_input():
-    with pytest.raises(ValueError, match=r"shape \(4,\)"):
-        clusters([1, 2, 3, 4])
-    with pytest.raises(ValueError, match="type float64"):
-        clusters(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="action 4; expected 0 up"):
-        compare_move(BOARD, 4)
+    for function, arguments, message in (
+        (clusters, ([1, 2, 3, 4],), r"shape \(4,\)"),
+        (clusters, (np.zeros((2, 2)),), "type float64"),
+        (compare_move, (BOARD, 4), "action 4; expected 0 up"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function(*arguments)
 
 
 def test_a_move_joins_splits_and_makes_clusters():
