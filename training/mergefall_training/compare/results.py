@@ -301,17 +301,16 @@ def _censoring(rows: Iterable[Row], headline: str) -> str:
 
 
 def series_table(results: Sequence[ContestResult]) -> Table:
-    """The table of contests that differ in the adversary's rate only: a line for each player, a column for each rate.
-
-    Agents that were trained alike share a line.
-    """
+    """The table of contests that differ in the adversary's rate only: a line for each `Line`, a column for each."""
     first, lines = results[0], results[0].lines
     rates = [result.adversary["rate"] for result in results if result.adversary]
     rows = [row for result in results for row in result.rows]
     together = ContestResult(first.series, rows, adversary={**(first.adversary or {}), "rate": rates})
-    columns: dict[str, Sequence[Cell]] = {"player": [line.label for line in lines]}
     counts = [(len(line.rows), line.rows[0].summary.episodes) for line in lines]
-    columns["N"] = [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts]
+    columns: dict[str, Sequence[Cell]] = {
+        "player": [line.label for line in lines],
+        "N": [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts],
+    }
     for rate, result in zip(rates, results, strict=True):
         means = {line.label: line.mean for line in result.lines}
         columns[f"rate {rate:g}"] = [(means[line.label], short) for line in lines]

@@ -137,7 +137,6 @@ class Window(AbstractContextManager["Window"]):
         pygame().display.quit()
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
-        """Draw the boards and the text."""
         picture = pygame().surfarray.make_surface(side_by_side(pictures).swapaxes(0, 1))
         if self._surface is None:
             size = max(picture.get_width(), self.WIDTH), picture.get_height() + self.LINES * self.LINE + 8
@@ -152,7 +151,6 @@ class Window(AbstractContextManager["Window"]):
         pygame().display.flip()
 
     def read(self, timeout: float | None = None) -> list[str]:
-        """Keys of the window, as `Terminal.read`; `q` if it is closed."""
         names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
         names[pygame().K_RETURN] = "space"
         events = pygame().event
