@@ -167,8 +167,8 @@ def _speed(result: ContestResult) -> Figure:
     means, low, high = np.array([_seen(mean) for mean in estimates]).T
     axes.vlines(times, low, high, colors=GREY, linewidth=1.5, alpha=0.6)
     for number, label in enumerate(labels):
-        style = {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[number // len(PALETTE) % len(MARKERS)]}
-        axes.plot(times[number], means[number], linestyle="", markersize=6, clip_on=False, label=label, **style)
+        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number // len(PALETTE) % len(MARKERS)]
+        axes.plot(times[number], means[number], marker, color=colour, markersize=6, clip_on=False, label=label)
     spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
     axes.set(xscale="log", xlabel=f"ms per {turn} (wall time of the game / {turn}s)", ylabel=f"mean {headline}")

@@ -74,7 +74,7 @@ class Adviser:
         elif not any(game2048.legal_actions(board)):
             return []
         rows, cols = (tetris if self._tetris else game2048).from_text(board).shape
-        sizes = {"rows": rows, "cols": cols} | ({"preview": len(pieces) - 1} if self._tetris else {})
+        sizes: dict[str, Any] = {"rows": rows, "cols": cols} | ({"preview": len(pieces) - 1} if self._tetris else {})
         size = tuple(sizes.values())
         if size not in self._made:
             env: Any = gym.make(self._env_id, **(self._kwargs | sizes))
