@@ -1,7 +1,7 @@
 """Ctrl-C in compiled code, where Python cannot raise KeyboardInterrupt.
 
 - A kernel that may run long asks `stopped()` and returns soon if it is true; its result then means nothing.
-- `Caller` calls such kernels, and raises KeyboardInterrupt when they have returned.
+- `Caller` calls such kernels, and raises KeyboardInterrupt when they have returned; after a `deadline`, TimeoutError.
 - While a kernel is compiled, Ctrl-C waits for the end of that kernel; LLVM would lose it and Numba fail later.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -37,6 +38,17 @@ def _load_flag(typing_context: Any) -> Any:
 
 
 stopped: Any = intrinsic(_load_flag)
+_of_thread = threading.local()  # its attribute `deadline`
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Searches of this thread end after so many seconds, with TimeoutError."""
+    _of_thread.deadline = perf_counter() + seconds
+    try:
+        yield
+    finally:
+        del _of_thread.deadline
 
 
 class Caller:
@@ -51,18 +63,18 @@ class Caller:
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of `function(*arguments)`; raises what it raises, or KeyboardInterrupt."""
-        began, stops = perf_counter(), _stops
-        if self._quick or threading.get_ident() != threading.main_thread().ident:
+        began, stops, latest = perf_counter(), _stops, getattr(_of_thread, "deadline", None)
+        if latest is None and (self._quick or threading.get_ident() != threading.main_thread().ident):
             result = function(*arguments)
         else:
-            result = _beside(function, arguments)
+            result = _beside(function, arguments, latest)
         self._quick = perf_counter() - began < QUICK
         if _stops != stops:
             raise KeyboardInterrupt
         return result
 
 
-def _beside(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: float | None) -> Any:
     """Call a function in another thread; an exception in this one, as by Ctrl-C, sets the flag."""
     global _stops
     results, errors, done = [], [], threading.Event()
@@ -79,7 +91,8 @@ def _beside(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     threading.Thread(target=call, daemon=True, name="mergefall-search").start()
     try:
         while not done.wait(0.1):  # Windows sees Ctrl-C only between waits
-            pass
+            if latest is not None and perf_counter() > latest:
+                raise TimeoutError
     except BaseException:
         _flag[0], _stops = 1, _stops + 1
         done.wait()

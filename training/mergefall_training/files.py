@@ -5,7 +5,6 @@ Also where a run folder has its models, which records and runs name.
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from mergefall.interrupt import deadline
 from mergefall.typing import Options
 
 
@@ -152,27 +152,12 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
 
 @contextmanager
 def within(seconds: float, what: str) -> Iterator[None]:
-    """Raises ValueError if what a file asks for takes longer; in the main thread, it ends searches as Ctrl-C does."""
-    late = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring() -> None:
-        late.set()
-        _thread.interrupt_main()
-
-    timer = threading.Timer(seconds, ring)
-    timer.daemon = True
-    timer.start()
+    """Raises ValueError if a search that a file asks for takes longer."""
     try:
-        yield
-    except KeyboardInterrupt:
-        if late.is_set():
-            raise ValueError(f"{what} takes more than {seconds:,.0f} s") from None
-        raise
-    finally:
-        timer.cancel()
+        with deadline(seconds):
+            yield
+    except TimeoutError:
+        raise ValueError(f"{what} takes more than {seconds:,.0f} s") from None
 
 
 @contextmanager
