@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mergefall.tetris.heuristics import Heuristic, heuristic
-from mergefall.tetris.heuristics.linear import linear
+from mergefall.tetris.heuristics import HEURISTICS, Heuristic, heuristic
+from mergefall.tetris.heuristics.linear import Linear, linear
 from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
@@ -31,7 +31,13 @@ def heuristic_of(spec: Any) -> Heuristic:
     >>> heuristic_of("bcts").term_names == heuristic_of(list(heuristic_of("bcts").term_names)).term_names
     True
     """
-    return linear(spec)() if isinstance(spec, list) else heuristic(spec)
+    if not isinstance(spec, list):
+        return heuristic(spec)
+    made = linear(spec)()
+    documented = (
+        one for one in HEURISTICS.values() if isinstance(one, Linear)
+    )  # the weights of models are in its order
+    return next((one for one in documented if set(one.term_names) == set(made.term_names)), made)
 
 
 def names_of(heuristic: Heuristic) -> list[str]:
