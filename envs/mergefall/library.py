@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
 from mergefall.imports import imported, is_import, name_of, strings_in
+from mergefall.typing import Options
 from mergefall.weighted import WeightedSum, options_of
 
 W = TypeVar("W", bound=WeightedSum)
@@ -25,11 +26,32 @@ class Library(Generic[W]):
         self.game, self.base, self.known, self._of_function = game, base, known, of_function
         self._own = frozenset(known)
 
-    def read(self, spec: Any) -> W:
-        """A heuristic from its name, `module:name`, a mapping of `name` and options, a function, or itself.
+    def read(self, spec: str | Options | W | Callable[..., Any]) -> W:
+        """A heuristic from its name, from a mapping of `name` and weights, or from a function of a board.
 
-        Raises ValueError for anything else, and for an unknown name or option.
-        """
+        Args:
+            spec: one of
+
+                - a name in `HEURISTICS`; default weights: the published ones.
+                - ``"module:name"``, a function or a heuristic in a module that can be imported.
+                - a mapping of such a ``name`` and the weights that differ. In Tetris a function has the weight `lines`,
+                  what each row counts that a placement clears; default: 0.
+                - a function: it receives ranks int64[rows, cols] (log2 of the tiles, 0 for empty cells), in Tetris the
+                  board after clearing, 0 and 1, row 0 on top. It returns a finite number. Searches call a Python
+                  function for each leaf, which is slow, and run a Numba function (`numba.njit`) at compiled speed.
+                - a heuristic, which is returned.
+
+        Raises ValueError for anything else, and for an unknown name or weight.
+
+        >>> from mergefall.game2048 import heuristic
+        >>> heuristic({"name": "nneonneo", "sum": -12}).to_json()["sum"]
+        -12
+        >>> heuristic(lambda board: (board == 0).sum())([[1, 0], [0, 0]])
+        3.0
+        >>> heuristic("snake")
+        Traceback (most recent call last):
+        ValueError: no heuristic 'snake'; there are tile-order, monotone-smooth, prairie-fire, nneonneo, and functions as 'module:name'
+        """  # noqa: E501
         if isinstance(spec, Mapping):
             options = dict(spec)
             name = options.pop("name", None)
@@ -40,9 +62,21 @@ class Library(Generic[W]):
         return self._made(spec, name_of(spec) if callable(spec) else "")
 
     def register(self, name: str, heuristic: Any) -> None:
-        """Make a heuristic known by a name; see `register_heuristic` of the games.
+        """Make a heuristic or a function of a board known by a name, wherever heuristics have names.
 
-        The same function or class may be registered again, changed or not. Raises ValueError for a name that is taken.
+        Worker processes of `evaluate` and `compare` get what was registered. The same function or class may be
+        registered again after a change, as a notebook does.
+
+        Args:
+            name: without a colon; for a heuristic its class's `name`.
+            heuristic: a function of a board, see `read`; a heuristic; or a class of them.
+
+        Raises ValueError if the name is taken.
+
+        >>> from mergefall.game2048 import HEURISTICS, register_heuristic
+        >>> register_heuristic("empty-cells", lambda board: (board == 0).sum())
+        >>> HEURISTICS.pop("empty-cells")([[1, 0], [0, 0]])
+        3.0
         """
         function = isinstance(heuristic, self.base) and hasattr(heuristic, "function")
         made: Any = replace(cast(Any, heuristic), label=name) if function else self._made(heuristic, name)
