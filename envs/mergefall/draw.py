@@ -120,7 +120,6 @@ class Window:
 # -- figures, by matplotlib -------------------------------------------------------------------------------------------
 
 GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
-Shade = tuple[float, float, float]  # red, green and blue from 0 to 1
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -134,11 +133,6 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def shade(colour: Colour) -> Shade:
-    """A colour as matplotlib takes it."""
-    return colour[0] / 255, colour[1] / 255, colour[2] / 255
-
-
 def short_number(value: float) -> str:
     """A number as it is written beside a bar: three digits, or whole from 1,000 up."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
@@ -148,21 +142,11 @@ def draw_bars(axes: Axes, parts: dict[str, float], low: float, high: float) -> N
     """Draw a named bar for each part, on an axis that holds values from `low` to `high`."""
     values = list(parts.values())
     places = range(len(values))
-    axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
+    bars = axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
+    axes.bar_label(bars, [short_number(value) for value in values], padding=4, fontsize=9, color=INK)
     room = 0.28 * ((high - low) or 1.0)  # for the numbers at the bars' ends
     axes.set_xlim(low - room if low < 0 else 0, high + room)
     axes.axvline(0, color=INK, linewidth=0.8)
-    for place, value in zip(places, values, strict=True):
-        axes.annotate(
-            short_number(value),
-            (value, place),
-            xytext=(4 if value >= 0 else -4, 0),
-            textcoords="offset points",
-            ha="left" if value >= 0 else "right",
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
     axes.set_yticks(places, list(parts), fontsize=9, color=INK)
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.set_xticks([])

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mergefall.draw import (
-    BAD,
-    BOARD,
-    DARK,
-    EMPTY,
-    GOOD,
-    INK,
-    LIGHT,
-    NEW,
-    Shade,
-    draw_bars,
-    new_figure,
-    shade,
-    short_number,
-)
-from mergefall.game2048.clusters import Cluster, clusters, compare_move
+from mergefall.draw import BAD, GOOD, INK, NEW, draw_bars, new_figure, short_number
+from mergefall.game2048.clusters import clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
-from mergefall.game2048.render import tile_colours
+from mergefall.game2048.render import GAP, SIDE, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
-GREY: Shade = (0.86, 0.86, 0.86)
+GREY = (0.86, 0.86, 0.86)
 
 
 def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: Sequence[str] | None = None) -> Figure:
@@ -70,18 +56,17 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:
-    """Draw a board (rows, cols) with a colour and a letter for each cluster in the order of `clusters`; grey for empty.
+    """Draw a board (rows, cols) with a letter and its colour for each cluster, in the order of `clusters`.
 
     Raises ValueError for a bad board, ImportError without matplotlib.
     """
     figure = new_figure(2.8, 2.8)
-    axes, colours = figure.subplots(), dict[int, Shade]()
+    axes = figure.subplots()
+    draw_board(axes, ranks)
     for i, cluster in enumerate(clusters(ranks)):  # large steps on the colour wheel, so that successive ones differ
-        colour = colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65)
-        colours |= dict.fromkeys(cluster.cells, colour if cluster.rank else GREY)
-        row, col = divmod(cluster.cells[0], np.shape(ranks)[1])
-        axes.text(col + 0.09, row + 0.26, LETTERS[i], fontsize=7, color=INK)
-    draw_board(axes, ranks, colours)
+        colour = colorsys.hls_to_rgb((0.08 + 0.382 * i) % 1, (0.82, 0.7)[i % 2], 0.65) if cluster.rank else GREY
+        for r, c in (divmod(cell, np.shape(ranks)[1]) for cell in cluster.cells):
+            axes.text(c + 0.13, r + 0.24, LETTERS[i], fontsize=7, color=INK, backgroundcolor=colour)
     return figure
 
 
@@ -98,9 +83,9 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     left, right = figure.subplots(1, 2)
     draw_board(left, before)
     draw_board(right, result.after)
-    _outline(left, result.split, np.shape(before)[1], BAD)
-    _outline(right, result.joined, np.shape(before)[1], GOOD)
-    _outline(right, result.new, np.shape(before)[1], NEW)
+    for axes, found, colour in ((left, result.split, BAD), (right, result.joined, GOOD), (right, result.new, NEW)):
+        for cluster in found:
+            _outline(axes, cluster.cells, np.shape(before)[1], colour)
     groups = [fracture.tile_groups for fracture in result.fracture]
     legal = f"{result.score} points" if result.legal else "illegal"
     left.set_title(f"before: {_count(groups[0])}", loc="left", fontsize=10, color=INK)
@@ -112,44 +97,17 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     return figure
 
 
-def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Shade] | None = None) -> None:
+def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Any] | None = None) -> None:
     """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
 
-    `colours` maps the flat index of a cell to a colour that replaces its tile's.
+    `colours` maps the flat index of a cell to the colour of an outline.
     """
-    from matplotlib.patches import FancyBboxPatch
-
-    def tile(x: float, y: float, width: float, height: float, colour: Shade, corner: float) -> None:
-        style = f"round,pad=0,rounding_size={corner}"
-        axes.add_patch(FancyBboxPatch((x, y), width, height, style, facecolor=colour, linewidth=0))
-
-    board = np.asarray(ranks)
-    rows, cols = board.shape
-    colours = colours or {}
-    tile(0, 0, cols, rows, shade(BOARD), 0.1)
-    for (r, c), rank in np.ndenumerate(board):
-        back, front = tile_colours(int(rank)) if rank else (EMPTY, LIGHT)
-        own = colours.get(r * cols + c)
-        tile(c + 0.06, r + 0.06, 0.88, 0.88, own or shade(back), 0.08)
-        if rank:
-            _write(axes, str(1 << int(rank)), c + 0.5, r + 0.5, shade(DARK if own else front))
-    axes.set(xlim=(-0.05, cols + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal", anchor="N")
+    picture, (rows, cols), edge = draw(ranks), np.shape(ranks), GAP / (SIDE + GAP) / 2
+    axes.imshow(picture, extent=(-edge, cols + edge, rows + edge, -edge), interpolation="antialiased")
+    for cell, colour in (colours or {}).items():
+        _outline(axes, [cell], cols, colour)
+    axes.set_anchor("N")
     axes.axis("off")
-
-
-def _write(axes: Axes, text: str, x: float, y: float, colour: Shade) -> None:
-    """Digits centred on a tile, as large as fits: drawn as outlines, which scale with the axes as text does not."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.patches import PathPatch
-    from matplotlib.textpath import TextPath
-    from matplotlib.transforms import Affine2D
-
-    outline = TextPath((0, 0), text, size=1, prop=FontProperties(weight="bold"))
-    box = outline.get_extents()
-    scale = min(0.36 / box.height, 0.7 / box.width)
-    middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
-    place = Affine2D().translate(-middle[0], -middle[1]).scale(scale, -scale).translate(x, y)
-    axes.add_patch(PathPatch(outline.transformed(place), facecolor=colour, linewidth=0))
 
 
 def _weighted(h: Heuristic, batch: Any, to_move: bool) -> dict[str, Any]:
@@ -165,13 +123,11 @@ def _count(groups: int) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 
-def _outline(axes: Axes, found: Iterable[Cluster], cols: int, colour: str) -> None:
-    for cluster in found:
-        cells = {divmod(cell, cols) for cell in cluster.cells}
-        for r, c in cells:
-            sides = {(r - 1, c): "0010", (r + 1, c): "0111", (r, c - 1): "0001", (r, c + 1): "1011"}
-            for beyond, side in sides.items():
-                if beyond not in cells:
-                    x0, y0, x1, y1 = map(int, side)
-                    line = axes.plot([c + x0, c + x1], [r + y0, r + y1], color=colour, linewidth=3.5, clip_on=False)
-                    line[0].set_solid_capstyle("round")
+def _outline(axes: Axes, cells: Sequence[int], cols: int, colour: Any) -> None:
+    """Outline a set of cells, given by flat indices."""
+    inside = {divmod(cell, cols) for cell in cells}
+    for r, c in inside:
+        sides = {(r - 1, c): "0010", (r + 1, c): "0111", (r, c - 1): "0001", (r, c + 1): "1011"}
+        for x0, y0, x1, y1 in (map(int, side) for beyond, side in sides.items() if beyond not in inside):
+            style = {"color": colour, "linewidth": 3.5, "clip_on": False, "solid_capstyle": "round"}
+            axes.plot([c + x0, c + x1], [r + y0, r + y1], **style)

@@ -153,8 +153,6 @@ def surface_of(scene: Scene) -> Any:
     first = MARGIN + FRAME
     for r, c in np.argwhere(scene.aimed).tolist():
         surface.blit(_outline(PALETTE[scene.pieces[0]], side), (first + c * side, first + r * side))
-    if scene.over:
-        surface.blit(_veil(width, height), (MARGIN, MARGIN))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
     return surface
 
@@ -204,17 +202,6 @@ def _outline(colour: Colour, side: int) -> Any:
     inside = side - GAP - 2 * edge
     cell.blit(rounded(inside, inside, EMPTY, max(1, side // 12)), (GAP // 2 + edge, GAP // 2 + edge))
     return cell
-
-
-@cache
-def _veil(width: int, height: int) -> Any:
-    veil = rounded(width, height, DARK, FRAME).copy()
-    veil.set_alpha(150)
-    word = fitting("GAME OVER", LIGHT, width * 0.8, 40)
-    both = pygame().Surface((width, height), pygame().SRCALPHA)
-    both.blit(veil, (0, 0))
-    both.blit(word, ((width - word.get_width()) // 2, (height - word.get_height()) // 2))
-    return both
 
 
 @cache
