@@ -113,29 +113,9 @@ def _text(value: Any) -> str:
     return repr(value) if constant else type(value).__qualname__  # Numba compiles no other values into a function
 
 
-class _Notice:
-    """Prints to stderr, once, that kernels are being compiled, if that takes long enough to be noticed."""
-
-    said = False
-
-    def __init__(self) -> None:
-        self._timer: threading.Timer | None = None
-
-    def start(self) -> None:
-        if not _Notice.said:
-            self._timer = threading.Timer(SLOW_COMPILE, self._say)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    @staticmethod
-    def _say() -> None:
-        if not _Notice.said:
-            _Notice.said = True
-            print("mergefall: compiling kernels for this machine (once; they are cached)", file=sys.stderr, flush=True)
+@cache  # once
+def _say_slow() -> None:
+    print("mergefall: compiling kernels for this machine (once; they are cached)", file=sys.stderr, flush=True)
 
 
 class _KernelCache(NullCache):
@@ -148,7 +128,7 @@ class _KernelCache(NullCache):
     warned = False
 
     def __init__(self, dispatcher: Any) -> None:
-        self._dispatcher, self._function, self._notice = dispatcher, dispatcher.py_func, _Notice()
+        self._dispatcher, self._function = dispatcher, dispatcher.py_func
         self._code = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # without a search for a folder
 
     @property
@@ -184,11 +164,13 @@ class _KernelCache(NullCache):
             content = _content(folder / name)
             if content is not None:
                 return self._code.rebuild(target_context, pickle.loads(content))
+        self._notice = threading.Timer(SLOW_COMPILE, _say_slow)
+        self._notice.daemon = True
         self._notice.start()
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
-        self._notice.stop()
+        self._notice.cancel()
         folders = self._folders()
         if not folders or not self._code.check_cachable(cres):
             return
