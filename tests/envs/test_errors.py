@@ -28,7 +28,6 @@ def table(names, *rows):
     (0, {"reward": "sum"}, "reward is 'sum'"),
     (0, {"reward": "goal"}, "reward is 'goal', but goal is None; expected a tile to reach"),
     (0, {"illegal_limit": 0}, "illegal_limit is 0; expected an integer from 1 to 9007199254740992"),
-    (0, {"render_mode": "tv"}, "render_mode is 'tv'"),
     (1, {"cols": 3}, "cols is 3; expected an integer from 4 to 16"),
     (1, {"rows": 20.0}, "rows is 20.0"),
     (1, {"pieces": "six"}, "pieces is 'six'; expected one of 'tetromino', 'sz', 'five'"),
@@ -50,11 +49,15 @@ def test_arguments(game, kwargs, message):
     ({"num_envs": 10**30}, "num_envs is 10+; expected an integer from 1 to"),
     ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
     ({"max_episode_steps": 2**64}, "max_episode_steps is 18446744073709551616"),
-    ({"render_mode": "human"}, "render_mode is 'human'"),
 )
 def test_arguments_of_batches(kwargs, message):
     with pytest.raises(ValueError, match=message):
         Game2048VectorEnv(**kwargs)
+
+
+def test_a_render_mode():
+    with pytest.raises(ValueError, match="render_mode is 'tv'"):
+        Game2048Env(render_mode="tv")
 
 
 def test_calls_of_batches():
