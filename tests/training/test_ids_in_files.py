@@ -185,7 +185,7 @@ def test_a_suite(tmp_path, refused):
 def test_trials(tmp_path, refused):
     climb, path = Climb(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
     arguments = "tetris/greedy", {"heuristic": "dellacherie"}, TETRIS, climb
-    options = {"option": "heuristic", "only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
+    options = {"only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
     tune(*arguments, **options)
     rewritten(path)
     refused(tune, *arguments, **options, match="another run: env_id is 'evilmod:")

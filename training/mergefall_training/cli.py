@@ -503,7 +503,6 @@ def tune(
     what: Annotated[Literal["weights"], tyro.conf.Positional],
     who: Who,
     climb: Annotated[Climb, tyro.conf.arg(name="")],
-    heuristic: str = "heuristic",
     weight: Pairs = (),
     workers: int = 1,
     out: Path | None = None,
@@ -514,7 +513,6 @@ def tune(
         what: What is tuned.
         who: The player.
         climb: How to climb.
-        heuristic: Name of the player's option that holds the heuristic to tune; its value there is the start.
         weight: Weight to change, such as `penalty`, or `stages.0.1.penalty` for a nested one; may be repeated;
             default: all.
         workers: Processes that play side by side.
@@ -528,7 +526,6 @@ def tune(
         parse_options(who.option),
         env,
         climb,
-        option=heuristic,
         only=weight,
         env_kwargs=kwargs,
         max_episode_steps=who.max_episode_steps,

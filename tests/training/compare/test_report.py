@@ -33,9 +33,9 @@ WRONG = {
     "gone": ({"player": "runs/gone"}, {}, {}, "values are missing"),
     "surrogate": ({"player": "\ud800"}, {}, {}, "\ufffd: its values are missing"),
     "length 0": ({}, {"length": 0, "actions": ""}, {}, "records that do not hold"),
-    "deep header": ({}, {}, {}, "nested too deeply"),
+    "deep header": ({}, {}, {}, "a.jsonl: maximum recursion"),
     "curve": ({}, {}, {"games/runs/a/curve.jsonl": "nonsense\n"}, "curve.jsonl is not a file of evaluations"),
-    "deep results": ({}, {}, {"results.json": "[" * 20_000}, "nested too deeply"),
+    "deep results": ({}, {}, {"results.json": "[" * 20_000}, "results.json: maximum recursion"),
     "other results": ({}, {}, {"results.json": json.dumps(RESULTS)}, "holds no results of a comparison"),
 }
 

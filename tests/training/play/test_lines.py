@@ -1,6 +1,5 @@
 """Games of Tetris, which are judged by lines and may be capped."""
 
-import csv
 import io
 import json
 import math
@@ -119,8 +118,6 @@ def test_files_and_plots_of_games_without_an_end(tmp_path):
     assert immortal["mean"]["low"] == capped.rows[0].summary.mean.low > 0
     assert careful["ratio"]["low"] == capped.ratios["careful"].low
     assert "ratio" not in risky
-    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
-    assert [(row["mean"], row["median"]) for row in rows if row["label"] == "immortal"] == [("inf", "")]
     for name in ("open", "capped"):
         assert sorted(path.stem for path in (out / name).glob("*.png")) == ["lines", "speed"]
         for path in (out / name).glob("*.png"):

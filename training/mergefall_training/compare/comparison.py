@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
 
-from mergefall_training.compare.results import ContestResult, Row, rows_of, series_table
+from mergefall_training.compare.results import ContestResult, Row, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
 from mergefall_training.files import in_place, write_whole
 from mergefall_training.learn import trainer
@@ -48,8 +47,8 @@ def compare(
     Args:
         suite: the name of a suite that comes with the package, a YAML file, or a `Suite`.
         out: folder for the results. Each finished episode is appended to ``<contest>/<label>.jsonl``, so that the same
-            call resumes a stopped run; ``results.csv``, ``results.json``, and in ``<contest>`` a table in Markdown
-            and plots follow. Plots need the extra ``render``.
+            call resumes a stopped run; ``results.json``, and in ``<contest>`` a table in Markdown and plots follow.
+            Plots need the extra ``render``.
         games: names of the suite's games to play; default: all of them.
         workers, executor, progress: as in `evaluate`. Agents are trained one in each worker process.
         screen: where tables are printed; default: standard output.
@@ -172,33 +171,19 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     games = [result.content() for result in results]
     games += [game for game in there.get("games", []) if same and game["name"] not in names]
     content = json.loads(json.dumps(about | {"games": games}), parse_constant=lambda _: None)  # JSON lacks infinity
-    files = {"results.csv": _csv(games).encode(), "results.json": json.dumps(content, indent=2).encode()}
+    files = {"results.json": json.dumps(content, indent=2).encode()}
     for result in results:
         files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()
-    try:
-        from mergefall_training.compare import plots
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("matplotlib"):
-            raise
+    if find_spec("matplotlib") is None:
         screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
     else:
+        from mergefall_training.compare import plots
+
         drawn = {result.name: plots.draw(result) for result in results if not result.series}
         files |= {f"{place}/{name}.png": png for place, pictures in drawn.items() for name, png in pictures.items()}
     for name, data in files.items():
         write_whole(folder / name, data)
     screen.print(Text(f"written to {folder}: {', '.join(files)}"), soft_wrap=True)
-
-
-def _csv(games: list[dict[str, Any]]) -> str:
-    """A line for each player of some games, as `results.json` has them."""
-    rows = [row for game in games for row in rows_of(game)]
-    # Games differ in their tiles: a column that a game lacks stays empty there.
-    columns = list(dict.fromkeys(name for cells in rows for name in cells))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def read_results(path: Path) -> dict[str, Any]:

@@ -15,50 +15,36 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, Symmetri
 from numpy.typing import ArrayLike
 
 from mergefall_training.compare.results import ContestResult
-from mergefall_training.learn.run import EVALUATION_SEED
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, mean_of_runs, plain
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
-PLAIN_TEXT = matplotlib.rc_context({"text.parse_math": False})  # shows the dollar signs of a label as they are
 MARKERS = "osD^v"  # for more players than colours
 LABEL = 72  # letters of a label
 
 
-@PLAIN_TEXT
-def draw(result: ContestResult) -> dict[str, bytes]:
-    """The plots of a contest, PNG files by name: ``scores`` or ``lines``, ``speed``; ``learning`` of trained agents."""
-    pictures = {}
-    for name, figure in _figures(result).items():
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=144)
-        pictures[name] = content.getvalue()
-    return pictures
-
-
-@PLAIN_TEXT
-def draw_svg(result: ContestResult, salt: str) -> dict[str, str]:
-    """The same plots as SVG elements for a page, in its own ink; `salt` makes the names of their parts its own."""
-    found = {}
-    for name, figure in _figures(result).items():
-        content = io.StringIO()
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"{salt}-{name}"}):
-            figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
-        text = content.getvalue()
-        for written, ink in (("#000000", "currentColor"), ("#dddddd", "var(--line)"), (GREY, "var(--soft)")):
-            text = text.replace(written, ink)
-        found[name] = text[text.index("<svg") :]
-    return found
-
-
-def _figures(result: ContestResult) -> dict[str, Figure]:
+@matplotlib.rc_context(
+    {
+        "text.parse_math": False,  # shows the dollar signs of a label as they are
+        "svg.fonttype": "none",
+        "svg.hashsalt": "mergefall",  # the same plot is the same file
+    }
+)
+def draw(result: ContestResult, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
+    """The plots of a contest, files by name: ``scores`` or ``lines``, ``speed``; ``learning`` of trained agents."""
     headline = result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
     if result.trained:
         figures["learning"] = _learning(result)
-    return figures
+    pictures = {}
+    for name, figure in figures.items():
+        content = io.BytesIO()
+        more = {"transparent": True, "metadata": {"Date": None}} if form == "svg" else {"dpi": 144}
+        figure.savefig(content, format=form, **more)
+        pictures[name] = content.getvalue()
+    return pictures
 
 
 def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
@@ -126,8 +112,6 @@ def _learning(result: ContestResult) -> Figure:
     headline = result.headline
     others = [row for row in result.rows if not row.group]
     figure, axes = _figure(result, f"mean {headline} while training, and other players", 5 + 0.13 * len(others))
-    note = f"Dashed: the other players. {result.conditions}. A point of a curve: N games from seed {EVALUATION_SEED:,}"
-    axes.set_title(textwrap.fill(note, 110), loc="left", fontsize=8, color=GREY)
     for number, line in enumerate(result.trained):
         colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in line.rows]
         steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
@@ -104,19 +103,15 @@ def _players_table(section: Section) -> Table:
     """The leaderboard: figures of each player, and what can be told apart from the best."""
     result, (first, *others) = section.result, section.result.rows
     table = result.table()
-    lower_tiles = (f"{tile}+" for tile in result.telling_tiles[:-3])
-    left_out = {"IQM", f"{result.game.turn}s", f"ratio to {result.baseline}", *lower_tiles}
-    columns = {name: column for name, column in table.columns.items() if name not in left_out}
+    columns = dict(table.columns)
     pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
     confidence = 1 - (1 - CONFIDENCE) / pairs
     columns["beside the best"] = ["", *(_versus_text(row, first, confidence) for row in others)]
     columns["records that hold"] = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
-    note = table.note
-    if others:
-        note += (
-            f" Beside the best: on the seeds of both, with intervals of {100 * confidence:.4g} %, so that those of all "
-            "pairs hold together (Bonferroni); where both have the same, half a seed counts as more."
-        )
+    note = (
+        f"{table.note} Beside the best: on the seeds of both, with intervals of {100 * confidence:.4g} %, so that those"
+        " of all pairs hold together (Bonferroni); where both have the same, half a seed counts as more."
+    )
     return Table("", "", columns, note)
 
 
@@ -148,51 +143,40 @@ def _plots_html(result: ContestResult, number: int) -> str:
         from mergefall_training.compare import plots
     except ModuleNotFoundError as error:
         raise DependencyNotInstalled("the page's plots need matplotlib: pip install 'mergefall[render]'") from error
-    drawn = plots.draw_svg(result, f"{number}")
-    figures = (f'<figure id="plot-{number}-{name}">{svg}</figure>' for name, svg in drawn.items())
-    return f'<div class="plots">{"".join(figures)}</div>'
+    figures = ""
+    for name, content in plots.draw(result, "svg").items():
+        svg = content[content.index(b"<svg") :].decode()
+        for written, ink in (("#000000", "currentColor"), ("#dddddd", "var(--line)"), (plots.GREY, "var(--soft)")):
+            svg = svg.replace(written, ink)
+        figures += f'<figure id="plot-{number}-{name}">{svg}</figure>'
+    return f'<div class="plots">{figures}</div>'
 
 
 def _config_html(label: str, config: Config) -> str:
-    fields = asdict(config)
-    settings = {name: value for name, value in fields.items() if name != "hyperparameters"} | fields["hyperparameters"]
-    items = (
-        f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(json.dumps(value))}</code></dd>"
-        for name, value in settings.items()
-    )
-    return f"<details><summary>Configuration of {html.escape(label)}</summary><dl>{''.join(items)}</dl></details>"
+    settings = html.escape(json.dumps(asdict(config), indent=2))
+    return f"<details><summary>Configuration of {html.escape(label)}</summary><pre>{settings}</pre></details>"
 
 
 def _commands_html(result: ContestResult) -> str:
-    """For each player, its settings and the command that plays its games again."""
-    items = []
-    for row in result.rows:
-        header = row.evaluation.header
-        settings = json.dumps({"player": header.player, **header.options, "version": header.package})
-        lines = [] if header.player == BY_HAND else [f"<code>{html.escape(command(row.evaluation))}</code>"]
-        lines.append(f"<small>{html.escape(settings)}</small>")
-        items.append(f"<dt>{html.escape(row.label)}</dt><dd>{'<br>'.join(lines)}</dd>")
-    return f"<details><summary>Settings, and the command for each player</summary><dl>{''.join(items)}</dl></details>"
+    """For each player the command that plays its games again, and the version that played them."""
+    rows = [row for row in result.rows if row.evaluation.header.player != BY_HAND]
+    columns = {
+        "player": [row.label for row in rows],
+        "command": [command(row.evaluation) for row in rows],
+        "version": [row.evaluation.header.package for row in rows],
+    }
+    return f"<details><summary>The command for each player</summary>{to_html(Table('', '', columns))}</details>"
 
 
 def command(evaluation: Evaluation) -> str:
     """The command line that plays the same games."""
-    header, episodes = evaluation.header, evaluation.episodes
-    words = ["mergefall", "evaluate", header.player, *_pairs("--option", header.options), "--env", header.env_id]
-    words += _pairs("--env-option", header.env_kwargs)
-    if header.max_episode_steps is not None:
-        words += ["--max-episode-steps", str(header.max_episode_steps)]
-    words += _pairs("--adversary", header.adversary or {})
-    words += ["--episodes", str(episodes[-1].seed - episodes[0].seed + 1)]
-    words += ["--seed", str(episodes[0].seed)] if episodes[0].seed else []
+    header, first, last = evaluation.header, evaluation.episodes[0].seed, evaluation.episodes[-1].seed
+    words = ["mergefall", "evaluate", header.player, "--env", header.env_id]
+    words += ["--seed", str(first), "--episodes", str(last - first + 1)]
+    words += ["--max-episode-steps", str(header.max_episode_steps)] if header.max_episode_steps else []
+    pairs = {"--option": header.options, "--env-option": header.env_kwargs, "--adversary": header.adversary or {}}
+    for option, values in pairs.items():
+        for name, value in values.items():
+            if value is not None:
+                words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
-
-
-def _pairs(option: str, values: dict[str, Any]) -> list[str]:
-    """The words of an option that is repeated for each value; those that are None are left out."""
-    return [
-        word
-        for name, value in values.items()
-        if value is not None
-        for word in (option, f"{name}={value if isinstance(value, str) else json.dumps(value)}")
-    ]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from mergefall.games import Game
 from mergefall_baselines.player import title
 
 from mergefall_training.learn.run import Point
-from mergefall_training.play.evaluation import Evaluation, Summary, frame_of
+from mergefall_training.play.evaluation import Evaluation, Summary
 from mergefall_training.play.statistics import Estimate, improvement, mean_of_runs
-from mergefall_training.play.tables import Cell, Table, percent, short, to_html
-
-if TYPE_CHECKING:
-    import pandas
+from mergefall_training.play.tables import Cell, Table, percent, short
 
 TILE_COLUMNS = 6
 
@@ -109,9 +105,9 @@ class ContestResult:
     @property
     def conditions(self) -> str:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
-        headers, summaries = [row.evaluation.header for row in self.rows], [row.summary for row in self.rows]
-        caps = sorted({header.max_episode_steps or 0 for header in headers})
-        cap = " or ".join(f"cap {cap} {self.game.turn}s" if cap else "no cap" for cap in caps)
+        summaries = [row.summary for row in self.rows]
+        steps = self.rows[0].evaluation.header.max_episode_steps
+        cap = "no cap" if steps is None else f"cap {steps} {self.game.turn}s"
         counts = sorted({summary.episodes for summary in summaries})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)
@@ -185,8 +181,6 @@ class ContestResult:
         columns[f"ms/{turn}"] = [time.rstrip(".") for time in times]
         if any(summary.capped for summary in summaries):
             columns["capped"] = [str(summary.capped) for summary in summaries]
-            if self.game.memoryless:
-                columns["deaths"] = [str(summary.deaths) for summary in summaries]
         if any(summary.stuck for summary in summaries):
             columns["stuck"] = [str(summary.stuck) for summary in summaries]
         if self.ratios:
@@ -255,40 +249,8 @@ class ContestResult:
             "trained": trained,
         }
 
-    def to_frame(self) -> pandas.DataFrame:
-        """The players as a pandas DataFrame, one row for each, as in `results.csv`. Needs pandas."""
-        return frame_of(rows_of(self.content()))
-
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
-
-    def _repr_html_(self) -> str:
-        return to_html(self.table())
-
-
-def rows_of(game: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One flat mapping for each player of a game in `results.json`; an interval becomes three entries."""
-    rows = []
-    for player in game["players"]:
-        row = {
-            "game": game["name"],
-            "label": player["label"],
-            "player": player["player"],
-            "options": json.dumps(player["options"]),
-            "env": game["env"],
-            "env_kwargs": json.dumps(game["env_kwargs"]),
-            "max_episode_steps": game["max_episode_steps"],
-            "adversary": json.dumps(game["adversary"]),
-        }
-        figures = {name: value for name, value in player.items() if name not in (*row, "tiles")}
-        figures |= {f"tile_{tile}": rate for tile, rate in player["tiles"].items()}
-        for name, value in figures.items():
-            if isinstance(value, dict):
-                row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
-            else:
-                row[name] = value
-        rows.append(row)
-    return rows
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:

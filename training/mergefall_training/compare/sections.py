@@ -64,25 +64,17 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
             if config.is_file():
                 with collected.problem_of(config.parent):
                     collected.add_run(config.parent)
-        for file in _record_files(path):
-            with collected.problem_of(file):
-                collected.add_file(file, file.parent.relative_to(path if path.is_dir() else file.parent))
+        for file in [path] if path.is_file() else sorted(path.rglob("*.jsonl")):
+            contest = file.parent.relative_to(path if path.is_dir() else file.parent)
+            if "runs" not in contest.parts and (file == path or file.name != "curve.jsonl"):
+                with collected.problem_of(file):
+                    collected.add_file(file, contest)
     sections = [section for section in collected.sections.values() if section.rows]
     problems = [*collected.problems, *(p for s in collected.sections.values() if not s.rows for p in s.problems)]
     if not sections:
         raise ValueError("; ".join(problems) or f"{', '.join(map(str, paths))}: there is no recorded game in it")
     sections[0].problems += problems
     return sections
-
-
-def _record_files(path: Path) -> Iterator[Path]:
-    """The files of records in a folder, without those of training runs; a file itself."""
-    if path.is_file():
-        yield path
-        return
-    for file in sorted(path.rglob("*.jsonl")):
-        if "runs" not in file.relative_to(path).parts and file.name != "curve.jsonl":
-            yield file
 
 
 class _Collected:
@@ -99,9 +91,7 @@ class _Collected:
         """What goes wrong with a path in this block is a problem, and the report goes on."""
         try:
             yield
-        except RecursionError:
-            self.problems.append(f"{path}: its lists are nested too deeply")
-        except (OSError, ValueError, DependencyNotInstalled) as error:
+        except (OSError, ValueError, RecursionError, DependencyNotInstalled) as error:
             self.problems.append(str(error) if str(path) in str(error) else f"{path}: {error}")
 
     def add_run(self, folder: Path) -> None:
@@ -159,16 +149,14 @@ class _Collected:
 def _suite_entry(folder: Path) -> dict[str, Any]:
     """What the results beside a contest's folder say about it; no players without such results."""
     path = folder.with_name("results.json")
-    games = read_results(path).get("games", [])
-    types, entry = {"label": str, "player": str, "options": dict}, {"players": []}
+    games, types = read_results(path).get("games", []), {"label": str, "player": str, "options": dict}
     try:
-        entry = next((game for game in games if game["name"] == folder.name), entry)
-        sound = all(isinstance(player[name], kind) for player in entry["players"] for name, kind in types.items())
+        entry = next((game for game in games if game["name"] == folder.name), {"players": []})
+        if all(isinstance(player[name], kind) for player in entry["players"] for name, kind in types.items()):
+            return entry
     except (LookupError, TypeError):
-        sound = False
-    if not sound:
-        raise ValueError(f"{path} holds no results of a comparison")
-    return entry
+        pass
+    raise ValueError(f"{path} holds no results of a comparison")
 
 
 def _label_of(header: Header, suite: dict[str, Any], file: Path) -> str:

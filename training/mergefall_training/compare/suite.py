@@ -15,21 +15,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from inspect import signature
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
-from mergefall.checks import choice, id_of_file, integer, number
+from mergefall.checks import choice, id_of_file, integer, known, number
 from mergefall.games import game_of
+from mergefall_baselines import make
 
 from mergefall_training.files import in_place
+from mergefall_training.learn.presets import configure
+from mergefall_training.learn.run import Config
+from mergefall_training.play.workers import all_kwargs, environment, task
+from mergefall_training.wrappers.adversary import arguments
 from mergefall_training.yaml_numbers import load_yaml
-
-if TYPE_CHECKING:
-    from mergefall_training.learn.run import Config
 
 FOLDER = Path(__file__).parent / "suites"
 T = TypeVar("T")
@@ -60,10 +61,6 @@ class Training:
 
     def config(self, contest: Contest, seed: int) -> Config:
         """The configuration of a run."""
-        # Imported late: it brings compiled code, which listing the suites does not need.
-        from mergefall_training.learn.presets import configure
-        from mergefall_training.play.workers import all_kwargs, environment
-
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
         board = {name: rules[name] for name in game_of(contest.env).spaces}
         return configure(
@@ -107,7 +104,7 @@ class Contestant:
 class Contest:
     """One environment and the players that play it on the same seeds, each `episodes` games if it says no other number.
 
-    - `adversary`: who draws against the players, as in `evaluate`; None if chance draws alone.
+    - `adversary`: who draws against the players, as in `evaluate`.
     - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
     """
 
@@ -128,8 +125,6 @@ class Contest:
             raise ValueError(f"name {self.name!r} names a folder; expected letters, digits and . _ = -")
         id_of_file(self.env)
         integer("seed", self.seed, 0)
-        if self.max_episode_steps is not None:
-            integer("max_episode_steps", self.max_episode_steps, 1)
 
 
 @dataclass(frozen=True)
@@ -180,13 +175,16 @@ def _suite(name: str, content: Any) -> Suite:
     for place, entry in enumerate(file.games, start=1):
         with in_place(f"game {place}"):
             games.append(_contest(entry))
-    _check_different([contest.name for contest in games], "games")
     contests = tuple(variant for contest in games for variant in _variants(contest))
     _check_different([contest.name for contest in contests], "games, presets and rates")
     for contest in contests:
-        for player in contest.players:
-            with in_place(f"game {contest.name}, {player.label}"):
-                _check(contest, player)
+        for one in contest.players:
+            with in_place(f"game {contest.name}, {one.label}"):
+                if one.training is None:
+                    player = make(one.player, **one.options)
+                    task(player, contest.env, contest.env_kwargs, contest.max_episode_steps, contest.adversary)
+                else:
+                    one.training.config(contest, seed=0)
     return Suite(name, file.description, contests)
 
 
@@ -197,11 +195,6 @@ class _File:
 
 
 def _contest(content: Any) -> Contest:
-    # Imported late, as below: the players bring compiled code, which listing the suites does not need.
-    from mergefall_baselines.registry import player_of
-
-    from mergefall_training.wrappers.adversary import arguments
-
     contest = _made(Contest, content)
     players = []
     for place, entry in enumerate(contest.players, start=1):
@@ -215,7 +208,6 @@ def _contest(content: Any) -> Contest:
     if adversary is not None:
         with in_place("adversary"):
             adversary = arguments(adversary)
-            player_of(adversary["player"])
             rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
             _check_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
     return replace(contest, players=players, adversary=adversary)
@@ -227,8 +219,7 @@ def _contestant(content: Any, episodes: int) -> Contestant:
     entry = {str(name): value for name, value in content.items()}
     own = {name: entry.pop(name) for name in ("player", "train", "label", "episodes") if name in entry}
     if "train" in own:
-        if entry:
-            raise ValueError(f"it has the unknown key {min(entry)!r}; expected train, label, episodes")
+        known("it", entry, ("train", "label", "episodes"))
         with in_place("train"):
             training = _made(Training, own.pop("train"))
         return _made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
@@ -255,35 +246,21 @@ def _variants(contest: Contest) -> Iterator[Contest]:
         yield replace(contest, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
 
 
-def _check(contest: Contest, contestant: Contestant) -> None:
-    """Raise ValueError for a player that does not play the game, and for a training that cannot be configured."""
-    from mergefall_baselines import make
-
-    from mergefall_training.play.workers import task
-
-    if contestant.training is not None:
-        contestant.training.config(contest, seed=0)
-    else:
-        player = make(contestant.player, **contestant.options)
-        task(player, contest.env, contest.env_kwargs, contest.max_episode_steps)
-
-
 def _made(kind: type[T], content: Any) -> T:
     """An instance of a dataclass from a mapping. Raises ValueError for an unknown, a missing or a mistyped field."""
-    names = ", ".join(field.name for field in fields(kind))  # pyright: ignore[reportArgumentType]
-    if not isinstance(content, Mapping):
-        raise ValueError(f"it is {content!r}; expected a mapping with {names}")
-    try:
-        signature(kind).bind(**content)
-    except TypeError as error:
-        raise ValueError(f"{error}; expected {names}") from error
     types = get_type_hints(kind)
+    if not isinstance(content, Mapping):
+        raise ValueError(f"it is {content!r}; expected a mapping with {', '.join(types)}")
+    known("it", content, types)
     for name, value in content.items():
         hint = types[name]
         kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
         if not isinstance(value, tuple(kinds)) or isinstance(value, bool):
             raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
-    return kind(**content)
+    try:
+        return kind(**content)
+    except TypeError as error:
+        raise ValueError(f"{error}; it has {', '.join(types)}") from error
 
 
 def _check_different(names: list[str], what: str) -> None:

@@ -39,14 +39,11 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
     }
     note = (
         "Difference: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
-        f"{first.headline} on a seed. On the seeds of both, below each its 95% interval"
+        f"{first.headline} on a seed. On the seeds of both, below each its {100 * confidence:.4g}% interval; all "
+        "comparisons hold together with 95% (Bonferroni)."
     )
-    if len(others) > 1:
-        note += (
-            f", widened to {100 * confidence:.4g}%, so that all {len(others)} comparisons hold together (Bonferroni)"
-        )
     screen = screen or console()
-    to_terminal(Table("", setting(first), columns, f"{note}."), screen)
+    to_terminal(Table("", setting(first), columns, note), screen)
     for other, versus in zip(others, beside, strict=True):
         screen.print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
     return beside

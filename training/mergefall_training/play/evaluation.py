@@ -8,7 +8,7 @@ network that plays many games at once this holds but for moves that are nearly a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -222,8 +222,13 @@ class Evaluation:
 
         For a CSV file: ``evaluation.to_frame().to_csv("games.csv", index=False)``.
         """
-        rows = [asdict(episode) | {"player": self.header.title} for episode in self.episodes]
-        return frame_of([{name: value for name, value in row.items() if name != "actions"} for row in rows])
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
+        return DataFrame([asdict(episode) | {"player": self.header.title} for episode in self.episodes]).drop(
+            columns="actions"
+        )
 
     def __repr__(self) -> str:
         games = f"{len(self.episodes)} games: mean {self.headline} {self.mean()}"
@@ -260,15 +265,6 @@ class Evaluation:
             moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
             ms_per_move=self.ms_per_move,
         )
-
-
-def frame_of(rows: Sequence[Mapping[str, object]]) -> pandas.DataFrame:
-    """A pandas DataFrame of these rows; raises DependencyNotInstalled, which names the extra, without pandas."""
-    try:
-        from pandas import DataFrame
-    except ImportError as error:
-        raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
-    return DataFrame(rows)
 
 
 def evaluate(

@@ -1,9 +1,7 @@
 """Random-restart hill climbing over named weights, after the two-tetrad document.
 
-A climb changes one weight at a time, first up, then down. The change is `step · max(|weight|, unit)`: relative for
-large weights, yet able to leave 0 and to change a sign. A change is kept if it improves the value by more than `slack`
-per cent. A climb ends after `passes` over all weights, or after a pass that kept nothing. The first climb starts at the
-given weights; each restart adds normal deviates, scaled by `spread · max(|weight|, unit)`, to them.
+A climb changes one weight at a time, first up, then down, by `step · max(|weight|, unit)`: relative for large weights,
+yet able to leave 0 and to change a sign. It ends after `passes` over all weights, or after a pass that kept nothing.
 """
 
 from __future__ import annotations
@@ -13,47 +11,47 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mergefall.checks import integer, number
+
 Weights = dict[str, float]
 MOST_GAMES = 250_000
 
 
 @dataclass(frozen=True)
 class Climb:
-    """How to climb, and how many games to play."""
+    """How to climb, and how many games to play.
+
+    Args:
+        step: Size of a change, as a share of the weight, or of `unit` if that is larger.
+        unit: Weights smaller than this are changed as if they had this size.
+        passes: Maximum number of passes over the weights in one climb.
+        games: Games of a trial.
+        slack: A change is kept if it improves the mean by more than this, in per cent.
+        restarts: Climbs from random weights after the first one.
+        spread: Standard deviation of the random weights, as a share of the given ones, or of `unit` if that is larger.
+        trials: Maximum number of trials of all climbs together; default: no limit.
+        finals: Games of each finalist.
+        seed: Seed of the random weights.
+    """
 
     step: float = 0.5
-    """Size of a change, as a share of the weight, or of `unit` if that is larger."""
     unit: float = 1.0
-    """Weights smaller than this are changed as if they had this size."""
     passes: int = 10
-    """Maximum number of passes over the weights in one climb."""
     games: int = 100
-    """Games of a trial."""
     slack: float = 1.0
-    """A change is kept if it improves the mean by more than this, in per cent."""
     restarts: int = 0
-    """Climbs from random weights after the first one."""
     spread: float = 1.0
-    """Standard deviation of the random weights, as a share of the given ones, or of `unit` if that is larger."""
     trials: int | None = None
-    """Maximum number of trials of all climbs together; default: no limit."""
     finals: int = 1000
-    """Games of each finalist."""
     seed: int = 0
-    """Seed of the random weights."""
 
     def check(self) -> None:
         """Raises ValueError if a field is out of range."""
-        least = {"passes": 1, "games": 1, "slack": 0, "restarts": 0, "spread": 0, "finals": 1, "seed": 0, "trials": 1}
-        for name, low in least.items():
-            value = getattr(self, name)
-            if value is not None and not value >= low:
-                raise ValueError(f"{name}={value!r}; expected at least {low}")
-        for name in ("step", "unit"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)!r}; expected more than 0")
-        if max(self.games, self.finals) > MOST_GAMES:
-            raise ValueError(f"games={self.games}, finals={self.finals}; expected at most {MOST_GAMES}")
+        for name in ("step", "unit", "slack", "spread"):
+            number(name, getattr(self, name), 0)
+        for name, low in {"games": 1, "finals": 1, "passes": 1, "restarts": 0, "seed": 0, "trials": 1}.items():
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), low, MOST_GAMES if name in ("games", "finals") else None)
 
 
 def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[Weights]:

@@ -27,7 +27,7 @@ from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
-from mergefall_training.files import LineFile, check_same_run, read_lines
+from mergefall_training.files import LineFile, check_same_run
 from mergefall_training.play.records import check_same_code, code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -54,10 +54,9 @@ Play = Callable[[Weights, int, int], WeightTrial]  # plays games with weights, f
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of tuning: the best finalist and its heuristic as JSON, all finalists (best first), and all trials."""
+    """The result of tuning: the best heuristic as JSON, all finalists (best first), and all trials."""
 
     heuristic: Any
-    best: WeightTrial
     finalists: list[WeightTrial]
     trials: list[WeightTrial]
 
@@ -93,11 +92,7 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
                 raise ValueError(f"{path}, line {played + 1}: the file has {there}; expected {expected}")
             return there
 
-        try:
-            yield trial
-        except KeyboardInterrupt as error:
-            error.add_note(f"{len(read_lines(path, 'trials')[0]) - 1} trials are in {path}; the same call resumes")
-            raise
+        yield trial
 
 
 def _check_header(there: Options, here: Options) -> None:
@@ -111,7 +106,6 @@ def tune(
     env_id: str,
     climb: Climb,
     *,
-    option: str = "heuristic",
     only: Sequence[str] | None = None,
     env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
@@ -119,10 +113,9 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Tuning:
-    """Tune the heuristic of the player `make(player, **options)`.
+    """Tune the heuristic of the player `make(player, **options)`, from its own weights on.
 
     Args:
-        option: the player's option that holds the heuristic; its value there is the start.
         only: weights to change, in this order, by their paths as in `weights_of`; default: all.
         workers: number of processes.
         out: JSON-lines file to which each finished trial is appended. The same call on it resumes a stopped run, with
@@ -133,7 +126,7 @@ def tune(
     climb.check()
     workers = workers_of(workers)
     begin = make(player, **dict(options))
-    spec = _spec_of(begin, option, options.get(option))
+    spec = _spec_of(begin, options.get("heuristic"))
     every = weights_of(spec)
     start = {choice("weight", name, every): every[name] for name in only or every}
     job = task(begin, env_id, env_kwargs, max_episode_steps)
@@ -141,8 +134,7 @@ def tune(
         "format": "mergefall tuning",
         "version": 1,
         "player": player,
-        "options": {**options, option: spec},
-        "option": option,
+        "options": {**options, "heuristic": spec},
         "weights": list(start),
         "env_id": job.env_id,
         "env_kwargs": job.env_kwargs,
@@ -150,11 +142,11 @@ def tune(
         "settings": asdict(climb),
         "package": __version__,
     }
-    code = code_of(player, {**options, option: spec}, job.env_kwargs)
+    code = code_of(player, header["options"], job.env_kwargs)
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
         begun = perf_counter()
-        changed = make(player, **{**options, option: with_weights(spec, weights)}).with_rules(job.env_kwargs)
+        changed = make(player, **{**options, "heuristic": with_weights(spec, weights)}).with_rules(job.env_kwargs)
         seeds = range(seed, seed + games)
         results = [episode.result for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
         error = float(np.std(results)) / math.sqrt(games)
@@ -162,14 +154,12 @@ def tune(
             weights, seed, games, float(np.mean(results)), round(error, 1), round(perf_counter() - begun, 3)
         )
 
-    most = (1 + climb.restarts) * (1 + 2 * len(start) * climb.passes)
-    total = min(most, climb.trials or most)
     path = None if out is None else Path(out)
     trials: list[WeightTrial] = []
     with (
         _recorded(path, header, code, play) as trial,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
-        progress_bar(f"{player}: trials, at most", total, enabled=progress) as show,
+        progress_bar(f"{player}: trials", climb.trials, enabled=progress) as show,
     ):
 
         def value(weights: Weights) -> float:
@@ -180,17 +170,15 @@ def tune(
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
         finals = [trial(weights, FINAL_SEED, climb.finals) for weights in finalists]
     finals.sort(key=lambda final: -final.mean)
-    return Tuning(with_weights(spec, finals[0].weights), finals[0], finals, trials)
+    return Tuning(with_weights(spec, finals[0].weights), finals, trials)
 
 
-def _spec_of(player: Player, option: str, value: Any) -> Any:
+def _spec_of(player: Player, value: Any) -> Any:
     """A player's heuristic as JSON, under the name that the user gave it."""
-    held: Any = getattr(player, option, None)
-    if not hasattr(held, "to_json"):
-        raise ValueError(f"{option} of {player.name} is {held!r}; expected a heuristic with weights")
-    spec = json.loads(json.dumps(held.to_json()))
+    held: Any = getattr(player, "heuristic", None)
+    spec = json.loads(json.dumps(held.to_json())) if hasattr(held, "to_json") else held
     if not (isinstance(spec, dict) and weights_of(spec)):
-        raise ValueError(f"{option} of {player.name} is {spec!r}, which has no weights; expected something to tune")
+        raise ValueError(f"the heuristic of {player.name} is {spec!r}, which has no weights; expected some to tune")
     name = value.get("name") if isinstance(value, Mapping) else value
     return spec | ({"name": name} if isinstance(name, str) else {})
 
