@@ -3,8 +3,7 @@
     python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [draw] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
-contestant runs in a process of its own; they take turns, and the median of the rounds is reported. Figures of ours have
-their goals beside them.
+contestant runs in a process of its own; they take turns, and the median of the rounds is reported.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,153 +90,31 @@ class Contestant:
         return statistics.median(self.figures)
 
 
-def contest(heading: str, contestants: list[Contestant], rounds: int) -> list[float]:
-    """Let the contestants take turns for some rounds, then print what each did; their medians."""
-    print(f"\n{heading}")
-    for contestant in contestants:
-        contestant.start()
-    for _ in range(rounds):
-        for contestant in contestants:
-            contestant.measure()
-    for contestant in contestants:
-        contestant.process.communicate()
-        low, high = min(contestant.figures), max(contestant.figures)
-        print(f"  {contestant.title:44} {contestant.median:>13,.0f}/s   ({low:,.0f} to {high:,.0f})")
-    return [contestant.median for contestant in contestants]
+@dataclass
+class Contest:
+    """Contestants that take turns, and figures of their medians: a title, a unit and a function of all medians."""
+
+    heading: str
+    contestants: list[Contestant]
+    figures: list[tuple[str, str, Callable[..., float]]]
+
+    def run(self, rounds: int) -> None:
+        print(f"\n{self.heading}")
+        for contestant in self.contestants:
+            contestant.start()
+        for _ in range(rounds):
+            for contestant in self.contestants:
+                contestant.measure()
+        for contestant in self.contestants:
+            contestant.process.communicate()
+            low, high = min(contestant.figures), max(contestant.figures)
+            print(f"  {contestant.title:44} {contestant.median:>13,.0f}/s   ({low:,.0f} to {high:,.0f})")
+        for title, unit, figure in self.figures:
+            say(title, figure(*(contestant.median for contestant in self.contestants)), unit)
 
 
-def say(title: str, figure: float, unit: str = "x", target: float | None = None, smaller: bool = False) -> None:
-    """Print a figure, beside its goal if it has one."""
-    line = f"  {title:44} {figure:>13,.1f}{unit:2}"
-    if target is not None:
-        reached = figure <= target if smaller else figure >= target
-        line += f"   goal {'<=' if smaller else '>='} {target:g}{unit}  {'reached' if reached else 'MISSED'}"
-    print(line)
-
-
-def threads_of(count: int) -> str:
-    return f"{count} thread{'s' * (count > 1)}"
-
-
-def bench_single(rounds: int) -> None:
-    contestants = [
-        Contestant("mergefall", "single-ours"),
-        Contestant("gymnasium-2048 0.1.2", "single-peer", peer="gymnasium-2048"),
-        Contestant("an environment that does nothing", "single-noop"),
-    ]
-    ours, peer, noop = contest("One environment through gymnasium.make, random actions", contestants, rounds)
-    say("mergefall / gymnasium-2048", ours / peer, target=35)
-    say("mergefall, thousand steps/s", ours / 1000, "k", 390)
-    say("the empty environment / mergefall", noop / ours)
-
-
-def bench_batched(rounds: int) -> None:
-    ours = [
-        Contestant(f"mergefall, {size} games, {threads_of(threads)}", f"batched-ours-{threads}", size)
-        for threads in (1, 2)
-        for size in SIZES
-    ]
-    pgx = [
-        Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, "pgx")
-        for size in SIZES
-        for name, way in (("", ""), ("-scan", ", lax.scan"))
-    ]
-    heading = "Batched, observations and masks in every step; pgx uses all cores"
-    figures = contest(heading, ours + pgx, rounds)
-    theirs = figures[len(ours) :]
-    for threads, target in ((1, 25), (2, 50)):
-        best = max(figures[len(SIZES) * (threads - 1) :][: len(SIZES)])
-        where = f"mergefall, {threads_of(threads)}"
-        say(f"{where}, best / pgx, 1024 games", best / max(theirs[:2]), target=target)
-        say(f"{where}, best / pgx, best", best / max(theirs))
-        say(f"{where}, million steps/s", best / 1e6, "M", 19 * threads)
-
-
-def bench_rules(rounds: int) -> None:
-    (ours,) = contest("Random legal play in a compiled loop, one core", [Contestant("mergefall", "rules")], rounds)
-    say("million moves/s", ours / 1e6, "M", 25)
-
-
-def bench_tetris_single(rounds: int) -> None:
-    contestants = [
-        Contestant("mergefall", "tetris-single-ours"),
-        Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
-        Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", peer="tetris-gymnasium"),
-    ]
-    heading = "Tetris, one environment through gymnasium.make, random legal placements, 10x20"
-    ours, after, peer = contest(heading, contestants, rounds)
-    say("mergefall / Tetris-Gymnasium", ours / peer, target=1000)
-    say("with all afterstates, as the peer gives / it", after / peer)
-
-
-def bench_tetris_batched(rounds: int) -> None:
-    ours = [
-        Contestant(f"mergefall, {size} games, {threads_of(threads)}", f"tetris-batched-{threads}", size)
-        for threads in (1, 2)
-        for size in TETRIS_SIZES
-    ]
-    jumanji = [
-        Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, "jumanji") for size in TETRIS_SIZES
-    ]
-    heading = "Tetris, batched, random legal placements, 10x10; jumanji uses all cores"
-    figures = contest(heading, ours + jumanji, rounds)
-    best, theirs = max(figures[: len(ours)]), figures[len(ours) :]
-    say("mergefall, best / jumanji, 256 games", best / theirs[0], target=15)
-    say("mergefall, best / jumanji, best", best / max(theirs))
-
-
-def bench_tetris_players(rounds: int) -> None:
-    contestants = [
-        Contestant("greedy BCTS, 10x20", "tetris-greedy"),
-        Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
-        Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
-        Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
-        Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
-    ]
-    heading = "Tetris players, decisions/s in whole games, one core"
-    bcts, plain, deep, slides, quintris = contest(heading, contestants, rounds)
-    say("greedy BCTS, thousand decisions/s", bcts / 1000, "k", 1000)
-    say("greedy BCTS / plain C", bcts / plain)
-    say("two-tetrad deep, drops, ms a move", 1000 / deep, "ms", 1, smaller=True)
-    say("two-tetrad deep, slides, ms a move", 1000 / slides, "ms", 1, smaller=True)
-    say("Quintris depth 2, ms a move", 1000 / quintris, "ms", 20, smaller=True)
-    say("its document: 10 s a move / mergefall", 10 * quintris)
-
-
-def bench_stable_baselines(rounds: int) -> None:
-    for game in ("2048", "tetris"):
-        contestants = [
-            Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
-            Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
-        ]
-        heading = f"Stable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions"
-        native, dummy = contest(heading, contestants, rounds)
-        say(f"NativeVecEnv / DummyVecEnv, {game}", native / dummy, target=20)
-
-
-def bench_learning(rounds: int) -> None:
-    for game in ("2048", "tetris"):
-        names = ["maskable-ppo", "dqn", "maskable-ppo-own", "dqn-own", "distill", "kickstart", "one-file"]
-        names += ["ntuple"] if game == "2048" else []
-        contestants = [
-            Contestant(f"{name.replace('-own', ', SB3 network')}, {game}", f"learn-{game}-{name}") for name in names
-        ]
-        heading = "Learners by their presets, and training/ppo.py, steps/s on all cores, evaluations aside"
-        ppo, dqn, own_ppo, own_dqn, *_ = contest(heading, contestants, rounds)
-        say(f"maskable-ppo, {game}, thousand steps/s", ppo / 1000, "k", 20 if game == "2048" else None)
-        say(f"maskable-ppo, {game} / with SB3's network", ppo / own_ppo)
-        say(f"dqn, {game} / with SB3's network", dqn / own_dqn)
-
-
-def bench_drawing(rounds: int) -> None:
-    contestants = [
-        Contestant("Gymnasium's CartPole", "draw-cartpole"),
-        Contestant("2048", "draw-2048"),
-        Contestant("Tetris, 10x20", "draw-tetris"),
-    ]
-    cartpole, *ours = contest('A step and a picture, render_mode="rgb_array"', contestants, rounds)
-    for contestant, figure in zip(contestants[1:], ours, strict=True):
-        say(f"{contestant.title} / CartPole", figure / cartpole)
+def say(title: str, figure: float, unit: str) -> None:
+    print(f"  {title:44} {figure:>13,.1f}{unit}")
 
 
 def bench_start(rounds: int) -> None:
@@ -253,18 +131,135 @@ def bench_start(rounds: int) -> None:
                 command = [sys.executable, "-c", START.format(env=env, size=size)]
                 subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
                 times.append(time.perf_counter() - start)
-        say(f"{title}, cold", times[0], "s", 10, smaller=True)
-        say(f"{title}, warm", statistics.median(times[1:]), "s", 1.5, smaller=True)
+        say(f"{title}, cold", times[0], "s")
+        say(f"{title}, warm", statistics.median(times[1:]), "s")
 
 
-PARTS = {
-    "2048": (bench_single, bench_batched, bench_rules),
-    "tetris": (bench_tetris_single, bench_tetris_batched, bench_tetris_players),
-    "sb3": (bench_stable_baselines,),
-    "learn": (bench_learning,),
-    "draw": (bench_drawing,),
-    "start": (bench_start,),
+BATCHES = [  # the first halves with one thread
+    Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"batched-ours-{threads}", size)
+    for threads in (1, 2)
+    for size in SIZES
+]
+PGX = [
+    Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, "pgx")
+    for size in SIZES
+    for name, way in (("", ""), ("-scan", ", lax.scan"))
+]
+TETRIS_BATCHES = [
+    Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"tetris-batched-{threads}", size)
+    for threads in (1, 2)
+    for size in TETRIS_SIZES
+]
+JUMANJI = [
+    Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, "jumanji") for size in TETRIS_SIZES
+]
+LEARNERS = ["maskable-ppo", "dqn", "maskable-ppo-own", "dqn-own", "distill", "kickstart", "one-file"]
+CONTESTS = {
+    "2048": [
+        Contest(
+            "One environment through gymnasium.make, random actions",
+            [
+                Contestant("mergefall", "single-ours"),
+                Contestant("gymnasium-2048 0.1.2", "single-peer", peer="gymnasium-2048"),
+                Contestant("an environment that does nothing", "single-noop"),
+            ],
+            [
+                ("mergefall / gymnasium-2048", "x", lambda ours, peer, noop: ours / peer),
+                ("the empty environment / mergefall", "x", lambda ours, peer, noop: noop / ours),
+            ],
+        ),
+        Contest(
+            "Batched, observations and masks in every step; pgx uses all cores",
+            BATCHES + PGX,
+            [
+                ("mergefall, 1 thread, best / pgx, 1024 games", "x", lambda *all: max(all[:3]) / max(all[6:8])),
+                ("mergefall, 1 thread, best / pgx, best", "x", lambda *all: max(all[:3]) / max(all[6:])),
+                ("mergefall, 2 threads, best / pgx, 1024 games", "x", lambda *all: max(all[3:6]) / max(all[6:8])),
+                ("mergefall, 2 threads, best / pgx, best", "x", lambda *all: max(all[3:6]) / max(all[6:])),
+            ],
+        ),
+        Contest("Random legal play in a compiled loop, one core", [Contestant("mergefall", "rules")], []),
+    ],
+    "tetris": [
+        Contest(
+            "Tetris, one environment through gymnasium.make, random legal placements, 10x20",
+            [
+                Contestant("mergefall", "tetris-single-ours"),
+                Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
+                Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", peer="tetris-gymnasium"),
+            ],
+            [
+                ("mergefall / Tetris-Gymnasium", "x", lambda ours, after, peer: ours / peer),
+                ("with all afterstates, as the peer gives / it", "x", lambda ours, after, peer: after / peer),
+            ],
+        ),
+        Contest(
+            "Tetris, batched, random legal placements, 10x10; jumanji uses all cores",
+            TETRIS_BATCHES + JUMANJI,
+            [
+                ("mergefall, best / jumanji, 256 games", "x", lambda *all: max(all[:6]) / all[6]),
+                ("mergefall, best / jumanji, best", "x", lambda *all: max(all[:6]) / max(all[6:])),
+            ],
+        ),
+        Contest(
+            "Tetris players, decisions/s in whole games, one core",
+            [
+                Contestant("greedy BCTS, 10x20", "tetris-greedy"),
+                Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
+                Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
+                Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
+                Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
+            ],
+            [
+                ("greedy BCTS / plain C", "x", lambda bcts, plain, *others: bcts / plain),
+                ("two-tetrad deep, drops, ms a move", "ms", lambda *all: 1000 / all[2]),
+                ("two-tetrad deep, slides, ms a move", "ms", lambda *all: 1000 / all[3]),
+                ("Quintris depth 2, ms a move", "ms", lambda *all: 1000 / all[4]),
+                ("its document: 10 s a move / mergefall", "x", lambda *all: 10 * all[4]),
+            ],
+        ),
+    ],
+    "sb3": [
+        Contest(
+            f"Stable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions",
+            [
+                Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
+                Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
+            ],
+            [(f"NativeVecEnv / DummyVecEnv, {game}", "x", lambda native, dummy: native / dummy)],
+        )
+        for game in ("2048", "tetris")
+    ],
+    "learn": [
+        Contest(
+            "Learners by their presets, and training/ppo.py, steps/s on all cores, evaluations aside",
+            [
+                Contestant(f"{name.replace('-own', ', SB3 network')}, {game}", f"learn-{game}-{name}")
+                for name in LEARNERS + ["ntuple"] * (game == "2048")
+            ],
+            [
+                (f"maskable-ppo, {game} / with SB3's network", "x", lambda *all: all[0] / all[2]),
+                (f"dqn, {game} / with SB3's network", "x", lambda *all: all[1] / all[3]),
+            ],
+        )
+        for game in ("2048", "tetris")
+    ],
+    "draw": [
+        Contest(
+            'A step and a picture, render_mode="rgb_array"',
+            [
+                Contestant("Gymnasium's CartPole", "draw-cartpole"),
+                Contestant("2048", "draw-2048"),
+                Contestant("Tetris, 10x20", "draw-tetris"),
+            ],
+            [
+                ("2048 / CartPole", "x", lambda cartpole, ours, tetris: ours / cartpole),
+                ("Tetris, 10x20 / CartPole", "x", lambda cartpole, ours, tetris: tetris / cartpole),
+            ],
+        )
+    ],
 }
+PARTS = {part: [contest.run for contest in contests] for part, contests in CONTESTS.items()} | {"start": [bench_start]}
 
 
 def main() -> None:
