@@ -15,12 +15,11 @@ same machine with the same number of threads, equal arguments give equal weights
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import mergefall  # noqa: F401 (registers the environments)
@@ -29,12 +28,10 @@ import torch
 import tyro
 from mergefall.checks import id_of_file
 from mergefall.imports import check_no_import
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
 FIRST_SEED = 1_000_000  # of training environments; evaluations use the seeds below
-CHECKPOINT_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -91,11 +88,9 @@ class Args:
     out: str = "runs/ppo"
 
     def __post_init__(self) -> None:
-        if self.num_minibatches < 1 or self.batch_size % self.num_minibatches:
-            expected = f"expected a divisor of num_envs · num_steps, {self.batch_size}"
+        if self.num_minibatches not in range(1, self.batch_size) or self.batch_size % self.num_minibatches:
+            expected = f"expected a divisor of num_envs · num_steps, {self.batch_size}, below it"
             raise ValueError(f"num_minibatches is {self.num_minibatches}; {expected}")
-        if self.batch_size == self.num_minibatches:
-            raise ValueError(f"num_minibatches is {self.num_minibatches}; expected minibatches of at least 2 steps")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; expected at least 0, because evaluations have the seeds below")
 
@@ -103,11 +98,6 @@ class Args:
     def batch_size(self) -> int:
         """Steps per rollout, of all environments together."""
         return self.num_envs * self.num_steps
-
-    @property
-    def num_iterations(self) -> int:
-        """Rollouts in all."""
-        return -(-self.total_timesteps // self.batch_size)
 
 
 # -- environments -----------------------------------------------------------------------------------------------------
@@ -135,16 +125,8 @@ def obs_and_mask(obs: Any, infos: dict[str, Any], device: str) -> tuple[Tensor, 
     return flatten_obs(obs, len(mask)).to(device), mask.to(device)
 
 
-def headline(infos: dict[str, Any]) -> NDArray[np.int64]:
-    """The figure that players are judged by: lines in Tetris, the score in 2048."""
-    return infos["lines"] if "lines" in infos else infos["score"]
-
-
 class NormalizeReward:
-    """Divides rewards by the running standard deviation of the discounted returns, and clips them to ±10.
-
-    It is Gymnasium's wrapper of this name over all environments at once.
-    """
+    """Divides rewards by the running standard deviation of all discounted returns, and clips them to ±10."""
 
     def __init__(self, num_envs: int, gamma: float) -> None:
         self.gamma, self.returns = gamma, torch.zeros(num_envs, dtype=torch.float64)
@@ -218,51 +200,38 @@ class TetrisNetwork(nn.Module):
         return self.last(torch.cat([columns, one_hot(pieces, self.piece_kinds).flatten(1)], dim=1)).relu()
 
 
-def layer_init(module: nn.Module, std: float) -> None:
-    for layer in module.modules():
-        if isinstance(layer, nn.Linear):
-            nn.init.orthogonal_(layer.weight, std)
-            nn.init.zeros_(layer.bias)
-
-
 class Agent(nn.Module):
-    """Actor and critic on one network."""
+    """Actor and critic on one network; with `bfloat16`, the network computes in it."""
 
-    def __init__(self, envs: Any, channels: int, mixed_precision: bool) -> None:
+    def __init__(self, envs: Any, channels: int, bfloat16: bool) -> None:
         super().__init__()
-        processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
-        self.fast_bfloat16 = any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
-        self.mixed_precision = mixed_precision
-        space = envs.single_observation_space
+        self.bfloat16, space = bfloat16, envs.single_observation_space
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
         self.actor = nn.Linear(self.network.width, int(envs.single_action_space.n))
         self.critic = nn.Linear(self.network.width, 1)
-        layer_init(self.network, 2**0.5)
-        layer_init(self.actor, 0.01)
-        layer_init(self.critic, 1.0)
+        for part, std in ((self.network, 2**0.5), (self.actor, 0.01), (self.critic, 1.0)):
+            for layer in part.modules():
+                if isinstance(layer, nn.Linear):
+                    nn.init.orthogonal_(layer.weight, std)
+                    nn.init.zeros_(layer.bias)
 
     def get_hidden(self, obs: Tensor) -> Tensor:
-        fast = self.mixed_precision and (obs.is_cuda or self.fast_bfloat16)
-        with torch.autocast(obs.device.type, torch.bfloat16, enabled=fast):
+        with torch.autocast(obs.device.type, torch.bfloat16, enabled=self.bfloat16):
             return self.network(obs).float()
 
     def get_value(self, obs: Tensor) -> Tensor:
         return self.critic(self.get_hidden(obs)).squeeze(1)
 
-    def get_logprobs(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Log-probabilities float[n, actions]; an illegal action has probability 0."""
-        logits = self.actor(hidden).masked_fill(~mask, -1e9)  # with −∞, the entropy would contain 0 · −∞
-        return logits.log_softmax(dim=1)
-
     def get_action_and_value(
         self, obs: Tensor, mask: Tensor, action: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(action, logprob, entropy, value), each [n]; draws the action by default."""
+        """(action, logprob, entropy, value), each [n]; draws the action by default, and never an illegal one."""
         hidden = self.get_hidden(obs)
-        logprobs = self.get_logprobs(hidden, mask)
+        logits = self.actor(hidden).masked_fill(~mask, -1e9)  # with −∞, the entropy would contain 0 · −∞
+        logprobs = logits.log_softmax(dim=1)
         probs = logprobs.exp()
         if action is None:
-            action = probs.cpu().multinomial(1).squeeze(1).to(obs.device)  # one generator, on the CPU, to restore
+            action = probs.cpu().multinomial(1).squeeze(1).to(obs.device)  # a GPU draws the same
         logprob = logprobs.gather(1, action.unsqueeze(1)).squeeze(1)
         return action, logprob, -(probs * logprobs).sum(dim=1), self.critic(hidden).squeeze(1)
 
@@ -290,17 +259,6 @@ def compute_gae(
     return advantages
 
 
-class Rollout(NamedTuple):
-    """What one iteration learns from; each part is [num_steps, num_envs, …]."""
-
-    obs: Tensor
-    masks: Tensor
-    actions: Tensor
-    logprobs: Tensor
-    advantages: Tensor
-    returns: Tensor
-
-
 class Trainer:
     """Agent and environments; an iteration is a rollout and an update."""
 
@@ -308,16 +266,21 @@ class Trainer:
         self.args = args
         torch.manual_seed(args.seed)
         self.envs = make_envs(args, args.num_envs, "SameStep")
-        obs, infos = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
-        self.next_obs, self.next_mask = obs_and_mask(obs, infos, args.device)
-        self.agent = Agent(self.envs, args.channels, args.mixed_precision).to(args.device)
+        reset = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
+        self.next_obs, self.next_mask = obs_and_mask(*reset, args.device)
+        processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
+        fast = args.device != "cpu" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
+        self.agent = Agent(self.envs, args.channels, args.mixed_precision and fast).to(args.device)
         self.optimizer = torch.optim.Adam(self.agent.parameters(), eps=1e-5, fused=True)
         self.normalize_reward = NormalizeReward(args.num_envs, args.gamma)
         self.last_results: deque[int] = deque(maxlen=100)  # of finished episodes
 
     @torch.no_grad()
-    def rollout(self) -> Rollout:
-        """Take `num_steps` steps in each environment."""
+    def rollout(self) -> list[Tensor]:
+        """Take `num_steps` steps in each environment.
+
+        Returns obs, masks, actions, logprobs, advantages and returns, each [num_steps, num_envs, …].
+        """
         args, device = self.args, self.args.device
         shape = args.num_steps, args.num_envs
         obs = torch.zeros((*shape, *self.next_obs.shape[1:]), dtype=torch.uint8, device=device)
@@ -335,7 +298,8 @@ class Trainer:
             dones[step] = done
             rewards[step] = self.normalize_reward(torch.from_numpy(reward), done)
             if done.any():
-                self.last_results.extend(headline(infos["final_info"])[done.numpy()].tolist())
+                final = infos["final_info"]
+                self.last_results.extend(final["lines" if "lines" in final else "score"][done.numpy()].tolist())
             only_truncated = truncated & ~terminated
             if only_truncated.any():  # such an episode could have continued, so its last state has a value
                 final_obs = torch.cat([flatten_obs(final, 1) for final in infos["final_obs"][only_truncated]])
@@ -344,9 +308,9 @@ class Trainer:
         following = torch.cat([values[1:], self.agent.get_value(self.next_obs).unsqueeze(0)])
         next_values = torch.where(dones, final_values, following)
         advantages = compute_gae(rewards, values, next_values, dones, args.gamma, args.gae_lambda)
-        return Rollout(obs, masks, actions, logprobs, advantages, advantages + values)
+        return [obs, masks, actions, logprobs, advantages, advantages + values]
 
-    def update(self, rollout: Rollout) -> dict[str, float]:
+    def update(self, rollout: list[Tensor]) -> dict[str, float]:
         """Improve actor and critic; returns the means of losses and diagnostics over all minibatches."""
         args = self.args
         b_obs, b_masks, b_actions, b_logprobs, b_advantages, b_returns = (part.flatten(0, 1) for part in rollout)
@@ -375,14 +339,8 @@ class Trainer:
 
                 clipfrac = ((ratio - 1).abs() > args.clip_coef).float().mean()
                 diagnostics.append(torch.stack([pg_loss, v_loss, entropy_loss, clipfrac]).detach())
-        names = ("policy_loss", "value_loss", "entropy", "clipfrac")
+        names = ("losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/clipfrac")
         return dict(zip(names, torch.stack(diagnostics).mean(dim=0).tolist(), strict=True))
-
-    def save(self, path: Path) -> None:
-        """Write the agent and the arguments, whole or not at all; the file holds only tensors and plain data."""
-        state = {"version": CHECKPOINT_VERSION, "args": asdict(self.args), "agent": self.agent.state_dict()}
-        torch.save(state, path.with_suffix(".part"))
-        os.replace(path.with_suffix(".part"), path)
 
 
 def train(args: Args) -> Agent:
@@ -391,33 +349,29 @@ def train(args: Args) -> Agent:
     if path.exists():
         raise ValueError(f"{path} exists; choose another folder (--out)")
     trainer, start_time = Trainer(args), perf_counter()
+    num_iterations = -(-args.total_timesteps // args.batch_size)
     with SummaryWriter(args.out) as writer:
-        for iteration in range(1, args.num_iterations + 1):
-            lrnow = (1 - (iteration - 1) / args.num_iterations) * args.learning_rate
+        for iteration in range(1, num_iterations + 1):
+            lrnow = (1 - (iteration - 1) / num_iterations) * args.learning_rate
             trainer.optimizer.param_groups[0]["lr"] = lrnow
             losses, global_step = trainer.update(trainer.rollout()), iteration * args.batch_size
-            mean = float(np.mean(trainer.last_results or [np.nan]))
-            sps = global_step / (perf_counter() - start_time)
-            charts = {"learning_rate": lrnow, "SPS": sps, "mean_of_last_episodes": mean}
-            for group, figures in (("charts", charts), ("losses", losses)):
-                for name, value in figures.items():
-                    writer.add_scalar(f"{group}/{name}", value, global_step)
-            if iteration % args.checkpoint_interval == 0 or iteration == args.num_iterations:
-                trainer.save(path)
+            mean, sps = float(np.mean(trainer.last_results or [np.nan])), global_step / (perf_counter() - start_time)
+            charts = {"charts/learning_rate": lrnow, "charts/SPS": sps, "charts/mean_of_last_episodes": mean}
+            for name, value in (charts | losses).items():
+                writer.add_scalar(name, value, global_step)
+            if iteration % args.checkpoint_interval == 0 or iteration == num_iterations:
+                part = path.with_suffix(".part")
+                torch.save({"args": asdict(args), "agent": trainer.agent.state_dict()}, part)
+                part.replace(path)  # so that a checkpoint is whole
                 print(f"{global_step:,} steps: mean of last episodes {mean:,.1f}, {sps:,.0f} steps/s", flush=True)
     return trainer.agent
 
 
-def load_args(checkpoint: str) -> tuple[Args, dict[str, Tensor]]:
-    """(arguments, parameters of the agent) of a checkpoint. Raises ValueError if another version wrote it."""
+def load(checkpoint: str) -> tuple[Args, dict[str, Tensor]]:
+    """(arguments, parameters of the agent) of a checkpoint, whoever wrote it: it runs no code and imports nothing."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    if state.get("version") != CHECKPOINT_VERSION:
-        raise ValueError(
-            f"{checkpoint} has version {state.get('version')}; expected {CHECKPOINT_VERSION}. Another version of "
-            "ppo.py wrote it; train again, or use that version"
-        )
-    args = Args(**(state["args"] | {"device": "cpu"}))
-    id_of_file(args.env_id)  # a file must not name a module to import
+    args = Args(**{name: value for name, value in state["args"].items() if name != "device"})
+    id_of_file(args.env_id)
     check_no_import("shaping and env_kwargs", [args.shaping, args.env_kwargs])
     return args, state["agent"]
 
@@ -426,16 +380,14 @@ class Player:
     """A checkpoint as a player: `mergefall evaluate ppo:Player --option checkpoint=runs/2048/checkpoint.pt`."""
 
     def __init__(self, checkpoint: str) -> None:
-        self.args, parameters = load_args(checkpoint)
-        envs = make_envs(self.args, 1, "NextStep")
-        self.agent = Agent(envs, self.args.channels, self.args.mixed_precision)
-        envs.close()
+        args, parameters = load(checkpoint)
+        self.agent = Agent(make_envs(args, 1, "NextStep"), args.channels, bfloat16=False)
         self.agent.load_state_dict(parameters)
 
     @staticmethod
     def plays(checkpoint: str) -> dict[str, Any]:
         """The environment that it was trained in, with its arguments; `mergefall` plays there by default."""
-        args, _ = load_args(checkpoint)
+        args, _ = load(checkpoint)
         return {"env_id": args.env_id, **args.env_kwargs}
 
     @torch.no_grad()
@@ -446,11 +398,10 @@ class Player:
         episode_start: Any = None,
         deterministic: bool = True,
         action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
+    ) -> tuple[np.int64, Any]:
         """The most probable legal action, by Stable-Baselines3's protocol: for one observation and its mask."""
-        mask = torch.as_tensor(np.asarray(action_masks, np.bool_)[None])
-        hidden = self.agent.network(flatten_obs(observation, 1))
-        return self.agent.get_logprobs(hidden, mask).argmax(dim=1).numpy()[0], state
+        logits = self.agent.actor(self.agent.get_hidden(flatten_obs(observation, 1)))[0].numpy()
+        return np.where(action_masks, logits, -np.inf).argmax(), state
 
 
 if __name__ == "__main__":

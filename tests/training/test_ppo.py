@@ -52,16 +52,16 @@ def test_a_rollout_matches_single_environments():
     args = ppo.Args(**tiny, seed=2)
     trainer = ppo.Trainer(args)
     scale = copy.deepcopy(trainer.normalize_reward)
-    rollout = trainer.rollout()
+    obs, masks, actions, _, _, returns = trainer.rollout()
     rewards, next_values = torch.zeros(40, 16, dtype=torch.float64), torch.zeros(40, 16)
     over, cut = torch.zeros(2, 40, 16, dtype=torch.bool)
     for i in range(16):
         env = gym.make(args.env_id, rows=2, cols=2, reward="log2", max_episode_steps=9)
         observation, info = env.reset(seed=3_000_000 + i)
         for t in range(40):
-            assert rollout.obs[t, i].tolist() == observation.flatten().tolist()
-            assert rollout.masks[t, i].tolist() == info["action_mask"].tolist()
-            observation, rewards[t, i], terminated, truncated, info = env.step(int(rollout.actions[t, i]))
+            assert obs[t, i].tolist() == observation.flatten().tolist()
+            assert masks[t, i].tolist() == info["action_mask"].tolist()
+            observation, rewards[t, i], terminated, truncated, info = env.step(int(actions[t, i]))
             over[t, i], cut[t, i] = terminated, truncated and not terminated
             if not terminated:
                 with torch.no_grad():
@@ -72,7 +72,7 @@ def test_a_rollout_matches_single_environments():
     assert cut.any()
     for t in range(40):
         expected = scale(rewards[t], over[t] | cut[t]) + args.gamma * next_values[t]
-        np.testing.assert_allclose(rollout.returns[t], expected, atol=1e-5)
+        np.testing.assert_allclose(returns[t], expected, atol=1e-5)
 
 
 def test_rewards_are_scaled_by_the_deviation_of_all_returns_so_far():
@@ -134,9 +134,3 @@ def test_a_checkpoint_of_a_gpu_plays_without_one(tmp_path):
     action, _ = player.predict(observation, action_masks=info["action_mask"])
     assert info["action_mask"][action]
     assert ppo.Player.plays(str(tmp_path / "checkpoint.pt"))["rows"] == 2
-
-
-def test_a_checkpoint_of_another_version_is_an_error(tmp_path):
-    torch.save({"config": {}, "update": 3}, tmp_path / "checkpoint.pt")
-    with pytest.raises(ValueError, match=r"has version None; expected 3. Another version of ppo.py wrote it"):
-        ppo.Player(str(tmp_path / "checkpoint.pt"))
