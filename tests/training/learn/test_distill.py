@@ -54,10 +54,10 @@ def test_a_value_head_is_taken_over_with_its_unit(tmp_path, normalize):
     changed = {"policy": "MlpPolicy", "policy_kwargs": NETWORK, "n_envs": 4, "n_steps": 16, "batch_size": 32}
     changed |= {"warm_start": str(tmp_path / "model.npz"), "normalize": normalize}
     config = Config("maskable-ppo", G2048, SMALL, changed, 192, 64)
-    model, envs = build(config, "cpu")
-    begin(model, envs, config)
+    model = build(config, "cpu")
+    begin(model, config)
     if normalize:
-        assert np.sqrt(envs.normalize.ret_rms.var) == pytest.approx(20.0, rel=1e-3)
+        assert np.sqrt(model.get_vec_normalize_env().ret_rms.var) == pytest.approx(20.0, rel=1e-3)
     unit = 1.0 if normalize else 20.0
     ratio = model.policy.value_net.weight.detach() / first.policy.value_net.weight.detach()
     assert torch.allclose(ratio, torch.full_like(ratio, unit), rtol=1e-4)

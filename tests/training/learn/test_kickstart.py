@@ -23,7 +23,7 @@ def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_pat
     start = parameters_of(ours.policy)
 
     network = {"policy": "MlpPolicy", "policy_kwargs": NETWORK}
-    model, _ = build(Config("maskable-ppo", G2048, SMALL, settings | network, 192, 64), "cpu")
+    model = build(Config("maskable-ppo", G2048, SMALL, settings | network, 192, 64), "cpu")
     model.set_logger(_Silent())
     model.policy.load_state_dict(ours.policy.state_dict())
     buffer = model.rollout_buffer

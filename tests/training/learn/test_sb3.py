@@ -145,7 +145,7 @@ def test_damaged_folders_are_refused(tmp_path):
 def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
     """NumPy takes it, and reads there at the next draw."""
     with open_run(tmp_path, config(), progress=False) as run:
-        model, _ = sb3.build(run.config, run.device)
+        model = sb3.build(run.config, run.device)
     state, before = sb3.state(model), np.random.get_state()  # noqa: NPY002
     state["random"]["numpy"] = (*before[:2], 10**8, *before[3:])
     try:
@@ -157,7 +157,7 @@ def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
 
 def test_parameters_of_another_dtype_are_refused(tmp_path):
     with open_run(tmp_path, config(), progress=False) as run:
-        policy = sb3.build(run.config, run.device)[0].policy
+        policy = sb3.build(run.config, run.device).policy
     arrays = sb3.parameters_of(policy)
     sb3.set_parameters(policy, arrays)
     with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):
@@ -178,8 +178,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["MlpPolicy", "AfterstatesPolicy"])
 def test_policies_compute_what_distributions_compute(name):
     """Values, log-probabilities and entropies are those of sb3-contrib's own methods on the same network."""
-    model, envs = sb3.build(config(policy=name, policy_kwargs=AHEAD), "cpu")
-    boards, masks = model.policy.obs_to_tensor(envs.top.reset())[0], torch.as_tensor(envs.games.action_masks())
+    model = sb3.build(config(policy=name, policy_kwargs=AHEAD), "cpu")
+    boards, masks = (
+        model.policy.obs_to_tensor(model.env.reset())[0],
+        torch.as_tensor(model.env.unwrapped.envs.action_masks()),
+    )
     with torch.no_grad():
         model.policy.action_net.apply(lambda part: [p.normal_() for p in part.parameters(recurse=False)])
         actions, values, log_probs = model.policy(boards, action_masks=masks)
@@ -195,9 +198,9 @@ def test_policies_compute_what_distributions_compute(name):
 
 
 def test_mixed_precision_computes_nearly_the_same():
-    model, envs = sb3.build(config(policy_kwargs=AHEAD), "cpu")
+    model = sb3.build(config(policy_kwargs=AHEAD), "cpu")
     extractor = model.policy.features_extractor
-    boards = model.policy.obs_to_tensor(envs.top.reset())[0].float()
+    boards = model.policy.obs_to_tensor(model.env.reset())[0].float()
     extractor.mixed_precision = False
     plain = extractor(boards)
     extractor.mixed_precision = True
@@ -215,7 +218,7 @@ def test_dqn_over_afterstates_learns_as_that_of_stable_baselines3(env_id):
     network = AHEAD if env_id == GAME else PLACED
     settings = {"policy": "AfterstatesPolicy", "policy_kwargs": network, "learning_rate": 0.001}
     what = config("dqn", env_id, **settings, learning_starts=120, buffer_size=160)
-    learners = [sb3.build(what, "cpu")[0] for _ in range(2)]
+    learners = [sb3.build(what, "cpu") for _ in range(2)]
     assert type(learners[0]) is AfterstatesDQN
     before = parameters_of(learners[0].policy)
     for learner, train in zip(learners, (AfterstatesDQN.train, DQN.train), strict=True):

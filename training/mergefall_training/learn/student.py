@@ -168,7 +168,7 @@ class Student(Learner):
 
     def begin(self) -> None:
         if self.h.warm_start is not None:
-            unit = warm_start(self.policy, self.config, self._layers(), normalizes=True)
+            unit = warm_start(self.policy, self.config, network_of(vars(self.h)), normalizes=True)
             if unit is not None:
                 self.deviations.var, self.deviations.count = np.array(unit**2 - EPSILON), KNOWN
 
@@ -249,10 +249,7 @@ class Student(Learner):
         return parameters_of(self.policy)
 
     def network(self) -> dict[str, Any]:
-        return {**self._layers(), "gamma": self.h.gamma, "reward_unit": self.reward_unit}
-
-    def _layers(self) -> dict[str, Any]:
-        return network_of({"policy": self.h.policy, "policy_kwargs": self.h.policy_kwargs})
+        return {**network_of(vars(self.h)), "gamma": self.h.gamma, "reward_unit": self.reward_unit}
 
     def state(self) -> dict[str, Any]:
         return {

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import boolean, integer, known
+from mergefall.checks import integer, known
 from mergefall.games import map_parts, take
 from mergefall.typing import Options
 from sb3_contrib import MaskablePPO
@@ -45,7 +45,15 @@ from mergefall_training.learn.training import RATES, check_value, schedule, trai
 CLASSES: dict[str, Any] = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
 KNOWN = 1e6  # steps that another run's unit of rewards counts as
-OURS = ("policy", "n_envs", "normalize", "mixed_precision", "env_wrapper", "warm_start")
+# Hyper-parameters beside the arguments of an algorithm's class, which has the others by default.
+OURS = {
+    "policy": None,
+    "n_envs": 1,
+    "normalize": False,
+    "mixed_precision": False,
+    "env_wrapper": None,
+    "warm_start": None,
+}
 NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
 NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
 NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
@@ -66,25 +74,23 @@ COUNTERS = (
 
 def check(config: Config, device: str = "auto") -> None:
     """Raise ValueError for a configuration that cannot be trained on this device."""
-    model, envs = build(config, device)
+    model = build(config, device)
     with made_of(config):
-        model.predict(envs.top.reset(), deterministic=True)
-    begin(model, envs, config)
+        model.predict(model.env.reset(), deterministic=True)
+    begin(model, config)
 
 
 def train(run: Run) -> None:
     """Train in a run folder to the end, from its last checkpoint if there is one."""
-    model, envs = build(run.config, run.device)
-    checkpoint = run.load_checkpoint()
+    model, checkpoint = build(run.config, run.device), run.load_checkpoint()
     if checkpoint is None:
-        begin(model, envs, run.config)
+        begin(model, run.config)
     else:
         with run.fitting():
-            envs.restore(checkpoint[1]["envs"])
-            restore(model, checkpoint[1]["model"])
+            restore(model, checkpoint[1])
     model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     with training_progress(run) as show:
-        keeper = _Keeper(run, envs, show)
+        keeper = _Keeper(run, show)
         if model.num_timesteps < run.config.timesteps:
             left = run.config.timesteps - model.num_timesteps
             model.learn(left, keeper, reset_num_timesteps=checkpoint is None)
@@ -95,26 +101,37 @@ def train(run: Run) -> None:
 # -- algorithm and environments ---------------------------------------------------------------------------------------
 
 
-def build(config: Config, device: str) -> tuple[Any, Envs]:
-    """(the algorithm, its fresh environments). Raises ValueError for bad hyper-parameters."""
-    options = dict(config.hyperparameters)
-    policy, n_envs, normalize = options.pop("policy", None), options.pop("n_envs", 1), options.pop("normalize", False)
-    wrapper, start = options.pop("env_wrapper", None), options.pop("warm_start", None)
-    check_value("warm_start", start, None)
-    mixed = boolean("mixed_precision", options.pop("mixed_precision", False))
-    _check(config, n_envs, normalize, options)
-    arguments = options | {name: schedule(name, options[name]) for name in RATES if options.get(name) is not None}
-    kind, kwargs = policy_class(config.algorithm, policy, arguments.pop("policy_kwargs", None), config.env_kwargs)
-    torch_device = device_of(device)
-    envs = Envs(config, n_envs, normalize, options.get("gamma", 0.99), wrapper)
-    with made_of(config):
-        model = CLASSES[config.algorithm](
-            kind, envs.top, policy_kwargs=kwargs, seed=config.first_seed, device=torch_device, **arguments
+def build(config: Config, device: str) -> Any:
+    """The algorithm, with fresh environments. Raises ValueError for bad hyper-parameters."""
+    kind, given = CLASSES[config.algorithm], config.hyperparameters
+    parameters = inspect.signature(kind).parameters.items()
+    defaults = {name: one.default for name, one in parameters if name not in NOT_TO_SET} | OURS
+    known(config.algorithm, given, sorted(defaults))
+    for name, value in given.items():
+        check_value(name, value, defaults[name])
+    chosen = defaults | given
+    if config.algorithm == "maskable-ppo":
+        size, batch = chosen["n_envs"] * chosen["n_steps"], chosen["batch_size"]
+        if size % batch:
+            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, which is {batch}")
+    elif (starts := chosen["learning_starts"]) >= config.timesteps:
+        raise ValueError(
+            f"learning_starts is {starts}, timesteps is {config.timesteps}: nothing would be learnt; expected fewer "
+            "steps before learning than in all"
         )
-    if mixed:
+    policy, kwargs = policy_class(config.algorithm, chosen["policy"], chosen["policy_kwargs"], config.env_kwargs)
+    arguments = {name: value for name, value in given.items() if name not in OURS} | {"policy_kwargs": kwargs}
+    arguments |= {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
+    rules = config.env_kwargs, config.max_episode_steps, chosen["env_wrapper"]
+    envs: VecEnv = make_vec_env(config.env_id, chosen["n_envs"], config.first_seed, *rules)
+    if chosen["normalize"]:
+        envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
+    with made_of(config):
+        model = kind(policy, envs, seed=config.first_seed, device=device_of(device), **arguments)
+    if chosen["mixed_precision"]:
         use_mixed_precision(model.policy)
     fuse(model.policy.optimizer)
-    return model, envs
+    return model
 
 
 @contextmanager
@@ -126,10 +143,10 @@ def made_of(config: Config) -> Iterator[None]:
         raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
 
 
-def begin(model: Any, envs: Envs, config: Config) -> None:
+def begin(model: Any, config: Config) -> None:
     """Load the parameters at `warm_start`, if it is given."""
     if config.hyperparameters.get("warm_start"):
-        normalize = envs.normalize
+        normalize = model.get_vec_normalize_env()
         unit = warm_start(model.policy, config, network_of(config.hyperparameters), normalize is not None)
         if normalize is not None and unit is not None:  # it takes many steps to find the unit of rewards
             statistics = normalize.ret_rms
@@ -167,64 +184,15 @@ def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) 
     return unit if fits and (head or model.spec["algorithm"] == config.algorithm) else None
 
 
-def _check(config: Config, n_envs: Any, normalize: Any, given: Options) -> None:
-    """Raise ValueError for hyper-parameters that the algorithm does not have or take."""
-    parameters = inspect.signature(CLASSES[config.algorithm]).parameters
-    names = set(parameters) - set(NOT_TO_SET)
-    known(config.algorithm, given, sorted(names | set(OURS)))
-    integer("n_envs", n_envs, 1)
-    boolean("normalize", normalize)
-    for name, value in given.items():
-        check_value(name, value, parameters[name].default)
-    if config.algorithm == "maskable-ppo":
-        size, batch = n_envs * given.get("n_steps", 2048), given.get("batch_size", 64)
-        if size % batch:
-            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, which is {batch}")
-    elif (starts := given.get("learning_starts", parameters["learning_starts"].default)) >= config.timesteps:
-        raise ValueError(
-            f"learning_starts is {starts}, timesteps is {config.timesteps}: nothing would be learnt; expected fewer "
-            "steps before learning than in all"
-        )
-
-
-class Envs:
-    """The training environments of a run and their wrappers; the algorithm steps `top`."""
-
-    def __init__(self, config: Config, n_envs: int, normalize: bool, gamma: float, wrapper: Any) -> None:
-        self.native = make_vec_env(
-            config.env_id, n_envs, config.first_seed, config.env_kwargs, config.max_episode_steps, wrapper
-        )
-        self.games: Any = self.native.envs
-        self.normalize = VecNormalize(self.native, norm_obs=False, gamma=gamma) if normalize else None
-        self.top: VecEnv = self.normalize or self.native
-
-    def state(self) -> dict[str, Any]:
-        """The state of the environments and their wrappers."""
-        state = {"games": self.games.clone_state()}
-        state |= {"episodes": [self.native.returns, self.native.lengths]}
-        if self.normalize:
-            statistics = self.normalize.ret_rms
-            state["returns"] = [self.normalize.returns, statistics.mean, statistics.var, statistics.count]
-        return state
-
-    def restore(self, state: Options) -> None:
-        """Restore what `state` returned."""
-        self.games.restore_state(state["games"])
-        self.native.returns[:], self.native.lengths[:] = state["episodes"][:2]
-        if self.normalize:
-            statistics = self.normalize.ret_rms
-            self.normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]
-
-
 # -- evaluations and checkpoints --------------------------------------------------------------------------------------
 
 
 class _Keeper(BaseCallback):
     """Evaluates and writes checkpoints when they are due, between an update and the next rollout."""
 
-    def __init__(self, run: Run, envs: Envs, show: Callable[[int], None]) -> None:
+    def __init__(self, run: Run, show: Callable[[int], None]) -> None:
         super().__init__()
-        self.run, self.envs, self.show = run, envs, show
+        self.run, self.show = run, show
 
     def _on_rollout_start(self) -> None:
         if self.run.due(self.model.num_timesteps):
@@ -236,25 +204,28 @@ class _Keeper(BaseCallback):
 
     def keep(self, model: Any) -> None:
         """Evaluate, and write a checkpoint."""
-        step, normalize = model.num_timesteps, self.envs.normalize
+        step, normalize = model.num_timesteps, model.get_vec_normalize_env()
         unit = 1.0 if normalize is None else np.sqrt(normalize.ret_rms.var + normalize.epsilon)
         about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
         network = network_of(self.run.config.hyperparameters) | about
         point = self.run.evaluate(step, parameters_of(model.policy), network)
         model.logger.record(f"eval/mean_{point.headline}", point.mean)
         model.logger.dump(step)
-        self.run.save_checkpoint(step, {"model": state(model), "envs": self.envs.state()})
+        self.run.save_checkpoint(step, state(model))
         self.show(step)
 
 
 def state(model: Any) -> dict[str, Any]:
-    """An algorithm's state without its environments: parameters, optimizer, counters, buffers, random generators."""
+    """An algorithm's state: parameters, optimizer, counters, buffers, random generators, environments."""
+    native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
     parts: dict[str, Any] = {
         "policy": model.policy.state_dict(),
         "optimizer": model.policy.optimizer.state_dict(),
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
         "last": [model._last_obs, model._last_original_obs, model._last_episode_starts],
         "episodes": list(model.ep_info_buffer or ()),
+        "games": native.envs.clone_state(),
+        "sums": [native.returns, native.lengths],
         "random": {
             "python": random.getstate(),
             "numpy": np.random.get_state(),  # noqa: NPY002 (Stable-Baselines3 draws from it)
@@ -263,6 +234,9 @@ def state(model: Any) -> dict[str, Any]:
             "actions": model.action_space.np_random.bit_generator.state,
         },
     }
+    if normalize is not None:
+        statistics = normalize.ret_rms
+        parts["returns"] = [normalize.returns, statistics.mean, statistics.var, statistics.count]
     buffer = getattr(model, "replay_buffer", None)
     if buffer is not None:
         filled = buffer.buffer_size if buffer.full else buffer.pos
@@ -273,6 +247,12 @@ def state(model: Any) -> dict[str, Any]:
 
 def restore(model: Any, parts: Options) -> None:
     """Restore what `state` returned, in an algorithm of the same configuration."""
+    native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
+    native.envs.restore_state(parts["games"])
+    native.returns[:], native.lengths[:] = parts["sums"]
+    if normalize is not None:
+        statistics = normalize.ret_rms
+        normalize.returns, statistics.mean, statistics.var, statistics.count = parts["returns"]
     model.policy.load_state_dict(parts["policy"])
     model.policy.optimizer.load_state_dict(parts["optimizer"])
     for name, value in parts["counters"].items():
