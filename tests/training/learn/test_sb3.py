@@ -133,11 +133,7 @@ def test_damaged_folders_are_refused(tmp_path):
             train(run, config(), resume=True)
     settings.write_text(text)
     curve = run / "curve.jsonl"
-    lines = curve.read_bytes()
-    curve.write_bytes(lines + b'{"step": 9')  # torn by a kill: taken back
-    train(run, config(), resume=True)
-    assert curve.read_bytes() == lines
-    curve.write_bytes(lines.replace(b'"mean"', b'"man"'))
+    curve.write_bytes(curve.read_bytes().replace(b'"mean"', b'"man"'))
     with pytest.raises(ValueError, match="line 2"):
         read_curve(run)
 

@@ -6,9 +6,9 @@
     model.npz        the model at the last evaluation
     checkpoint.npz   everything that resuming from the last evaluation needs
     tensorboard/     logs of the algorithm
+    lock             held by the process that trains
 
-Each file is written whole or appended line by line, so a run may be killed at any moment; it resumes from the last
-checkpoint. Only one process at a time may train in a folder.
+Each file is written whole, so a run may be killed at any moment; it resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from inspect import signature
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 from mergefall import __version__, checks
 from mergefall.checks import choice, id_of_file, integer
@@ -138,12 +138,9 @@ class Point:
 class Run:
     """A run folder that this process has locked; made by `open_run`."""
 
-    def __init__(
-        self, folder: Path, config: Config, curve: BinaryIO, points: list[Point], device: str, progress: bool
-    ) -> None:
+    def __init__(self, folder: Path, config: Config, points: list[Point], device: str, progress: bool) -> None:
         self.folder, self.config, self.points, self.device = folder, config, points, device
-        self.progress = progress
-        self._curve, self._before, self._begun = curve, 0.0, perf_counter()
+        self.progress, self._before, self._begun = progress, 0.0, perf_counter()
 
     @property
     def seconds(self) -> float:
@@ -157,14 +154,8 @@ class Run:
         """
         return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
 
-    def evaluate(
-        self,
-        step: int,
-        arrays: Arrays,
-        network: Options,
-        figures: Mapping[str, float] | None = None,
-    ) -> Point:
-        """Evaluate a model: write `model.npz`, play, append to the curve; write `best.npz` if it is the best so far.
+    def evaluate(self, step: int, arrays: Arrays, network: Options, figures: Mapping[str, float]) -> Point:
+        """Evaluate a model: write `model.npz`, play, add to the curve; write `best.npz` if it is the best so far.
 
         Args:
             arrays, network: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
@@ -178,20 +169,20 @@ class Run:
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
         player = make_player(spec, dict(arrays), **on_device)
         job = task(player, config.env_id, config.unshaped, config.max_episode_steps)
-        seeds = range(EVALUATION_SEED, EVALUATION_SEED + config.episodes)
-        played = play_all(job, seeds)
+        played = play_all(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
         episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         of_games = Evaluation(header, episodes).summary()
         tiles = {str(tile): rate.value for tile, rate in of_games.tiles.items()}
         mean = of_games.mean.value, of_games.mean.low, of_games.mean.high
         about = round(self.seconds, 3), of_games.episodes, of_games.headline
-        point = Point(step, *about, *mean, of_games.capped, tiles, dict(figures or {}))
+        point = Point(step, *about, *mean, of_games.capped, tiles, dict(figures))
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
-        self._curve.write(json.dumps(asdict(point)).encode() + b"\n")
-        self._curve.flush()
+        curve = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
+        lines = [curve | {"seed": config.seed}, *map(asdict, self.points)]
+        write_whole(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
         return point
 
     def save_checkpoint(self, step: int, state: Options) -> None:
@@ -201,23 +192,13 @@ class Run:
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
 
     def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
-        """(step, state) of the last checkpoint, None if there is none; removes later evaluations from the curve."""
-        step, state, seconds = -1, None, 0.0
+        """(step, state) of the last checkpoint, None if there is none; forgets later evaluations."""
+        step, state, self._before = -1, None, 0.0
         if (self.folder / "checkpoint.npz").exists():
-            step, state, seconds = read_checkpoint(self.folder)
-        self._before, self._begun = seconds, perf_counter()
+            step, state, self._before = read_checkpoint(self.folder)
+        self._begun = perf_counter()
         self.points = [point for point in self.points if point.step <= step]
-        lines = (self.folder / "curve.jsonl").read_bytes().split(b"\n")[: 1 + len(self.points)]
-        self._curve.truncate(sum(len(line) + 1 for line in lines))
         return None if state is None else (step, state)
-
-    def finished(self) -> bool:
-        """Whether nothing is left to train."""
-        last = self.points[-1].step if self.points else -1
-        if last < self.config.timesteps:
-            return False
-        checkpoint = self.load_checkpoint()
-        return checkpoint is not None and checkpoint[0] == last
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -265,9 +246,7 @@ def open_run(
         ours = json.loads(json.dumps(ours, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the run's configuration is {ours}; expected JSON types ({error})") from error
-    with ExitStack() as held:
-        # Lock before reading: another process may be writing.
-        file = held.enter_context(open_alone(folder / "curve.jsonl", "evaluations"))
+    with open_alone(folder / "lock", "lock of the training run"):
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
         if path.exists():
@@ -278,14 +257,8 @@ def open_run(
         else:
             about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions()}
             write_whole(path, json.dumps(about, indent=2).encode())
-        header = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
-        line = json.dumps(header | {"seed": config.seed}).encode()
-        points, whole = _read_curve(folder / "curve.jsonl", line)
-        file.truncate(whole)
-        if not whole:
-            file.write(line + b"\n")
-            file.flush()
-        yield Run(folder, config, file, points, device, progress)
+        points = read_curve(folder) if (folder / "curve.jsonl").exists() else []
+        yield Run(folder, config, points, device, progress)
 
 
 def train(
@@ -302,7 +275,7 @@ def train(
     """
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
     with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
-        if not run.finished():
+        if not run.points or run.points[-1].step < config.timesteps:
             with one_thread():
                 algorithm.train(run)
         return run
@@ -369,13 +342,8 @@ def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
     path = Path(folder) / "curve.jsonl"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
-    return _read_curve(path, b"")[0]
-
-
-def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
-    records, whole = read_lines(path, "evaluations", torn_header)
     points = []
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(read_lines(path, "evaluations")[0], start=1):
         with in_place(f"{path}, line {number}"):
             if number == 1:
                 if (record.get("format"), record.get("version")) != (CURVE, VERSION):
@@ -384,7 +352,7 @@ def _read_curve(path: Path, torn_header: bytes) -> tuple[list[Point], int]:
                 raise ValueError(f"found the fields {sorted(record)}; expected those of an evaluation")
             else:
                 points.append(Point(**record))
-    return points, whole
+    return points
 
 
 def rank(point: Point) -> tuple[float, float]:

@@ -208,7 +208,7 @@ class _Keeper(BaseCallback):
         unit = 1.0 if normalize is None else np.sqrt(normalize.ret_rms.var + normalize.epsilon)
         about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
         network = network_of(self.run.config.hyperparameters) | about
-        point = self.run.evaluate(step, parameters_of(model.policy), network)
+        point = self.run.evaluate(step, parameters_of(model.policy), network, {})
         model.logger.record(f"eval/mean_{point.headline}", point.mean)
         model.logger.dump(step)
         self.run.save_checkpoint(step, state(model))
