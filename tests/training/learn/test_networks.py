@@ -103,7 +103,6 @@ def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, a
     [
         ({"net_arch": [8]}, r"net_arch is \[8\]"),
         ({"features_extractor_class": CombinedExtractor}, "CombinedExtractor; .* takes ranks-afterstates, board-after"),
-        ({"features_extractor_kwargs": {"placements": "slide"}}, "placements is 'slide'"),
     ],
 )
 def test_what_does_not_fit_is_refused(algorithm, changed, complaint):

@@ -11,7 +11,7 @@ from mergefall_baselines import Player, make
 from mergefall_baselines.registry import player_of
 from mergefall_training.learn import trainer
 from mergefall_training.learn.presets import configure, presets_of
-from mergefall_training.learn.teachers import Teachers, gaps, soft_targets, values_of
+from mergefall_training.learn.teachers import Teachers, gaps, soft_targets
 
 from tests.training.learn.small_runs import G2048, LEARNERS, OF_TETRIS, SMALL, TETRIS, small
 
@@ -121,6 +121,11 @@ def test_the_teachers_of_the_presets_do_not_remember(algorithm, env_id, name):
     assert all(job.player.start(0) is None for job in jobs)
 
 
+class FirstLegal(Player):
+    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+        return np.flatnonzero(action_masks)[0], state
+
+
 def test_a_player_without_values_cannot_teach():
     with pytest.raises(ValueError, match="teacher: player does not value actions; it only chooses one"):
-        values_of(Player(), boards())
+        teachers_of(FirstLegal()).check(boards())

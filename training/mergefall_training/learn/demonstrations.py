@@ -34,6 +34,7 @@ from mergefall_training.play.workers import Task, spread, task, workers_of
 from mergefall_training.progress import progress_bar
 
 FORMAT, VERSION = "mergefall demonstrations", 1
+Show = Callable[[int, str], None]  # of the progress bar
 
 
 def demonstrate(
@@ -81,7 +82,7 @@ def demonstrate(
         part.mkdir()
         with progress_bar(name, len(seeds), enabled=progress) as show:
             games = spread(job, Task.trajectory, seeds, workers_of(workers), in_order=True)
-            _write(part / "data", name, job, header.title, about, _shown(games, show))
+            _write(part / "data", name, job, header.title, about, games, show)
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -111,36 +112,33 @@ def _free_path(name: str) -> Path:
     return path
 
 
-def _shown(games: Iterator[Trajectory], show: Callable[[int, str], None]) -> Iterator[Trajectory]:
-    """The games, each of which is counted when it is written."""
-    for done, game in enumerate(games, start=1):
-        yield game
-        show(done, "")
-
-
-def _write(path: Path, name: str, job: Task, title: str, about: Options, games: Iterator[Trajectory]) -> None:
+def _write(
+    path: Path, name: str, job: Task, title: str, about: Options, games: Iterator[Trajectory], show: Show
+) -> None:
     env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
     # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
     storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)
     description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
     metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}
     storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
-    storage.update_episodes(_buffer(env, game) for game in games)
+    storage.update_episodes(_buffers(env, games, show))
     env.close()
 
 
-def _buffer(env: gym.Env[Any, Any], game: Trajectory) -> EpisodeBuffer:
-    """A game with its observations and masks, which playing it again shows."""
-    if len(game) > len(game.actions):
-        kept = f"{len(game)} actions, of which {len(game.actions)} were kept"
-        raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
-    first, *others = steps(env, game.seed, recorded(game.actions.tolist()))
-    arrays: dict[str, Any] = {
-        "actions": game.actions.astype(np.int64),
-        "rewards": np.array([step.reward for step in others], np.float64),
-        "terminations": np.array([step.terminated for step in others]),
-        "truncations": np.array([step.truncated for step in others]),
-    }
-    observations = stack([step.observation for step in (first, *others)])
-    masks = np.stack([step.info["action_mask"] for step in (first, *others)])
-    return EpisodeBuffer(seed=game.seed, observations=observations, infos={"action_mask": masks}, **arrays)
+def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) -> Iterator[EpisodeBuffer]:
+    """The games with their observations and masks, which playing them again shows."""
+    for done, game in enumerate(games, start=1):
+        if len(game) > len(game.actions):
+            kept = f"{len(game)} actions, of which {len(game.actions)} were kept"
+            raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
+        first, *others = steps(env, game.seed, recorded(game.actions.tolist()))
+        arrays: dict[str, Any] = {
+            "actions": game.actions.astype(np.int64),
+            "rewards": np.array([step.reward for step in others], np.float64),
+            "terminations": np.array([step.terminated for step in others]),
+            "truncations": np.array([step.truncated for step in others]),
+        }
+        observations = stack([step.observation for step in (first, *others)])
+        masks = np.stack([step.info["action_mask"] for step in (first, *others)])
+        yield EpisodeBuffer(seed=game.seed, observations=observations, infos={"action_mask": masks}, **arrays)
+        show(done, "")

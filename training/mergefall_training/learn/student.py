@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
-from mergefall.checks import choice
 from mergefall.games import batch_of_one, concatenate
 from mergefall.typing import Array, Observation, Options
 from numpy.typing import NDArray
@@ -20,12 +19,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 
 from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.sb3.networks import (
-    POLICIES,
-    network_of,
-    parameters_of,
-    policy_class,
-)
+from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class
 from mergefall_training.learn.sb3.train import KNOWN, made_of, warm_start
 from mergefall_training.learn.teachers import Teachers
 from mergefall_training.learn.training import Learner, schedule
@@ -117,9 +111,6 @@ class StudentHyperparameters:
     gamma: float = 0.99
     gae_lambda: float = 0.9
     mixed_precision: bool = True
-
-    def __post_init__(self) -> None:
-        choice("policy", self.policy, POLICIES["maskable-ppo"])
 
 
 class Student(Learner):
@@ -259,7 +250,7 @@ class Student(Learner):
             "observations": self.observations,
             "random": self.random.get_state(),
             "returns": [self.returns, self.deviations.mean, self.deviations.var, self.deviations.count],
-            "teachers": self.teachers.state(),
+            "teachers": [self.teachers.gap, self.teachers.gap_of],
         }
 
     def restore(self, step: int, state: Options) -> None:
@@ -270,4 +261,4 @@ class Student(Learner):
         self.observations, self.masks = state["observations"], self.games.action_masks()
         self.random.set_state(state["random"])
         self.returns, self.deviations.mean, self.deviations.var, self.deviations.count = state["returns"]
-        self.teachers.restore(state["teachers"])
+        self.teachers.gap, self.teachers.gap_of = state["teachers"]

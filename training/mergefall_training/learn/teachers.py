@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 from mergefall.games import board_of, take
 from mergefall.typing import Observation
-from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
@@ -37,9 +35,9 @@ class Teachers:
         players = [player_of(one, "teacher") for one in specs]
         self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
         self._gap_share, self._workers, self._timesteps = gap_share, workers, max(taught * config.timesteps, 1)
-        self._gap, self._gap_of = 0.0, -1  # the running median gap, and of which teacher
-        self._pool: ProcessPoolExecutor | None = None
+        self.gap, self.gap_of = 0.0, -1  # the running median gap, and of which teacher
         self._open = ExitStack()
+        self._pool = self._open.enter_context(process_pool(workers)) if workers > 1 else None
 
     def close(self) -> None:
         """End the worker processes."""
@@ -48,7 +46,7 @@ class Teachers:
     @property
     def temperature(self) -> float:
         """τ of the last targets."""
-        return max(self._gap_share * self._gap, 1e-9)
+        return max(self._gap_share * self.gap, 1e-9)
 
     def number_at(self, step: int) -> int:
         """The index of the teacher at a step."""
@@ -59,17 +57,15 @@ class Teachers:
         values = self.values(observations, step)
         of_boards, teacher = gaps(values), self.number_at(step)
         if of_boards.size:
-            kept = GAP_MEMORY if teacher == self._gap_of and self._gap else 0.0
-            self._gap, self._gap_of = kept * self._gap + (1 - kept) * float(np.median(of_boards)), teacher
+            kept = GAP_MEMORY if teacher == self.gap_of and self.gap else 0.0
+            self.gap, self.gap_of = kept * self.gap + (1 - kept) * float(np.median(of_boards)), teacher
         return soft_targets(values, masks, self.temperature)
 
     def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
         job = self.jobs[self.number_at(step)]
-        if self._workers == 1:
-            return values_of(job.player, observations)
         if self._pool is None:
-            self._pool = self._open.enter_context(process_pool(self._workers))
+            return job.player.values(observations)
         packed = job.pack()
         rows = np.array_split(np.arange(len(board_of(observations))), self._workers)
         parts = [take(observations, part) for part in rows]
@@ -83,27 +79,14 @@ class Teachers:
         for job in self.jobs:
             without_memory(job.player, "teacher")
             job.trajectory(0, 1)
-            values_of(job.player, take(observations, slice(1)))
-
-    def state(self) -> list[Any]:
-        """What `restore` takes to go on from here."""
-        return [self._gap, self._gap_of]
-
-    def restore(self, state: list[Any]) -> None:
-        """Restore what `state` returned."""
-        self._gap, self._gap_of = state
-
-
-def values_of(player: Player, observations: Observation) -> NDArray[np.float64]:
-    """A player's values of a batch. Raises ValueError if it only chooses actions."""
-    try:
-        return player.values(observations)
-    except NotImplementedError as error:
-        raise ValueError(f"teacher: {error}") from error
+            try:
+                job.player.values(take(observations, slice(1)))
+            except NotImplementedError as error:
+                raise ValueError(f"teacher: {error}") from error
 
 
 def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:
-    return values_of(unpack_task(packed).player, observations)
+    return unpack_task(packed).player.values(observations)
 
 
 def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:

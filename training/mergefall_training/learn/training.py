@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -94,23 +94,18 @@ class Learner(Protocol):
 
     def learn(self) -> dict[str, float]:
         """Do one round; returns figures to log."""
-        ...
 
     def arrays(self) -> Arrays:
         """The model's arrays, as `Run.evaluate` takes them."""
-        ...
 
     def network(self) -> dict[str, Any]:
         """What the algorithm's `player` needs besides the arrays, JSON types."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        ...
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` steps."""
-        ...
 
 
 def module_of(kind: Callable[[Config, str], Learner]) -> tuple[Callable[..., None], Callable[[Run], None]]:
@@ -154,29 +149,19 @@ def train_in_rounds(run: Run, learner: Learner) -> None:
 
 
 @contextmanager
-def tensorboard(folder: Path) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+def tensorboard(folder: Path) -> Iterator[Callable[[int, Mapping[str, float]], object]]:
     """Logs for TensorBoard in a folder; yields a function that takes the steps so far and figures by name.
 
     Without the package `tensorboard`, nothing is logged, which a note on stderr says.
     """
     try:
         from tensorboard.summary import Writer
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "tensorboard":
-            raise
+    except ModuleNotFoundError:
         print(f"mergefall: {folder} gets no logs, because tensorboard is not installed", file=sys.stderr, flush=True)
         yield lambda step, figures: None
         return
-    writer = Writer(str(folder))
-
-    def log(step: int, figures: Mapping[str, float]) -> None:
-        for name, value in figures.items():
-            writer.add_scalar(name, value, step)
-
-    try:
-        yield log
-    finally:
-        writer.close()
+    with closing(Writer(str(folder))) as writer:
+        yield lambda step, figures: [writer.add_scalar(name, value, step) for name, value in figures.items()]
 
 
 @contextmanager

@@ -126,20 +126,11 @@ class VectorAdversary(VectorWrapper):
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
         super().__init__(env)
         self._player, self._rate = _checked(env, player, rate)
-        self._started = False
-
-    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        self._started = True
-        return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        if self._started and self.action_space.contains(np.asarray(actions)):
+        if self.action_space.contains(np.asarray(actions)):
             self._turn(np.asarray(actions))
         return self.env.step(actions)
-
-    def restore_state(self, state: Any) -> None:
-        self._started = True
-        self.env.restore_state(state)
 
     def _turn(self, actions: NDArray[np.int64]) -> None:
         game: Any = self.unwrapped

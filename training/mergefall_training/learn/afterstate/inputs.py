@@ -124,22 +124,8 @@ def _fill(boards, pieces, lowest, rows, first, slides, clear_first, payments, ta
             action += 1
 
 
-@kernel
-def _best(begins, over, values, chosen):
-    """Write the row of highest value of each game to `chosen` int64[n], the first of equal ones; -1 without any row.
-
-    A fatal action is chosen only if all are fatal; then it is the first.
-    """
-    for i in range(chosen.size):
-        chosen[i] = -1
-        for row in range(begins[i], begins[i + 1]):
-            best = chosen[i]
-            if best < 0 or (not over[row] and (over[best] or values[row] > values[best])):
-                chosen[i] = row
-
-
 def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The row of highest value of each game, int64[n], from values float32[m].
+    """The row of highest value of each game, int64[n], from values float32[m]; no game may be over.
 
     Of equal rows it is the first. A fatal action is chosen only if all are fatal.
 
@@ -148,9 +134,9 @@ def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
     >>> best(table, np.array([1, 2, 3], F))
     array([1, 2])
     """
-    chosen = np.empty(len(table.begins) - 1, dtype=np.int64)
-    _best(table.begins, table.over, values, chosen)
-    return chosen
+    worth, first = np.where(table.over, -np.inf, values), table.begins[:-1]
+    highest = np.flatnonzero(worth == np.repeat(np.maximum.reduceat(worth, first), np.diff(table.begins)))
+    return highest[np.searchsorted(highest, first)]
 
 
 def tetris_inputs(cols: int) -> int:

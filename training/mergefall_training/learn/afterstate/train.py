@@ -30,6 +30,7 @@ import torch
 from mergefall.checks import integer
 from mergefall.games import game_of
 from mergefall.typing import Options
+from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -128,6 +129,8 @@ class Learner(training.Learner):
         table = tetris_afterstates(self.observations, self.envs.rules)
         with torch.no_grad():
             values = self.values(torch.from_numpy(table.inputs).to(self.device)).cpu().numpy()
+        if not np.isfinite(values).all():
+            raise NotFiniteError("the network's values are no longer finite; expected a smaller learning_rate")
         rows = best(table, table.rewards + F(self.hyperparameters.gamma) * values)
         over = table.over[rows]
         return table.actions[rows], table.rewards[rows], np.where(over, F(0), values[rows]), over, table.inputs[rows]

@@ -193,20 +193,13 @@ class Learner(training.Learner):
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         spec = {"env_id": config.env_id, "env_kwargs": config.env_kwargs, "network": self.network()}
-        pieces, stopped = np.zeros((len(candidates), h.games), dtype=np.int64), False
+        pieces = np.zeros((len(candidates), h.games), dtype=np.int64)
 
         def work(which: tuple[int, ...]) -> None:
-            nonlocal stopped
-            if stopped:
-                return
-            try:
-                i, k = which
-                seed = config.first_seed + (len(self.values) * h.games + k) % SEEDS
-                one = player(spec, self.arrays_of(candidates[i]))  # for each game: a player plays one at a time
-                pieces[i, k] = len(one.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
-            except BaseException:
-                stopped = True  # after Ctrl-C the other threads begin no further game
-                raise
+            i, k = which
+            seed = config.first_seed + (len(self.values) * h.games + k) % SEEDS
+            one = player(spec, self.arrays_of(candidates[i]))  # for each game: a player plays one at a time
+            pieces[i, k] = len(one.play(config.env_id, seed, config.env_kwargs, config.max_episode_steps))
 
         share(work, np.ndindex(*pieces.shape), h.threads or cores())
         return pieces

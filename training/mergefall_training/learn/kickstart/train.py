@@ -56,7 +56,6 @@ class Hyperparameters(StudentHyperparameters):
     kickstart_share: float = 0.5
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         integer("batch_size", self.batch_size, 2)  # advantages are divided by their deviation in the batch
         if self.n_envs * self.n_steps % self.batch_size:
             size = self.n_envs * self.n_steps

@@ -50,10 +50,5 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
     finally:
         env.close()
     exported.policy.load_state_dict(agent.policy.state_dict())
-    part = file.with_name(f".{file.stem}.part.zip")
-    try:
-        exported.save(part)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    exported.save(file)
     return exported

@@ -209,9 +209,6 @@ class EachAction(nn.Module):
         if not hasattr(extractor, "each"):
             names = ", ".join(EXTRACTORS)
             raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
-        if extractor.actions != network.action_space.n:
-            placements = extractor.rules.placements
-            raise ValueError(f"placements is {placements!r} in features_extractor_kwargs; the environment's are others")
         if width != extractor.features_dim:
             raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
         self.each, self.q_values = extractor.each, q_values
@@ -345,7 +342,7 @@ def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Opti
             kwargs[key] = table[choice(f"policy_kwargs: {key}", kwargs[key], table)]
     if kwargs.get("features_extractor_class") is BoardAfterstates:
         rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
-        kwargs["features_extractor_kwargs"] = rules | dict(kwargs.get("features_extractor_kwargs", {}))
+        kwargs["features_extractor_kwargs"] = {**kwargs.get("features_extractor_kwargs", {}), **rules}
     return kind, kwargs
 
 
