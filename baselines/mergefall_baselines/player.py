@@ -205,7 +205,7 @@ class OfPredictor(Player):
 
 
 def title(player: str, options: Mapping[str, Any]) -> str:
-    """A player and its options in one line.
+    """A player and its options in one line, without the checksum of a model.
 
     >>> title("2048/minimax", {"depth": 1})
     '2048/minimax depth=1'
@@ -213,7 +213,7 @@ def title(player: str, options: Mapping[str, Any]) -> str:
     '2048/greedy heuristic=mine:board'
     """
     shown = {n: v["name"] if isinstance(v, Mapping) and set(v) == {"name"} else v for n, v in options.items()}
-    return " ".join([player, *(f"{name}={value}" for name, value in shown.items())])
+    return " ".join([player, *(f"{name}={value}" for name, value in shown.items() if name != "checksum")])
 
 
 def name_of_player(player: Predictor) -> str:

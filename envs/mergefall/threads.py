@@ -46,8 +46,8 @@ def _drain(work: Callable[[T], None], left: list[T]) -> None:
 def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     """Call `work(piece)` for every piece, in any order, on up to `threads` threads, the caller's included.
 
-    Returns when all pieces are done. After an exception no thread begins another piece. When all have ended, one of the
-    exceptions is raised here, the caller's first.
+    Returns when all pieces are done. An exception in a thread ends its part, in the caller's all parts. When all have
+    ended, one of the exceptions is raised here, the caller's first.
 
     >>> done = []
     >>> share(done.append, range(10), threads=3)
