@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,17 +28,10 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     return number
 
 
-def mapping(name: str, value: Any) -> Mapping[str, Any]:
-    """`value`; raises ValueError unless it is a mapping."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name} are {value!r}; expected a mapping")
-    return value
-
-
-def listed(name: str, value: Any) -> Sequence[Any]:
-    """`value`; raises ValueError unless it is a list or tuple."""
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{name} are {value!r}; expected a list")
+def made_of(name: str, value: Any, kind: Any, expected: str) -> Any:
+    """`value`; raises ValueError unless it is an instance of `kind`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} are {value!r}; expected {expected}")
     return value
 
 

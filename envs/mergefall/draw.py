@@ -41,7 +41,6 @@ def colours(words: str) -> tuple[Colour, ...]:
 
 
 def ansi(back: Colour, front: Colour) -> str:
-    """The escape sequence that sets a terminal's colours."""
     return "\x1b[48;2;{};{};{}m\x1b[38;2;{};{};{}m".format(*back, *front)
 
 
@@ -134,7 +133,6 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def short_number(value: float) -> str:
-    """A number as it is written beside a bar: three digits, or whole from 1,000 up."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 

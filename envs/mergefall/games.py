@@ -161,12 +161,10 @@ def map_parts(function: Callable[..., Any], *observations: Observation) -> Any:
 
 
 def stack(observations: Sequence[Any]) -> Any:
-    """A batch from single observations."""
     return map_parts(lambda *parts: np.stack(parts), *observations)
 
 
 def concatenate(batches: Sequence[Any]) -> Any:
-    """One batch from several."""
     return map_parts(lambda *parts: np.concatenate(parts), *batches)
 
 
@@ -185,10 +183,8 @@ def each(batch: Any) -> Iterator[Any]:
 
 
 def batch_of_one(observation: Observation) -> Any:
-    """A batch from one observation."""
     return map_parts(lambda part: np.asarray(part)[None], observation)
 
 
 def board_of(observation: Observation) -> NDArray[np.uint8]:
-    """The board in an observation, single or batched."""
     return observation["board"] if isinstance(observation, Mapping) else observation

@@ -26,8 +26,6 @@ binding.add_symbol("mergefall_stopped", _flag.ctypes.data)  # cached machine cod
 
 
 def _load_flag(typing_context: Any) -> Any:
-    """Whether the kernel should return, because of Ctrl-C."""
-
     def codegen(context, builder, signature, args):
         module, word = builder.module, ir.IntType(64)
         name = "mergefall_stopped"
@@ -103,8 +101,6 @@ def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: fl
 
 
 class _Compiling(event.Listener):
-    """Delays Ctrl-C until the kernel that is being compiled is ready."""
-
     def __init__(self) -> None:
         self._depth, self._pressed, self._handler = 0, False, signal.SIG_DFL
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import choice, integer, listed, mapping
+from mergefall.checks import choice, integer, made_of
 from mergefall.typing import Array, Options
 
 
@@ -89,7 +89,7 @@ class GameRules:
 
         Raises ValueError for an unknown option or a bad value; None as a value means the default.
         """
-        options = mapping("reset options", options or {})
+        options = made_of("reset options", options or {}, Mapping, "a mapping")
         if unknown := sorted(set(options) - set(self.parts), key=repr):
             raise ValueError(f"reset options hold {unknown[0]!r}; expected {' or '.join(map(repr, self.parts))}")
         given = {name: value for name, value in options.items() if value is not None}
@@ -97,7 +97,7 @@ class GameRules:
 
     def pool(self, starts: Sequence[Options] | None) -> Array:
         """A list of `reset` options as rows for the kernel `begin`; the entry `{}` is an ordinary start."""
-        starts = listed("starts", starts or [])
+        starts = made_of("starts", starts or [], list | tuple, "a list")
         blank = self._no_start()
         pool = np.zeros((len(starts), blank.size), blank.dtype)
         for row, options in zip(pool, starts, strict=True):

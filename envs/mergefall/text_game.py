@@ -86,7 +86,6 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         return self._seen, self._told()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play the move that an answer names."""
         if not self._info:
             raise gym.error.ResetNeeded("call reset before the first step")
         verdict = read_answer(action, self._rules, self._info["action_mask"])

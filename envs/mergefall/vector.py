@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, integer, mapping
+from mergefall.checks import MOST_COUNTED, integer, made_of
 from mergefall.env import GameEnv, Games
 from mergefall.games import each
 from mergefall.threads import cores, share
@@ -99,7 +99,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
           random stream.
         - `options`: `reset_mask: bool[n]`, and the options of the single environment, which hold for all these games.
         """
-        options = dict(mapping("reset options", options or {}))
+        options = dict(made_of("reset options", options or {}, Mapping, "a mapping"))
         mask = self._checked_mask(options.pop("reset_mask", None))
         start = self.rules.start(options)
         for i, one in enumerate(self._seeds(seed)):

@@ -27,5 +27,4 @@ class View:
 
     @property
     def space(self) -> gym.spaces.Box:
-        """The space of one game's view."""
         return gym.spaces.Box(0, 1, self(self.rules.observations(self.rules.new_states(1)))[0].shape, np.float32)

@@ -40,8 +40,6 @@ dot: Any = intrinsic(_dot)
 
 
 def _write(typing_context: Any, terms: Any, target: Any) -> Any:
-    """Write a tuple of numbers to an array float64[k]."""
-
     def codegen(context, builder, signature, args):
         data = context.make_array(target)(context, builder, args[1]).data
         for i, kind in enumerate(terms.types):
@@ -79,7 +77,6 @@ class WeightedSum:
 
     @property
     def option_names(self) -> list[str]:
-        """The names of the fields that options may set."""
         return [field.name for field in fields(self)]
 
     def check(self) -> None:

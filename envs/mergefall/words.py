@@ -14,30 +14,22 @@ from mergefall.kernels import kernel
 U = np.uint64
 
 
-def _popcount(typing_context: Any, word: Any) -> Any:
-    def codegen(context, builder, signature, args):
-        return builder.ctpop(args[0])
+def _of_word(instruction: str, *more: bool) -> Any:
+    """LLVM's instruction of this name, which makes a number of a 64-bit word; `more`: its other arguments."""
 
-    return types.int64(types.uint64), codegen
+    def number_of(typing_context, word):
+        def codegen(context, builder, signature, args):
+            others = [context.get_constant(types.boolean, value) for value in more]
+            return getattr(builder, instruction)(args[0], *others)
 
+        return types.int64(types.uint64), codegen
 
-def _leading_zeros(typing_context: Any, word: Any) -> Any:
-    def codegen(context, builder, signature, args):
-        return builder.ctlz(args[0], context.get_constant(types.boolean, False))
-
-    return types.int64(types.uint64), codegen
-
-
-def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    def codegen(context, builder, signature, args):
-        return builder.cttz(args[0], context.get_constant(types.boolean, False))
-
-    return types.int64(types.uint64), codegen
+    return intrinsic(number_of)
 
 
-popcount: Any = intrinsic(_popcount)  # the number of bits that are set
-leading_zeros: Any = intrinsic(_leading_zeros)  # zeros above the highest set bit, 64 for 0
-trailing_zeros: Any = intrinsic(_trailing_zeros)  # zeros below the lowest set bit, 64 for 0
+popcount = _of_word("ctpop")  # the number of bits that are set
+leading_zeros = _of_word("ctlz", False)  # zeros above the highest set bit, 64 for 0
+trailing_zeros = _of_word("cttz", False)  # zeros below the lowest set bit, 64 for 0
 
 
 def stream_from_seed(seed: int | None) -> np.uint64:

@@ -103,7 +103,6 @@ class VectorWrapper(gym.vector.VectorWrapper):
         return _of_all(self, "action_masks")
 
     def clone_state(self) -> Any:
-        """The state of all games and of the wrapper."""
         return self.env.clone_state()
 
     def restore_state(self, state: Any) -> None:

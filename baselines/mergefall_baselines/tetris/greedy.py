@@ -17,9 +17,8 @@ from mergefall.tetris.placements import (
     ROTATIONS,
     SLIDES,
     STEPS,
-    column_of,
+    at_rest,
     packed,
-    rotation_of,
     row_at_rest,
 )
 from mergefall.tetris.rules import Rules
@@ -64,8 +63,8 @@ def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
                         values[action] = value
                     better = value > highest
                     if by_priority and value == highest and chosen >= 0 and value > -np.inf:
-                        rival = priority(piece, rotation_of(chosen), column_of(chosen), cols)
-                        better = priority(piece, rotation, end, cols) > rival
+                        turn, at, _ = at_rest(chosen)
+                        better = priority(piece, rotation, end, cols) > priority(piece, turn, at, cols)
                     if better:
                         highest = value
                     if better or chosen < 0:  # a test of its own: callers that want only `highest` need none of it

@@ -25,7 +25,7 @@ from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.placements import ACTION_SHIFT, column_of, rotation_of, row_of
+from mergefall.tetris.placements import ACTION_SHIFT, at_rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Kernel, Observation
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
@@ -51,7 +51,8 @@ _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece id
 
 @kernel
 def _turn(state, placement):
-    _, over = game.play(state, rotation_of(placement), column_of(placement), row_of(placement))
+    rotation, column, y = at_rest(placement)
+    _, over = game.play(state, rotation, column, y)
     return OVER if over else GO_ON
 
 

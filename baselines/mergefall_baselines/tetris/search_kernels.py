@@ -27,7 +27,7 @@ from mergefall.tetris.field import copy, place, put
 from mergefall.tetris.heuristics import Kernels
 from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
-from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
+from mergefall.tetris.placements import action_of, at_rest, list_placements
 from mergefall.typing import Kernel
 
 from mergefall_baselines.tetris.context import (
@@ -89,7 +89,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
     @kernel
     def play(level, piece, placement, c):
         """Play a placement onto the next level's board: (terms of the move, whether it is fatal)."""
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        rotation, column, y = at_rest(placement)
         after = board_at(level + 1, c)
         copy(board_at(level, c), after)
         if clears:
@@ -102,7 +102,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
     @kernel
     def leaf_value(level, piece, placement, c):
         """Value of a placement as a leaf, -inf if it is fatal."""
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        rotation, column, y = at_rest(placement)
         columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
         return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
 

@@ -12,7 +12,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import place
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms
-from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
+from mergefall.tetris.placements import action_of, at_rest, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
@@ -94,7 +94,7 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
         for c in range(board.size):
             board[c] = columns[c]
         for placed in range(length):
-            rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+            rotation, column, y = at_rest(placement)
             lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
             if over:
                 break

@@ -49,7 +49,6 @@ class Seen(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, words: int) -> Seen:
-        """Uninitialised arrays for n games whose ranks fill so many words."""
         return cls(
             np.empty((n, words), np.uint64),
             np.empty(n, np.float64),

@@ -138,7 +138,6 @@ def put_tile(cells, bits):
 
 @kernel(inline="always")
 def goal_of(shape):
-    """The goal rank in the word SHAPE."""
     return np.int64(shape >> U(GOAL_SHIFT))
 
 
@@ -168,7 +167,6 @@ def status(cells, rows, cols, goal):
 
 @kernel
 def observe(state):
-    """The status of a state."""
     rows, cols, goal = shape_of(state)
     return status(flat_cells(state, rows, cols), rows, cols, goal)
 

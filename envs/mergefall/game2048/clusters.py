@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP, Board, move
+from mergefall.game2048.rules import MAX_RANK, board_array
 
 Shape = Literal["line", "angled", "branched", "round"]
 Cell = tuple[int, int]
@@ -92,7 +93,7 @@ class MoveComparison:
 def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
     """All clusters of a board (rows, cols) of ranks, by rank, then by first cell.
 
-    Raises ValueError for anything but one board of integers from 0 up.
+    Raises ValueError for anything but one board of ranks.
 
     Example:
         >>> [(c.rank, c.cells, c.shape) for c in clusters([[1, 1, 2], [0, 1, 2]])]
@@ -160,12 +161,7 @@ def compare_move(before: ArrayLike, action: int) -> MoveComparison:
 
 
 def _board(ranks: ArrayLike) -> Board:
-    board = np.asarray(ranks)
-    if board.ndim != 2 or not board.size:
-        raise ValueError(f"ranks of shape {board.shape}; expected one board (rows, cols)")
-    if board.dtype.kind not in "iu" or board.min() < 0:
-        raise ValueError(f"ranks of type {board.dtype} from {board.min()}; expected integers from 0 up")
-    return tuple(tuple(row) for row in board.tolist())
+    return tuple(map(tuple, board_array(ranks, highest=MAX_RANK).tolist()))
 
 
 def _around(board: Board, cell: Cell) -> Iterator[tuple[int, Cell]]:

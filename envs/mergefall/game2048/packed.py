@@ -59,7 +59,6 @@ def pack(cells, rows, cols):
 
 @kernel
 def unpack(board, cells, rows, cols):
-    """Write a packed board into flat cells."""
     for r in range(rows):
         for c in range(cols):
             cells[r * cols + c] = board >> U(16 * r + 4 * c) & U(15)
@@ -349,7 +348,6 @@ def from_words(upper, lower):
 
 @kernel(inline="always")
 def to_words(board):
-    """The inverse of `from_words`."""
     return widen(board & LOWER_HALF), widen(board >> U(32))
 
 

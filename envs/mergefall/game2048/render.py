@@ -81,7 +81,6 @@ def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> Any:
 
 
 def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:
-    """The picture that `draw` returns, as a pygame surface."""
     rows, cols = ranks.shape
     top = 0 if score is None else PANEL
     width, height = (n * SIDE + (n + 1) * GAP for n in (cols, rows))

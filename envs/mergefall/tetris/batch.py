@@ -22,8 +22,6 @@ U = np.uint64
 
 
 class Seen(NamedTuple):
-    """What n games show after a step: a row for each game."""
-
     boards: NDArray[np.uint8]  # [n, rows · cols]
     pieces: NDArray[np.int64]
     nexts: NDArray[np.int64]  # [n, preview]

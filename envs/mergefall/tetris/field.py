@@ -79,21 +79,18 @@ def fall(columns, piece, rotation, column, y):
 
 @kernel(inline="always")
 def copy(columns, target):
-    """Write a board's columns into another array uint64[cols]."""
     for i in range(columns.size):
         target[i] = columns[i]
 
 
 @kernel
 def put(columns, piece, rotation, column, y):
-    """Fill a piece's cells, in place."""
     for i in range(WIDTHS[piece, rotation]):
         columns[column + i] |= MASKS[piece, rotation, i] << U(y)
 
 
 @kernel
 def full_rows(columns):
-    """The full rows as bits."""
     full = columns[0]
     for i in range(1, columns.size):
         full &= columns[i]

@@ -54,7 +54,6 @@ IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int
 def rules_word(
     cols: int, rows: int, pieces: str, randomizer: str, preview: int, slides: bool, clear_first: bool
 ) -> int:
-    """The word RULES of a game."""
     return (
         cols << COLS_SHIFT
         | rows << ROWS_SHIFT
@@ -123,7 +122,6 @@ def table_row(state, piece):
 
 @kernel(inline="always")
 def columns_in(state):
-    """The state's columns, a view uint64[cols]."""
     return state[COLUMNS:]
 
 

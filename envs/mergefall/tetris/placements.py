@@ -25,21 +25,9 @@ BYTE = 255
 
 
 @kernel
-def row_of(placement):
-    """The row y in which the piece rests."""
-    return placement >> ROW_SHIFT & BYTE
-
-
-@kernel
-def column_of(placement):
-    """The piece's leftmost column at rest."""
-    return placement >> COLUMN_SHIFT & BYTE
-
-
-@kernel
-def rotation_of(placement):
-    """The piece's rotation."""
-    return placement >> ROTATION_SHIFT & BYTE
+def at_rest(placement):
+    """(rotation, the piece's leftmost column, the row of its lowest cell) at rest."""
+    return placement >> ROTATION_SHIFT & BYTE, placement >> COLUMN_SHIFT & BYTE, placement >> ROW_SHIFT & BYTE
 
 
 @kernel
@@ -80,7 +68,6 @@ def row_at_rest(columns, piece, slide, rotation, column):
 
 @kernel
 def packed(y, column, rotation, action):
-    """A placement in one integer."""
     return y << ROW_SHIFT | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
 
 

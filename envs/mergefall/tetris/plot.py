@@ -63,18 +63,14 @@ def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) ->
     """
     from matplotlib.patches import Rectangle
 
-    array, marked = board_array(board), set(cells)
+    array = board_array(board)
     rows, cols = array.shape
-    covered = (np.maximum.accumulate(array, axis=0) > array).tolist()
-    for r in range(min([0, *(row for row, _ in marked)]), rows):
-        for c in range(cols):
-            if r < 0 and (r, c) not in marked:
-                continue
-            old = FILLED if r >= 0 and array[r, c] else HOLE if r >= 0 and covered[r][c] else EMPTY
-            colour = NEW if (r, c) in marked else old
-            axes.add_patch(Rectangle((c + 0.04, r + 0.04), 0.92, 0.92, facecolor=colour, linewidth=0))
+    colours = np.where(array, FILLED, np.where(np.maximum.accumulate(array, axis=0), HOLE, EMPTY))
+    drawn = dict(np.ndenumerate(colours)) | dict.fromkeys(cells, NEW)
+    for (r, c), colour in drawn.items():
+        axes.add_patch(Rectangle((c + 0.04, r + 0.04), 0.92, 0.92, facecolor=colour, linewidth=0))
     axes.plot([0, 0, cols, cols], [0, rows, rows, 0], color=INK, linewidth=1)
-    top = min([0, *(row for row, _ in marked)])
+    top = min(row for row, _ in drawn)
     axes.set(xlim=(-0.1, cols + 0.1), ylim=(rows + 0.1, top - 0.1), aspect="equal", anchor="N")
     axes.axis("off")
 

@@ -41,8 +41,6 @@ FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
 
 
 class Scene(NamedTuple):
-    """Everything that a picture of a game shows."""
-
     cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
     aimed: NDArray[np.bool_]  # [rows, cols]: where the current piece would come to rest by the action that is aimed at
     pieces: tuple[int, ...]  # the table rows of the current piece and of the following ones
@@ -105,7 +103,6 @@ class Canvas:
 
 
 def frame(scene: Scene, mode: str) -> Any:
-    """A game as `"ansi"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
     if mode == "ansi":
         return to_ansi(scene)
     return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
@@ -180,7 +177,6 @@ def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, margin: int) 
 
 @cache
 def _cell(colour: Colour, side: int) -> Any:
-    """One cell; a filled one has a light upper and a dark lower edge."""
     cell = pygame().Surface((side, side), pygame().SRCALPHA)
     inner, radius = side - GAP, max(2, side // 8)
     if colour is EMPTY:

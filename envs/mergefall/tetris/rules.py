@@ -163,7 +163,6 @@ class Rules(GameRules):
         return id
 
     def pieces_text(self) -> str:
-        """The pieces of the game, for messages."""
         return "one of " + ", ".join(f"{id} {self.piece_set.names[id]}" for id in self.piece_set.drawn)
 
     def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -219,17 +218,20 @@ def board_array(board: Any, cols: int | None = None, rows: int | None = None) ->
             raise ValueError(f"board text holds {sorted(wrong)[0]!r}; expected rows of '.' and '#'")
         board = [[cell == "#" for cell in line] for line in lines]
     array = checks.array("board", board, "rows × columns of 0 and 1")
-    limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
-    fitting = array.ndim == 2 and (
-        array.shape == (rows, cols)
-        if rows
-        else FEWEST_ROWS <= array.shape[0] <= MOST_ROWS and FEWEST_COLS <= array.shape[1] <= MOST_COLS
-    )
-    if not fitting:
-        raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else limits}")
-    if array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"board holds {array.dtype} {np.unique(array).tolist()}; expected cells of 0 and 1")
-    return array.astype(np.uint8, order="C")
+    if array.ndim != 2 or (rows and array.shape != (rows, cols)):
+        raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else 'rows × columns'}")
+    return checked_cells("board", array).copy()
+
+
+def checked_cells(name: str, array: Array) -> NDArray[np.uint8]:
+    """Boards [..., rows, cols] as uint8, row-major; raises ValueError for other values or sizes."""
+    rows, cols = array.shape[-2:]
+    if not (FEWEST_ROWS <= rows <= MOST_ROWS and FEWEST_COLS <= cols <= MOST_COLS):
+        limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
+        raise ValueError(f"{name} has shape {array.shape}; expected {limits}")
+    if array.dtype.kind not in "iub" or array.max(initial=0) > 1 or array.min(initial=0) < 0:
+        raise ValueError(f"{name} holds {array.dtype} {np.unique(array)[:8].tolist()}; expected cells of 0 and 1")
+    return np.ascontiguousarray(array, dtype=np.uint8)
 
 
 def to_text(board: Any) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
 from mergefall.game2048.packed import unpack
-from mergefall.game2048.rules import LARGEST, MAX_RANK, SMALLEST
+from mergefall.game2048.rules import MAX_RANK, checked_ranks
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel
 from mergefall.weighted import WeightedSum, dot, write_terms
@@ -24,7 +24,6 @@ NO_TABLE.flags.writeable = False
 
 
 def filled(fill: Kernel, *tables: Array) -> tuple[Array, ...]:
-    """The tables that a kernel fills, read-only."""
     fill(*tables)
     for table in tables:
         table.flags.writeable = False
@@ -106,8 +105,6 @@ class Heuristic(WeightedSum):
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
-        if not (SMALLEST <= rows <= LARGEST and SMALLEST <= cols <= LARGEST):
-            raise ValueError(f"board of {rows}×{cols}; expected 2×2 to 6×6")
 
     def _parts(self, ranks: ArrayLike, to_move: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(the value of each board, the terms [terms, …]) of one board or a batch, checked."""
@@ -116,12 +113,7 @@ class Heuristic(WeightedSum):
             raise ValueError(f"ranks of shape {boards.shape}; expected (rows, cols) or (n, rows, cols)")
         *batch, rows, cols = boards.shape
         self.check_size(rows, cols)
-        if boards.dtype.kind not in "iu":
-            raise ValueError(f"ranks of type {boards.dtype}; expected integers (log2 of the tiles, 0 for empty)")
-        lowest = 0 if boards.dtype.kind == "u" else boards.min(initial=0)  # `min` takes 2 µs
-        if lowest < 0 or boards.max(initial=0) > MAX_RANK:
-            raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to {MAX_RANK}")
-        cells = np.ascontiguousarray(boards, dtype=np.uint8).reshape(-1, rows * cols)
+        cells = checked_ranks("ranks", boards, MAX_RANK).reshape(-1, rows * cols)
         values, parts = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
         self._batch_kernel(cells, rows, cols, bool(to_move), self._weights, values, parts)
         self.check()

@@ -38,7 +38,6 @@ def line_terms(cells, start, stride, length):
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    """(monotonicity, smoothness, ln of empty cells, log2 of the largest tile, corner)."""
     left, right, up, down, roughness, empty, top = 0, 0, 0, 0, 0, 0, 0
     for r in range(rows):
         rises, falls, rough = line_terms(cells, r * cols, 1, cols)
@@ -142,7 +141,6 @@ class MonotoneSmooth(Heuristic):
     corner: float = 1.5
 
     def tables(self) -> tuple[Array, ...]:
-        """An entry for each line of four cells, uint32[65536], and logarithms of empty cells, float64[17]."""
         return _tables()
 
 

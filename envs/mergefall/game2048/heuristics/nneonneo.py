@@ -124,7 +124,6 @@ class Nneonneo(Heuristic):
     sum: float = -11.0
 
     def tables(self) -> tuple[Array, ...]:
-        """The value of each line of four cells, float32[65536], and an empty table."""
         return _line_values(self), NO_TABLE
 
 

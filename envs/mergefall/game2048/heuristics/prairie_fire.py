@@ -105,7 +105,6 @@ class PrairieFire(Heuristic):
         return np.array(vector, dtype=np.float64)
 
     def tables(self) -> tuple[Array, ...]:
-        """The tables of sets of cells, int64[65536], and of lines, uint16[65536]; the same for all weights."""
         return _tables()
 
     def to_json(self) -> dict[str, Any]:

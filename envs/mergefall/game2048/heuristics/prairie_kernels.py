@@ -102,7 +102,6 @@ def line_terms(cells, start, stride, length):
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    """All terms in the order of TERMS; `weights` is ignored."""
     starts = U(0)
     for r in range(rows):
         starts |= U(1) << U(r * cols)
@@ -174,7 +173,6 @@ def stage_of(weights, top):
 
 @kernel
 def combine(terms, cells, weights):
-    """Σ weight · term, with the weights of a stage."""
     return dot(terms, weights, stage_of(weights, cells.max()))
 
 
@@ -249,7 +247,6 @@ def board_terms(board, lines):
 
 @kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
-    """The value; slow terms are skipped where their weight is 0."""
     sets, lines = tables
     planes = gather(board), gather(board >> U(1)), gather(board >> U(2)), gather(board >> U(3))
     zeros, of_tiles, top = sets[rank_set(planes, 0)], np.int64(0), 0

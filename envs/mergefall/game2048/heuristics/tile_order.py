@@ -89,7 +89,6 @@ def good_rows(cells, strict, distinct):
 
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
-    """(average, empty, merges, order)."""
     total, empty, merges, order = 0.0, 0, 0.0, 0.0
     matrix = MATRICES[good_rows(cells, weights[STRICT] != 0, weights[DISTINCT] != 0)]
     for i in range(16):
@@ -263,7 +262,6 @@ class TileOrder(Heuristic):
         return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
     def tables(self) -> tuple[Array, ...]:
-        """The counts and orders of each line of four cells, uint32[65536] and int64[65536]."""
         return _tables(self.distinct)
 
     def check_size(self, rows: int, cols: int) -> None:

@@ -23,7 +23,7 @@ from mergefall import checks
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
-from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, Placement
+from mergefall.tetris.rules import Placement, checked_cells
 from mergefall.typing import Kernel
 from mergefall.weighted import WeightedSum, dot, write_terms
 
@@ -199,13 +199,8 @@ class Heuristic(WeightedSum):
         if array.ndim not in (2, 3):
             raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
         *batch, rows, cols = array.shape
-        if not (FEWEST_ROWS <= rows <= MOST_ROWS and FEWEST_COLS <= cols <= MOST_COLS):
-            limits = f"{FEWEST_ROWS} to {MOST_ROWS} rows of {FEWEST_COLS} to {MOST_COLS} columns"
-            raise ValueError(f"boards of {rows} rows and {cols} columns; expected {limits}")
-        if array.dtype.kind not in "iub" or array.max(initial=0) > 1 or array.min(initial=0) < 0:
-            raise ValueError(f"boards hold {array.dtype} {np.unique(array)[:8].tolist()}; expected cells of 0 and 1")
         self.check_size(rows, cols)
-        cells = np.ascontiguousarray(array, dtype=np.uint8).reshape(-1, rows * cols)
+        cells = checked_cells("boards", array).reshape(-1, rows * cols)
         terms = np.empty((len(cells), len(self.board_names)))
         _batch_terms(self.parts.board)(cells, rows, cols, self._weights, terms)
         self.check()
@@ -214,7 +209,6 @@ class Heuristic(WeightedSum):
 
 @cache
 def kernels_of(parts: Terms, clears: bool) -> Kernels:
-    """The kernels that are made of some terms."""
     placement_terms, last_terms, board_terms, memo, of_locked, (first_last, first_board) = parts
     with_move, with_last = placement_terms is not None, last_terms is not None
 
@@ -292,8 +286,6 @@ def _check_placement(placement: Any) -> None:
 
 @cache
 def _batch_terms(board_terms: Kernel) -> Kernel:
-    """A kernel that writes the board terms of many boards."""
-
     @kernel
     def batch_terms(cells, rows, cols, weights, terms):
         columns = np.empty(cols, U)

@@ -257,7 +257,6 @@ def _linear(features: tuple[str, ...]) -> type[Linear]:
 
 
 def _reduced(self: Linear) -> Any:
-    """Copies and pickles name the class by its features."""
     return _of_features, (asdict(self),)
 
 

@@ -12,7 +12,7 @@ from mergefall.tetris import HEURISTICS, heuristic, place
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.heuristics import MEMO, priority, reference
 from mergefall.tetris.pieces import NAMES, WIDTHS, rotations
-from mergefall.tetris.placements import action_of, column_of, list_placements, rotation_of, row_of
+from mergefall.tetris.placements import action_of, at_rest, list_placements
 
 SPECS = [*HEURISTICS, {"name": "two-tetrad", "f8": -3}, {"name": "dt-10", "holes": 0}]
 CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
@@ -96,7 +96,7 @@ def leaves(h, board, piece, clear_first, clears):
     prepare(columns, rows, memo)
     before = columns.copy(), memo.copy()
     for placement in placements[: list_placements(columns, piece, True, placements)].tolist():
-        rotation, column, y = rotation_of(placement), column_of(placement), row_of(placement)
+        rotation, column, y = at_rest(placement)
         value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
         action = action_of(placement)
         yield (action // cols % 4, action % cols, action // (4 * cols)), (piece, rotation, column, y), value
@@ -133,11 +133,11 @@ def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
     weights = h.weight_vector()
     for i, board in enumerate(BOARDS):
         index, rows = (5 * i + 3) % len(NAMES), board.shape[0]
-        for (rotation, column, slide), at_rest, value in leaves(h, board, index, True, False):
+        for (rotation, column, slide), resting, value in leaves(h, board, index, True, False):
             placed = place(board, NAMES[index], rotation, column, slide)
             kernels = h.kernels(False)
             terms = h.terms(placed)
-            expected = kernels.move(*at_rest, 0, 0, rows, weights)
+            expected = kernels.move(*resting, 0, 0, rows, weights)
             expected += sum(getattr(h, name) * terms[name] for name in h.last_names)
             expected += h.board(placed.locked)
             assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
@@ -217,8 +217,8 @@ def test_bad_specs(spec, message):
     ("boards", "message"),
     [
         ([0, 1], r"shape \(2,\); expected \(rows, cols\) or"),
-        (np.zeros((3, 4), int), "3 rows and 4 columns; expected 4 to 40 rows of 4 to 16 columns"),
-        (np.zeros((4, 17), int), "4 rows and 17 columns"),
+        (np.zeros((3, 4), int), r"shape \(3, 4\); expected 4 to 40 rows of 4 to 16 columns"),
+        (np.zeros((4, 17), int), r"shape \(4, 17\)"),
         (np.zeros((4, 4)), "float64"),
         (np.full((4, 4), 2), r"int64 \[2\]; expected cells of 0 and 1"),
         (np.full((4, 4), -1), r"\[-1\]; expected cells of 0 and 1"),

@@ -19,7 +19,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Dt10
-from mergefall.tetris.placements import column_of, rest_of, rotation_of, row_of
+from mergefall.tetris.placements import at_rest, rest_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays
 from mergefall.weighted import write_terms
@@ -65,7 +65,7 @@ def outcome(columns, piece, action, slides, rows, clear_first, after):
         return placement, 0, False
     for c in range(columns.size):
         after[c] = columns[c]
-    y, column, rotation = row_of(placement), column_of(placement), rotation_of(placement)
+    rotation, column, y = at_rest(placement)
     lines, _, over = place(after, piece, rotation, column, y, rows, clear_first)
     for c in range(columns.size):
         after[c] &= field_mask(rows)
