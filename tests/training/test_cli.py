@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
-from mergefall_training.cli import main
+from mergefall_training.cli import COMMANDS, main
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import RecordFile, read_records
 from mergefall_training.play.screens import _posix_keys
@@ -93,10 +93,10 @@ def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):
 
 
 def test_other_errors_are_not_swallowed(monkeypatch):
-    def broken(name):
+    def broken():
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("mergefall_training.manual.players_page", broken)
+    monkeypatch.setitem(COMMANDS, "players", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         main(["players"])
 

@@ -1,6 +1,6 @@
 """The command ``mergefall``: each subcommand is a function whose parameters are its arguments.
 
-Heavy imports stay inside the functions, so that ``--help`` answers at once.
+What a function returns is printed. Heavy imports stay inside the functions, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import tyro
 
+from mergefall_training.manual import envs, heuristics, players, suites, training_page
 from mergefall_training.tune.climbing import Climb
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
 Executor = Literal["processes", "ray"]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
-Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
 GAME2048 = "mergefall/Game2048-v0"
 
@@ -77,49 +77,6 @@ class WithPlayer(InEnvironment):
 
 Where = Annotated[InEnvironment, tyro.conf.arg(name="")]
 Who = Annotated[WithPlayer, tyro.conf.arg(name="")]
-
-# -- pages ------------------------------------------------------------------------------------------------------------
-
-
-def envs(name: Name = None) -> None:
-    """List the environments with their arguments and defaults, or describe one.
-
-    Args:
-        name: Id of an environment; default: list all.
-    """
-    from mergefall_training.manual import environments_page
-
-    print(environments_page(name))
-
-
-def players(name: Name = None) -> None:
-    """List the players with their options and defaults, or describe one.
-
-    Args:
-        name: Name of a player, or module:name; default: list all.
-    """
-    from mergefall_training.manual import players_page
-
-    print(players_page(name))
-
-
-def heuristics(name: Name = None) -> None:
-    """List the heuristics of both games with their weights, or describe one.
-
-    Args:
-        name: Name of a heuristic; default: list all.
-    """
-    from mergefall_training.manual import heuristics_page
-
-    print(heuristics_page(name))
-
-
-def suites() -> None:
-    """List the suites that `mergefall compare` plays."""
-    from mergefall_training.manual import suites_page
-
-    print(suites_page())
-
 
 # -- games ------------------------------------------------------------------------------------------------------------
 
@@ -640,22 +597,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads: networks this small are no faster on two
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        _run(parse(arguments))
+        _run(parse(sys.argv[1:] if arguments is None else list(arguments)))
     except BrokenPipeError:  # as `| head` leaves behind
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 
-def parse(arguments: Sequence[str]) -> partial[None]:
+def _held(function: Any) -> Any:
+    """A function that returns the call of another one."""
+    return wraps(function)(lambda *arguments, **options: partial(function, *arguments, **options))
+
+
+def _run(command: partial[Any]) -> None:
+    from concurrent.futures.process import BrokenProcessPool
+
+    from gymnasium.error import DependencyNotInstalled
+    from mergefall.imports import look_in
+
+    look_in(os.getcwd())
+    try:
+        if (text := command()) is not None:
+            print(text)
+    except BrokenPipeError:
+        raise
+    except (ValueError, OSError, DependencyNotInstalled) as error:
+        say("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        sys.exit(2)
+    except BrokenProcessPool:
+        print("mergefall: a worker process died, perhaps for lack of memory; what is on file stays", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as interrupt:
+        print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
+        sys.exit(130)
+
+
+def parse(arguments: Sequence[str]) -> partial[Any]:
     """The function of a command line, with its arguments."""
     if list(arguments) == ["--version"]:
         from mergefall import __version__
 
-        return partial(print, f"mergefall {__version__}")
+        return partial(str, f"mergefall {__version__}")
     if arguments[:1] == ["train"] and arguments[2:3] in (["-h"], ["--help"]) and not arguments[1].startswith("-"):
-        return partial(_describe, arguments[1])
+        return partial(training_page, arguments[1])
     try:
         return tyro.extras.subcommand_cli_from_dict(
             {name: _held(function) for name, function in COMMANDS.items()},
@@ -670,44 +654,6 @@ def parse(arguments: Sequence[str]) -> partial[None]:
             hint = "--option NAME=VALUE is an option of a player, --set NAME=VALUE one of a learner"
             print(f"mergefall: {hint}, --env-option NAME=VALUE one of an environment", file=sys.stderr)
         raise
-
-
-def _held(function: Any) -> Any:
-    """A function that returns the call of another one."""
-
-    @wraps(function)
-    def held(*arguments: Any, **options: Any) -> partial[None]:
-        return partial(function, *arguments, **options)
-
-    return held
-
-
-def _describe(algorithm: str) -> None:
-    from mergefall_training.manual import training_page
-
-    print(training_page(algorithm))
-
-
-def _run(command: partial[None]) -> None:
-    from concurrent.futures.process import BrokenProcessPool
-
-    from gymnasium.error import DependencyNotInstalled
-    from mergefall.imports import look_in
-
-    look_in(os.getcwd())
-    try:
-        command()
-    except BrokenPipeError:
-        raise
-    except (ValueError, OSError, DependencyNotInstalled) as error:
-        say("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
-        sys.exit(2)
-    except BrokenProcessPool:
-        print("mergefall: a worker process died, perhaps for lack of memory; what is on file stays", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt as interrupt:
-        print("mergefall: " + "; ".join(getattr(interrupt, "__notes__", ["stopped"])), file=sys.stderr)
-        sys.exit(130)
 
 
 def say(text: str, file: TextIO | None = None) -> None:

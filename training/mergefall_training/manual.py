@@ -1,4 +1,4 @@
-"""Pages about players, heuristics, environments, suites and learners: docstrings and defaults, for the command.
+"""Commands that return pages about players, heuristics, environments, suites and learners: docstrings and defaults.
 
 Pages are plain text, as wide as the terminal and at most `WIDEST` columns.
 """
@@ -11,85 +11,88 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Annotated, Any
 
-from mergefall.library import origin
+import tyro
 
 WIDEST = 120
 INDENT = "    "
 FLAGS = re.DOTALL | re.MULTILINE
+Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
-def players_page(name: str | None) -> str:
-    """All players with their options and defaults; with a name the docstring of that player."""
-    from mergefall_baselines import players
-    from mergefall_baselines.registry import factory_of, signature_of
+def players(name: Name = None) -> str:
+    """List the players with their options and defaults, or describe one.
+
+    Args:
+        name: Name of a player, or module:name; default: list all.
+    """
+    from mergefall_baselines import registry
 
     if name is not None:
-        factory: Any = factory_of(name)
+        factory: Any = registry.factory_of(name)
         factory = getattr(factory, "func", factory)  # of a path
-        return _page(name, _about(factory), [("Options and defaults", listed(signature_of(name)))])
-    rows = [(known, about, listed(signature_of(known))) for known, about in players().items()]
+        return _page(name, _about(factory), {"Options and defaults": listed(registry.signature_of(name))})
+    rows = [(known, about, listed(registry.signature_of(known))) for known, about in registry.players().items()]
     return _listing(rows, "mergefall players NAME")
 
 
-def heuristics_page(name: str | None) -> str:
-    """All heuristics with their weights; with a name the docstring of that heuristic."""
-    from mergefall.games import GAMES
+def heuristics(name: Name = None) -> str:
+    """List the heuristics of both games with their weights, or describe one.
 
-    rows, pages, names = [], [], []
-    for game in GAMES.values():
-        for one, heuristic in game.library.known.items():
-            title, about, weights = f"{game.name}: {one}", _about(origin(heuristic)), _weights(heuristic)
-            rows.append((title, about.split("\n")[0], weights))
-            names.append(one)
-            if one == name:
-                pages.append(_page(title, about, [("Weights", weights)]))
+    Args:
+        name: Name of a heuristic; default: list all.
+    """
+    from mergefall.games import GAMES
+    from mergefall.library import origin
+
+    known = [(game.name, *entry) for game in GAMES.values() for entry in game.library.known.items()]
+    rows, pages = [], []
+    for game, one, heuristic in known:
+        title, about = f"{game}: {one}", _about(origin(heuristic))
+        weights = ", ".join(f"{weight}={getattr(heuristic, weight)!r}" for weight in heuristic.option_names) or "none"
+        rows.append((title, about.split("\n")[0], weights))
+        if one == name:
+            pages.append(_page(title, about, {"Weights": weights}))
     if name is not None and not pages:
-        raise ValueError(f"no heuristic {name!r}; there are {', '.join(names)}")
+        raise ValueError(f"no heuristic {name!r}; there are {', '.join(one for _, one, _ in known)}")
     return "\n\n".join(pages) or _listing(rows, "mergefall heuristics NAME")
 
 
-def environments_page(env_id: str | None) -> str:
-    """All environments with their arguments and defaults; with an id the docstring of that environment."""
+def envs(name: Name = None) -> str:
+    """List the environments with their arguments and defaults, or describe one.
+
+    Args:
+        name: Id of an environment; default: list all.
+    """
     import gymnasium as gym
-    import mergefall  # noqa: F401  (registers the environments)
     from gymnasium.envs.registration import load_env_creator
-
-    rows, docs = [], {}
-    for spec in gym.registry.values():
-        if spec.namespace == "mergefall":
-            assert spec.entry_point is not None
-            creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
-            docs[spec.id] = inspect.getdoc(creator) or ""
-            rows.append((spec.id, first_sentence(docs[spec.id]), listed(inspect.signature(creator), spec.kwargs)))
-    if env_id is None:
-        return _listing(rows, "mergefall envs ID")
-    wanted = env_id.removeprefix("mergefall:")
-    matches = [row for row in rows if wanted in (row[0], row[0].removeprefix("mergefall/"))]
-    if not matches:
-        raise ValueError(f"env is {env_id!r}; expected one of {', '.join(docs)}")
-    known, _, arguments = matches[0]
-    return _page(known, docs[known], [("Arguments and defaults", arguments)])
-
-
-def suites_page() -> str:
-    """All suites with what they compare."""
-    from mergefall_training.compare.suite import FOLDER, suite_names
-    from mergefall_training.yaml_numbers import load_yaml
+    from mergefall.games import ENVIRONMENTS
 
     rows = []
-    for name in suite_names():
-        content = load_yaml((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-        games = [
-            game["name"] + ending
-            for game in content["games"]
-            for ending in [f"-{preset}" for preset in game.get("presets", [])] or [""]
-        ]
-        rows.append((name, " ".join(content.get("description", "").split()), f"games: {', '.join(games)}"))
+    for env_id in ENVIRONMENTS:
+        spec: Any = gym.registry[env_id]
+        creator = load_env_creator(spec.entry_point)
+        about, arguments = _about(creator), listed(inspect.signature(creator), spec.kwargs)
+        if name is not None and name.removeprefix("mergefall:") in (env_id, env_id.removeprefix("mergefall/")):
+            return _page(env_id, about, {"Arguments and defaults": arguments})
+        rows.append((env_id, first_sentence(about), arguments))
+    if name is not None:
+        raise ValueError(f"env is {name!r}; expected one of {', '.join(ENVIRONMENTS)}")
+    return _listing(rows, "mergefall envs ID")
+
+
+def suites() -> str:
+    """List the suites that `mergefall compare` plays."""
+    from mergefall_training.compare.suite import load_suite, suite_names
+
+    rows = []
+    for suite in map(load_suite, suite_names()):
+        games = dict.fromkeys(contest.series or contest.name for contest in suite.contests)
+        rows.append((suite.name, " ".join(suite.description.split()), f"games: {', '.join(games)}"))
     return _listing(rows, "mergefall compare NAME")
 
 
@@ -98,16 +101,16 @@ def training_page(algorithm: str) -> str:
     from mergefall_training.learn import trainer
     from mergefall_training.learn.presets import presets_of
 
-    module, found = trainer(algorithm), presets_of(algorithm)
+    module = trainer(algorithm)
     parameters = [(f"{name} = {default}", about) for name, default, about in _hyperparameters(module, algorithm)]
     presets = [
         (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
-        for env_id, name, given in found
+        for env_id, name, given in presets_of(algorithm)
     ]
-    sections = [
-        ("Hyper-parameters (--set NAME=VALUE) and defaults", _entries(parameters)),
-        ("Presets, which change defaults", _entries(presets)),
-    ]
+    sections = {
+        "Hyper-parameters (--set NAME=VALUE) and defaults": _entries(parameters),
+        "Presets, which change defaults": _entries(presets),
+    }
     text = _page(f"mergefall train {algorithm}", _about(module), sections)
     return f"{text}\n\nmergefall train --help lists the options of the command."
 
@@ -117,10 +120,6 @@ def training_page(algorithm: str) -> str:
 
 def _about(thing: Any) -> str:
     return inspect.getdoc(thing) or ""
-
-
-def _weights(heuristic: Any) -> str:
-    return ", ".join(f"{name}={getattr(heuristic, name)!r}" for name in heuristic.option_names) or "none"
 
 
 def listed(signature: inspect.Signature, fixed: Mapping[str, Any] | None = None) -> str:
@@ -196,9 +195,10 @@ def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
     return "\n".join([*parts, "", f"{more} tells more."])
 
 
-def _page(title: str, about: str, sections: Iterable[tuple[str, str]]) -> str:
-    """A docstring, and below it sections of a heading and text."""
-    parts = [title, wrapped(about), *(f"{heading}:\n{wrapped(text, INDENT, INDENT)}" for heading, text in sections)]
+def _page(title: str, about: str, sections: Mapping[str, str]) -> str:
+    """A docstring, and below it sections by their headings."""
+    texts = (f"{heading}:\n{wrapped(text, INDENT, INDENT)}" for heading, text in sections.items())
+    parts = [title, wrapped(about), *texts]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -116,7 +116,7 @@ def test_changed_code_does_not_get_the_games_of_the_former(tmp_path, monkeypatch
 
     three = play(3, "(board == 0).sum()").episodes
     assert play(4, "(board == 0).sum()").episodes[:3] == three
-    with pytest.raises(ValueError, match="holds results of an earlier version of own_code:board_value"):
+    with pytest.raises(ValueError, match=r"another run: code\.own_code:board_value is '"):
         play(4, "-(board == 0).sum()")
 
 

@@ -36,7 +36,7 @@ from mergefall_training.files import differences, in_place, open_alone, read_lin
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.evaluation import SEEDS, Evaluation
-from mergefall_training.play.records import Header, check_same_code, code_of
+from mergefall_training.play.records import Header, code_of
 from mergefall_training.play.workers import all_kwargs, environment, play_all, task
 
 VERSION = 1
@@ -250,10 +250,11 @@ def open_run(
         for torn in folder.glob(".*.part"):  # a process was killed while it wrote this
             torn.unlink()
         if path.exists():
-            if differing := differences(asdict(read_config(folder, ours)), ours):
+            there = asdict(read_config(folder, ours))
+            there["code"] = json.loads(path.read_text(encoding="utf-8")).get("code", code)
+            if differing := differences(there, ours | {"code": code}):
                 advice = f"Choose another folder, there perhaps with warm_start={folder}"
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
-            check_same_code(folder, json.loads(path.read_text(encoding="utf-8")).get("code", code), code)
         else:
             about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions()}
             write_whole(path, json.dumps(about, indent=2).encode())

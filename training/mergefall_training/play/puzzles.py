@@ -101,9 +101,8 @@ def puzzles(
         judge: the player whose values make rewards, a name, a mapping of `player` and options, or a player; default:
             `2048/optimal` on boards up to 2×3, the n-tuple network on 4×4, on others expectimax; in Tetris the deep
             two-tetrad search with bcts. Exact rewards on 2×4 and 3×3 cost time at the start, so ask for them:
-            `"2048/optimal"` solves 2×4 in seconds, and 3×3 in a minute or two with 0.8 GiB of memory;
-            `{"player": "2048/optimal", "path": "3x3.npz"}` keeps the solution in a file.
-            It also plays up to the positions, but for one move in ten, which is random.
+            `"2048/optimal"` solves 2×4 in seconds, and 3×3 in a minute or two with 0.8 GiB of memory.
+            The judge also plays up to the positions, but for one move in ten, which is random.
         split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
         longest: the number of moves before a position is drawn from 0 up to this; in a game that ends before, from 0 up

@@ -146,8 +146,8 @@ class Header:
     code: dict[str, str] = field(default_factory=dict)
 
     def check_player(self) -> None:
-        """Raises ValueError if to make the player would import a module, or write a file, that the file names."""
-        _check_of_file("player", [self.player, self.options])
+        """Raises ValueError if to make the player would import a module that the file names."""
+        check_no_import("player", [self.player, self.options])
 
     @property
     def game_kwargs(self) -> dict[str, Any]:
@@ -250,26 +250,9 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
     with in_place(f"{path}, line 1"):
         header = header_from(records[0])
         id_of_file(header.env_id)
-        _check_of_file("env_kwargs", header.env_kwargs)
-        _check_of_file("adversary", header.adversary)
+        check_no_import("env_kwargs", header.env_kwargs)
+        check_no_import("adversary", header.adversary)
     return header, records[1:]
-
-
-def _check_of_file(what: str, value: Any) -> None:
-    """Raises ValueError for a module to import, or a file to write (`path`), in nested data of a file."""
-    check_no_import(what, value)
-    for path in _paths_in(value):
-        if not Path(path).exists():
-            raise ValueError(f"{what} names the file {path!r} to write; a file may only name files that are there")
-
-
-def _paths_in(value: Any) -> Iterator[str]:
-    """All text under the key `path` in nested mappings and lists."""
-    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        if key == "path" and isinstance(part, str):
-            yield part
-        yield from _paths_in(part)
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
@@ -317,8 +300,7 @@ class RecordFile(LineFile):
 
     The header of a file stays as it is, also where it names the former place of an agent's run folder.
 
-    Raises ValueError as `LineFile`, for a file of another run (player, options, env, kwargs, cap, version, adversary),
-    and for one that an earlier version of the user's code played.
+    Raises ValueError as `LineFile`, and for a file of another run: another header, or other code of the user's.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
@@ -333,9 +315,7 @@ class RecordFile(LineFile):
         self.episodes[episode.seed] = episode
 
     def _check(self, there: dict[str, Any], here: dict[str, Any]) -> None:
-        """Raises ValueError if a file's header is that of another run."""
         header, ours = header_from(there), header_from(here)
-        check_same_code("the file", header.code, ours.code)
         if same_player(ours.player, ours.options, header):
             ours = replace(ours, player=header.player)
         check_same_run("episodes", asdict(header), asdict(ours))
@@ -395,13 +375,3 @@ def _source_of(thing: Any) -> bytes:
     installed = {"site-packages", "dist-packages"} & set(file.parts) or package in sys.stdlib_module_names
     ours = package in ("mergefall", "mergefall_baselines", "mergefall_training")
     return file.read_bytes() if file.suffix == ".py" and file.is_file() and not installed and not ours else b""
-
-
-def check_same_code(path: object, there: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """Raises ValueError if a user's own code or model is not the one whose results are at a path."""
-    changed = [name for name in there.keys() | here.keys() if there.get(name) != here.get(name)]
-    if changed:
-        raise ValueError(
-            f"{path} holds results of an earlier version of {' and '.join(sorted(changed))}. "
-            "Delete it, or choose another name"
-        )

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,7 +29,7 @@ from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
 from mergefall_training.files import LineFile, check_same_run
-from mergefall_training.play.records import check_same_code, code_of
+from mergefall_training.play.records import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
 from mergefall_training.tune.climbing import Climb, Weights, ends
@@ -62,7 +63,7 @@ class Tuning:
 
 
 @contextmanager
-def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play: Play) -> Iterator[Play]:
+def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
     """Yields a function like `play` whose trials are those on file, in order, then new ones, which it appends."""
     if path is None:
         yield play
@@ -76,7 +77,7 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
             raise ValueError(f"a trial is {record}; expected {WeightTrial.__annotations__}")
         on_file.append(WeightTrial(**record))
 
-    with LineFile(path, "trials", {**header, "code": dict(code)}, _check_header, read) as file:
+    with LineFile(path, "trials", header, partial(check_same_run, "trials"), read) as file:
         played = 0
 
         def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
@@ -93,11 +94,6 @@ def _recorded(path: Path | None, header: Options, code: Mapping[str, str], play:
             return there
 
         yield trial
-
-
-def _check_header(there: Options, here: Options) -> None:
-    check_same_run("trials", {**there, "code": None}, {**here, "code": None})
-    check_same_code("the file", there.get("code", {}), here["code"])
 
 
 def tune(
@@ -141,8 +137,8 @@ def tune(
         "max_episode_steps": job.max_episode_steps,
         "settings": asdict(climb),
         "package": __version__,
+        "code": code_of(player, {**options, option: spec}, job.env_kwargs),
     }
-    code = code_of(player, header["options"], job.env_kwargs)
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
         begun = perf_counter()
@@ -157,7 +153,7 @@ def tune(
     path = None if out is None else Path(out)
     trials: list[WeightTrial] = []
     with (
-        _recorded(path, header, code, play) as trial,
+        _recorded(path, header, play) as trial,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         progress_bar(f"{player}: trials", climb.trials, enabled=progress) as show,
     ):
