@@ -12,8 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Self
 
+from mergefall.checks import choice
 from mergefall.interrupt import deadline
 from mergefall.typing import Options
 
@@ -22,8 +24,6 @@ def open_alone(path: Path, what: str) -> BinaryIO:
     """Open a file of `what` for appending, make it if needed, and lock it: one run at a time."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no regular file; expected the name of a file for the {what}")
-    if above := [folder for folder in path.parents if folder.is_file()]:
-        raise ValueError(f"{above[0]} is a file; expected a folder for the {what} {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+b")
     try:
@@ -116,6 +116,12 @@ def _check_there(file: BinaryIO, path: Path) -> None:
     raise ValueError(f"{path} was removed or replaced while it was written to; its content is in {kept}")
 
 
+def check_folder(path: Path) -> None:
+    """Make the folder of a file; raises OSError if no file can be written into it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    TemporaryFile(dir=path.parent).close()
+
+
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that at every moment it is either the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,8 +201,7 @@ def check_same_run(what: str, there: Options, here: Options) -> None:
 def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
     """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
     path = Path(path)
-    if model not in ("best", "last"):
-        raise ValueError(f"model is {model!r}; expected 'best' or 'last'")
+    choice("model", model, ("best", "last"))
     if not path.is_dir():
         return path
     file = path / ("best.npz" if model == "best" else "model.npz")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from dataclasses import asdict, replace
-from xml.etree import ElementTree
 
 import gymnasium as gym
 import numpy as np
@@ -18,7 +17,6 @@ from mergefall_baselines import Player, make
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
-from mergefall_training.play.tables import short
 from mergefall_training.play.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
@@ -57,17 +55,6 @@ def test_episode_k_is_the_game_from_seed_plus_k():
         assert (episode.score, episode.max_tile) == (trajectory.figures["score"], trajectory.figures["max_tile"])
         assert (episode.length, episode.terminated) == (len(trajectory), True)
         assert episode.seconds > 0
-
-
-def test_a_notebook_shows_a_table():
-    evaluation = play(4, seed=10)
-    odd = replace(evaluation, header=replace(evaluation.header, player="<b>&"))
-    table = ElementTree.fromstring(odd._repr_html_()).find("table")
-    rows = [["".join(cell.itertext()) for cell in row] for row in table.findall("tr")]
-    caption, shown = table.find("caption").text, dict(zip(*rows, strict=True))
-    assert caption.startswith("<b>& in mergefall/Game2048-v0")
-    assert (shown["games"], shown["seeds"]) == ("4", "10 to 13")
-    assert shown["mean score"].startswith(f"{short(evaluation.mean().value)} ")
 
 
 @pytest.fixture

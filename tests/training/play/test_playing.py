@@ -34,7 +34,7 @@ def test_keys_reach_every_legal_placement_and_no_other(piece, holes, random):
     board[8 - holes :] = np.array([[random.random() < 0.6 for _ in range(6)] for _ in range(holes)]).reshape(holes, 6)
     board[board.all(axis=1)] = 0
     session.env.reset(seed=0, options={"board": board, "piece": piece})
-    cursor = session._controls
+    cursor = session.cursor
     cursor.start(False)
     legal = set(np.flatnonzero(session.env.action_masks()).tolist())
     found, left = set(), [cursor.action]
@@ -84,7 +84,7 @@ def test_a_hint_names_the_best_actions_and_aims_at_the_first():
     session = Session(TETRIS, {"rows": 8}, 1, "ansi", "tetris/greedy", {"heuristic": "bcts"})
     values = session._adviser.values(session.step.observation)
     session.press("h")
-    assert session._controls.action == values.argmax()
+    assert session.cursor.action == values.argmax()
     picture, (_, advice, *keys) = session.env.render(), session.lines()
     assert advice.startswith("tetris/greedy prefers column ")
     assert "takes a move back" in keys[-1]

@@ -23,7 +23,7 @@ from mergefall.checks import integer
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section, sections_of
-from mergefall_training.files import write_whole
+from mergefall_training.files import check_folder, write_whole
 from mergefall_training.learn.run import Config
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.playing import BY_HAND
@@ -61,6 +61,7 @@ def report(
     replays, values = integer("replays", replays, 0), integer("values", values, 0)
     if not paths:
         raise ValueError("there is nothing to report on; expected files or folders of recorded games, or runs")
+    check_folder(Path(out))  # before all the work
     sections = sections_of([Path(os.path.abspath(path)) for path in paths], progress)
     games, bodies = [], []
     for number, section in enumerate(sections):

@@ -48,8 +48,7 @@ from mergefall_training.play.statistics import (
     superiority,
     wilson,
 )
-from mergefall_training.play.tables import Cell, Table, short, to_html
-from mergefall_training.play.workers import check_executor, play_all, task, workers_of
+from mergefall_training.play.workers import play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -234,19 +233,6 @@ class Evaluation:
         games = f"{len(self.episodes)} games: mean {self.headline} {self.mean()}"
         return f"<{self.header.title} in {self.header.env_id}, {games}>"
 
-    def _repr_html_(self) -> str:
-        summary = self.summary()
-        seeds = f"{summary.first_seed} to {summary.last_seed}"
-        columns: dict[str, list[Cell]] = {
-            "games": [str(summary.episodes)],
-            "seeds": [seeds],
-            f"mean {self.headline}": [(summary.mean, short)],
-            "median": [(summary.median, short)],
-            "interquartile mean": [(summary.iqm, short)],
-            f"ms/{self.game.turn}": [f"{summary.ms_per_move:.2g}"],
-        }
-        return to_html(Table("", f"{self.header.title} in {self.header.env_id}", columns))
-
     def summary(self) -> Summary:
         """The figures that tables and plots show."""
         largest = int(self.max_tiles.max(initial=0))
@@ -310,7 +296,8 @@ def evaluate(
     episodes = integer("episodes", episodes, 1, SEEDS)
     seed = integer("seed", seed, 0, SEEDS - episodes)
     workers = workers_of(workers)
-    check_executor(executor)
+    if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
+        raise ValueError(f"executor is {executor!r}; expected 'processes', 'ray' or a `process_pool`")
     job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
     name, options, code = name_of_player(player), dict(player.options), {}
     if out is not None:

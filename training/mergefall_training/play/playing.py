@@ -43,25 +43,6 @@ SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
 HELP = "H asks for a hint, U takes a move back, R restarts, Q quits"
 
 
-class Moves:
-    """2048: each arrow is a move."""
-
-    help = "arrows or W A S D slide the tiles"
-
-    def __init__(self, env: Any) -> None:
-        self._names = action_names(env.rules)
-
-    def start(self, over: bool) -> None:
-        """Begin with a new position; `over`: whether the game is."""
-
-    def press(self, key: str) -> int | None:
-        """The action that a key chooses; None if it chooses none."""
-        return self._names.index(key) if key in self._names else None
-
-    def point(self, action: int) -> None:
-        """Show an action: there is nothing to show."""
-
-
 class Cursor:
     """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest."""
 
@@ -112,9 +93,6 @@ class Cursor:
         self.point((slide * ROTATIONS + rotation) * self._env.rules.cols + nearest)
 
 
-CONTROLS = {"2048": Moves, "tetris": Cursor}  # by `Game.name`
-
-
 class Session:
     """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`."""
 
@@ -128,14 +106,13 @@ class Session:
         options: Options | None = None,
     ) -> None:
         self.game: Game = game_of(env_id)
-        wrapped = environment(env_id, kwargs, render_mode=render_mode)
-        assert wrapped.spec is not None
+        wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped
         name, usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
         chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
         self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
-        self._controls: Any = CONTROLS[self.game.name](self.env)
+        self.cursor = Cursor(self.env) if self.game.name == "tetris" else None
         self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
 
     def begin(self, seed: int) -> None:
@@ -154,7 +131,8 @@ class Session:
         if action is not None:
             self.actions.append(action)
         self.step, self.hint = next(self._game), ""
-        self._controls.start(self.step.terminated)
+        if self.cursor:
+            self.cursor.start(self.step.terminated)
 
     def press(self, key: str) -> bool:
         """Do what a key says; False if it ends the session."""
@@ -168,10 +146,12 @@ class Session:
         elif key == "h":
             mask = self.step.info["action_mask"]
             best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
-            self._controls.point(best.action)
+            if self.cursor:
+                self.cursor.point(best.action)
             self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
         else:
-            action = self._controls.press(key)
+            moves = action_names(self.env.rules)
+            action = self.cursor.press(key) if self.cursor else moves.index(key) if key in moves else None
             if action is not None and self.step.info["action_mask"][action]:
                 self._play(action)
         return key != "q"
@@ -180,7 +160,8 @@ class Session:
         """What is written below the picture: figures, a hint, and the keys."""
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
-        return [figures + ("; game over" if self.step.terminated else ""), advice, self._controls.help, HELP]
+        keys = self.cursor.help if self.cursor else "arrows or W A S D slide the tiles"
+        return [figures + ("; game over" if self.step.terminated else ""), advice, keys, HELP]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""

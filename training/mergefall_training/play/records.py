@@ -264,7 +264,7 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     episodes: dict[int, Episode] = {}
     for number, record in enumerate(records, start=2):
         with in_place(f"{path}, line {number}"):
-            _add(episodes, record)
+            add_episode(episodes, record)
     return replace(header, player=place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
 
@@ -279,17 +279,17 @@ def place_of(header: Header, path: Path) -> str:
     return header.player
 
 
-def _add(episodes: dict[int, Episode], record: Mapping[str, Any]) -> None:
-    """Add the episode of a file's record. Raises ValueError if it is none, and if its seed is there already."""
-    episode = episode_from(without_sums(record))
+def add_episode(episodes: dict[int, Episode], record: Mapping[str, Any]) -> Episode:
+    """The episode of a file's record, which is added to `episodes` by its seed.
+
+    Raises ValueError if the record is none, and if its seed is there already.
+    """
+    # `verify` compares the checksum; `rest` is a digest of actions past `RECORDED`, of version 0.1.0.
+    episode = episode_from({name: value for name, value in record.items() if name not in ("checksum", "rest")})
     if episode.seed in episodes:
         raise ValueError(f"seed {episode.seed} is there twice")
     episodes[episode.seed] = episode
-
-
-def without_sums(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record without its checksum (`verify` compares it) and a digest of actions past `RECORDED`."""
-    return {name: value for name, value in record.items() if name not in ("checksum", "rest")}
+    return episode
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class RecordFile(LineFile):
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self.episodes: dict[int, Episode] = {}
-        super().__init__(path, "episodes", header.first_line(), self._check, partial(_add, self.episodes))
+        super().__init__(path, "episodes", header.first_line(), self._check, partial(add_episode, self.episodes))
 
     def append(self, episode: Episode) -> None:
         """Write a finished episode to the file and flush it."""

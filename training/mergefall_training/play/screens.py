@@ -37,26 +37,23 @@ def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     return np.concatenate(parts, axis=1)
 
 
-class Terminal(AbstractContextManager["Terminal"]):
+class Terminal(ExitStack):
     """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read."""
 
     render_mode = "ansi"
 
     def __init__(self) -> None:
+        super().__init__()
         self._live = Live(console=console(), auto_refresh=False)
-        self._until_end = ExitStack()
         self.interactive = sys.stdin.isatty() and self._live.console.is_terminal
 
     def __enter__(self) -> Self:
-        if self.interactive and sys.platform != "win32":
-            self._until_end.enter_context(_single_keys(sys.stdin.fileno()))
-        self._until_end.enter_context(self._live)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._until_end.close()
         if not self._live.console.is_terminal:
-            self._live.console.print()
+            self.callback(self._live.console.print)
+        if self.interactive and sys.platform != "win32":
+            self.enter_context(_single_keys(sys.stdin.fileno()))
+        self.enter_context(self._live)
+        return self
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
         """Draw the boards, which are text, and lines below them."""

@@ -23,10 +23,9 @@ from mergefall_training.play.records import (
     Episode,
     Header,
     actions_of,
+    add_episode,
     checksum,
-    episode_from,
     read_header,
-    without_sums,
 )
 from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import environment
@@ -77,17 +76,15 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
         environment(header.env_id, header.game_kwargs).close()
     verdicts: list[Verdict] = []
     games: list[tuple[int, Episode]] = []
-    seeds: set[int] = set()
+    episodes: dict[int, Episode] = {}
     for line, record in enumerate(records, start=2):
         try:
-            games.append((line, _read(header, record, seeds)))
+            games.append((line, _read(header, record, episodes)))
         except ValueError as error:
             seed = record.get("seed")
             verdicts.append(Verdict(line, seed if isinstance(seed, int) else None, str(error)))
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read() != b"\n":
-            verdicts.append(Verdict(len(records) + 2, None, "the line is torn: its end is missing"))
+    if not path.read_bytes().endswith(b"\n"):
+        verdicts.append(Verdict(len(records) + 2, None, "the line is torn: its end is missing"))
     games.sort(key=lambda game: game[1].length)
     with progress_bar(f"{path.name}: games", len(games), enabled=progress) as show:
         for first in range(0, len(games), AT_ONCE):
@@ -99,15 +96,12 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
     return header, sorted(verdicts, key=lambda verdict: verdict.line)
 
 
-def _read(header: Header, record: dict[str, Any], seeds: set[int]) -> Episode:
-    """The episode of a record, whose seed is added to `seeds`. Raises ValueError for a record that cannot hold."""
+def _read(header: Header, record: dict[str, Any], episodes: dict[int, Episode]) -> Episode:
+    """The episode of a record, which is added to `episodes`. Raises ValueError for a record that cannot hold."""
     content = {name: value for name, value in record.items() if name != "checksum"}
     if record.get("checksum") != checksum(header, content):
         raise ValueError(f"its checksum is {record.get('checksum')!r}, and not that of its content under this header")
-    episode = episode_from(without_sums(record))
-    if episode.seed in seeds:
-        raise ValueError(f"seed {episode.seed} is there twice")
-    seeds.add(episode.seed)
+    episode = add_episode(episodes, record)
     if min(episode.length - 1, episode.seed, episode.seconds) < 0 or episode.game is not game_of(header.env_id):
         raise ValueError(f"it is no record of {header.env_id}: {asdict(episode)}")
     return episode

@@ -15,6 +15,7 @@ from mergefall.games import GAMES
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 
+from mergefall_training.files import check_folder
 from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, read_records
 from mergefall_training.play.screens import Screen, side_by_side
 from mergefall_training.play.steps import chosen_by, recorded, steps
@@ -148,7 +149,7 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
         raise DependencyNotInstalled("videos need imageio: pip install 'mergefall[render]'") from error
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
     style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_folder(path)
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
     envs, infos = [show.environment("rgb_array") for show in shows], []
     total = None if any(show.player for show in shows) else 1 + max(len(show.actions) for show in shows)

@@ -29,7 +29,6 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer
@@ -153,8 +152,7 @@ def task(
     if against is not None:
         with_adversary(env, **against)  # raises what games would raise
     env.close()
-    spec = env.spec
-    assert spec is not None
+    spec: Any = env.spec
     # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
     known = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = all_kwargs(env, kwargs)
@@ -183,36 +181,17 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
     except DependencyNotInstalled:
         raise
     except (GymnasiumError, ImportError, TypeError) as error:
-        reason = _unknown(env_id, kwargs) or error
+        near = [one for one in ENVIRONMENTS if env_id and env_id in one and env_id != one]
+        reason = f"did you mean {near[0]}?" if near else error
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
-
-
-def _unknown(env_id: str, kwargs: Options) -> str:
-    """What is wrong if an environment of ours has no argument of a given name, or is only nearly named."""
-    entry = gym.registry.get(env_id.removeprefix("mergefall:"))
-    near = [one for one in ENVIRONMENTS if env_id and env_id in one]
-    if entry is None and near:
-        return f"did you mean {near[0]}?"
-    if entry is None or entry.namespace != "mergefall" or not isinstance(entry.entry_point, str):
-        return ""
-    known = [name for name in inspect.signature(load_env_creator(entry.entry_point)).parameters]
-    wrong = [name for name in kwargs if name not in known]
-    return f"it has no argument {wrong[0]!r}; it has {', '.join(known)}" if wrong else ""
 
 
 def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
     """All arguments of an environment that was made with `kwargs`, but for how it is shown: with the defaults."""
     parameters = inspect.signature(type(env.unwrapped)).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-    assert env.spec is not None
-    found = defaults | env.spec.kwargs | dict(kwargs)
-    return {name: value for name, value in found.items() if name != "render_mode"}
-
-
-def check_executor(executor: object) -> None:
-    """Raises ValueError for an executor that `play_all` does not know."""
-    if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
-        raise ValueError(f"executor={executor!r}; expected 'processes', 'ray' or a `process_pool`")
+    spec: Any = env.spec
+    values = {p.name: p.default for p in parameters if p.default is not p.empty} | spec.kwargs | dict(kwargs)
+    return {name: value for name, value in values.items() if name != "render_mode"}
 
 
 def spread(
@@ -323,8 +302,8 @@ def workers_of(workers: int | None) -> int:
     main = sys.modules["__main__"]
     script = getattr(main, "__file__", None)
     if workers > 1 and script and getattr(main, "__spec__", None) is None and not Path(script).exists():
-        told = f"the script comes from {script}, which worker processes cannot import, so this process does all work"
-        warnings.warn(told, RuntimeWarning, stacklevel=3)
+        reason = f"the script comes from {script}, which worker processes cannot import"
+        warnings.warn(f"{reason}, so this process does all work", RuntimeWarning, stacklevel=3)
         return 1
     return workers
 
@@ -352,14 +331,12 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
 @contextmanager
 def _interrupts_held_back() -> Generator[None]:
     """Delays Ctrl-C inside the block, and in processes started inside it until they can end without a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        if previous is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _start_worker(threads: int) -> None:
@@ -367,17 +344,11 @@ def _start_worker(threads: int) -> None:
     if "torch" in sys.modules:  # it has read the variable
         sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "pthread_sigmask"):
+    if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-    def end_with_parent() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
+    parent: Any = multiprocessing.parent_process()
     # A killed parent cannot stop its workers; they would wait for work forever.
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def on_processes(
