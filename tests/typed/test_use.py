@@ -52,7 +52,7 @@ def test_what_users_write() -> None:
     other = evaluate(FirstLegal(), "mergefall/Game2048-v0", 2, workers=1)
     versus = own.versus(other)
     print(own.summary().mean.value, versus.higher.value, versus.difference)
-    print([episode.score for episode in own.episodes], own.to_frame().shape)
+    print([episode.score for episode in own.episodes])
 
     Game2048Env(shaping={"potential": "nneonneo"}).reset(seed=0)
     envs = gym.make_vec("mergefall/Game2048-v0", num_envs=4)

@@ -122,10 +122,3 @@ def test_a_file_is_read_as_the_evaluation_that_wrote_it(tmp_path):
     path.write_text(path.read_text().splitlines()[0] + "\n")
     with pytest.raises(ValueError, match="holds no finished game"):
         Evaluation.read(path)
-
-
-def test_games_as_a_table():
-    played = play("2048/greedy", 4)
-    frame = played.to_frame()
-    assert list(frame.columns) == ["seed", "score", "length", "terminated", "seconds", "max_tile", "player"]
-    assert frame["score"].tolist() == played.scores.tolist()

@@ -126,7 +126,7 @@ def test_code_and_models_have_digests(tmp_path):
 
     assert code_of("2048/greedy", {"heuristic": {"name": "nneonneo"}}, make("2048/random"), np.sum) == {}
     assert set(code_of(Local())) == {name_of(Local)}
-    assert code_of({"heuristic": own_board_value}) == code_of(f"{__name__}:own_board_value")
+    assert code_of(own_board_value) == code_of(f"{__name__}:own_board_value")
     (tmp_path / "model.npz").write_bytes(b"one")
     (one,) = code_of({"network": str(tmp_path / "model.npz")}).values()
     (tmp_path / "model.npz").write_bytes(b"other")

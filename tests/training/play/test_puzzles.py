@@ -119,7 +119,9 @@ def test_puzzles_of_tetris():
 
 def test_a_gap_that_no_position_has_is_said(monkeypatch):
     monkeypatch.setattr("mergefall_training.play.puzzles.PATIENCE", 20)
-    with pytest.raises(ValueError, match=r"none of 20 positions has a gap from 0\.9999 to 0\.99999"):
+    with pytest.raises(
+        ValueError, match=r"none of 20 positions is of split 'train' and has a gap from 0\.9999 to 0\.99999"
+    ):
         next(puzzles(ENV, SMALL, gap=(0.9999, 0.99999)))
 
 

@@ -11,11 +11,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import Game
@@ -27,7 +26,6 @@ from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.play.records import (
-    OTHER,
     Episode,
     Game2048Episode,
     Header,
@@ -50,9 +48,6 @@ from mergefall_training.play.statistics import (
 )
 from mergefall_training.play.workers import play_all, task, workers_of
 from mergefall_training.progress import progress_bar
-
-if TYPE_CHECKING:
-    import pandas
 
 SEEDS = 1_000_000  # Training uses seeds from here on, so that no agent is evaluated on its training games.
 
@@ -216,19 +211,6 @@ class Evaluation:
             confidence,
         )
 
-    def to_frame(self) -> pandas.DataFrame:
-        """The episodes as a pandas DataFrame, one row for each, without their actions. Needs pandas.
-
-        For a CSV file: ``evaluation.to_frame().to_csv("games.csv", index=False)``.
-        """
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise DependencyNotInstalled("to_frame needs pandas: pip install 'mergefall[frames]'") from error
-        return DataFrame([asdict(episode) | {"player": self.header.title} for episode in self.episodes]).drop(
-            columns="actions"
-        )
-
     def __repr__(self) -> str:
         games = f"{len(self.episodes)} games: mean {self.headline} {self.mean()}"
         return f"<{self.header.title} in {self.header.env_id}, {games}>"
@@ -306,7 +288,7 @@ def evaluate(
         if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
             raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
         # A model of its own is known by its checksum.
-        code = code_of("" if "checksum" in options else name, options, player, player.functions, job.adversary)
+        code = code_of("" if "checksum" in options else name, options, player, job.adversary)
     game = job.env_id, job.env_kwargs, job.max_episode_steps
     header = Header(name, options, *game, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
@@ -351,8 +333,8 @@ def _progress(
 
 
 def capped(episode: Episode, cap: int | None) -> bool:
-    """Whether a cap on the number of actions ended a game; other environments may truncate games by their own rules."""
-    return not episode.terminated and (episode.game is OTHER or (cap is not None and episode.length >= cap))
+    """Whether a cap on the number of actions ended a game."""
+    return not episode.terminated and cap is not None and episode.length >= cap
 
 
 def _goal(kwargs: Options) -> int | None:

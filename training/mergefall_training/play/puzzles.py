@@ -110,7 +110,7 @@ def puzzles(
         afterstates: whether prompts show the boards that moves lead to.
         seed: of the positions.
 
-    Raises ValueError for wrong arguments, and if none of 1,000 positions in a row has such a gap.
+    Raises ValueError for wrong arguments, and if none of 1,000 positions in a row (`test`: 8,000) is such a puzzle.
 
     Example:
         >>> puzzle = next(puzzles("mergefall/Game2048-v0", {"rows": 2, "cols": 2}, gap=(0.5, 1)))
@@ -149,19 +149,18 @@ def _drawn(
     judge, env_id, env_kwargs = judging.player, judging.env_id, judging.env_kwargs
     env: Any = environment(env_id, env_kwargs)
     rules = _rules_of(env_id, json.dumps(env_kwargs))
-    names, refused, passed = action_names(rules), 0, 0
+    names, refused = action_names(rules), 0
     for attempt in itertools.count():
-        if refused == PATIENCE:
-            raise ValueError(f"none of {PATIENCE:,} positions has a gap from {gap[0]:g} to {gap[1]:g}")
+        if refused == PATIENCE * (TEST_SHARE if split == "test" else 1):
+            raise ValueError(
+                f"none of {refused:,} positions is of split {split!r} and has a gap from {gap[0]:g} to {gap[1]:g}"
+            )
+        refused += 1
         rng = np.random.default_rng([seed, attempt])
         step = _position(env, judge, attempt, longest, rng)
         observation, mask = step.observation, step.info["action_mask"]
         if split_of(observation, rules) != split:
-            passed += 1
-            if passed == TEST_SHARE * PATIENCE:
-                raise ValueError(f"none of {passed:,} positions is in the split {split!r}")
             continue
-        refused, passed = refused + 1, 0
         rewards = move_rewards(judge.values(observation))
         second = np.sort(rewards[mask == 1])[::-1][1:2]
         lost = float(1 - second[0]) if len(second) else 0.0

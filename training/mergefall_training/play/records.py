@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -39,21 +39,6 @@ VERSION = 1
 RECORDED = 1 << 16  # a record holds at most so many actions
 
 
-OTHER = Game(  # any other environment whose `info` has a score
-    name="other",
-    homes={},
-    rules=(),
-    shown=(),
-    spaces=(),
-    size=("rows", "cols"),
-    figures=("score",),
-    headline="score",
-    turn="move",
-    turns="length",
-    memoryless=False,
-)
-
-
 @dataclass(frozen=True)
 class Episode:
     """One finished episode.
@@ -66,7 +51,7 @@ class Episode:
     - `actions`: its actions as text (`text_of`): all of them, or the first `RECORDED`.
     """
 
-    game: ClassVar[Game] = OTHER
+    game: ClassVar[Game]
 
     seed: int
     score: int
@@ -105,7 +90,7 @@ class TetrisEpisode(Episode):
     pieces: int
 
 
-_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, Episode)
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode)
 
 
 def episode_from(record: Mapping[str, object]) -> Episode:
@@ -335,12 +320,13 @@ def code_of(*described: Any) -> dict[str, str]:
     Of code in a module the digest is of the module's file, of code in a notebook or script that of the function or
     class. Installed packages have versions instead, and are left out.
 
-    `described`: nested data that names players, heuristics and models, or holds them.
+    `described`: players, functions, and nested data that names players, heuristics and models.
 
     >>> code_of("2048/greedy", {"heuristic": "nneonneo"})
     {}
     """
-    things, texts = [*_things_in(described)], set(strings_in(described))
+    things: list[Any] = [one for one in described if not isinstance(one, str | Mapping | None)]
+    things, texts = [one if hasattr(one, "__qualname__") else type(one) for one in things], set(strings_in(described))
     contents: dict[str, bytes] = {}
     for text in texts:
         with suppress(ValueError, OSError):  # most texts name neither a module nor a file
@@ -353,15 +339,6 @@ def code_of(*described: Any) -> dict[str, str]:
         things += [origin(heuristic) for name, heuristic in game.library.added().items() if name in texts]
     contents |= {name_of(thing): _source_of(thing) for thing in things}
     return {name: hashlib.sha256(content).hexdigest()[:16] for name, content in contents.items() if content}
-
-
-def _things_in(part: Any) -> Iterator[Any]:
-    """The functions in nested data, and the classes of its other objects."""
-    if isinstance(part, Mapping | list | tuple):
-        for one in part.values() if isinstance(part, Mapping) else part:
-            yield from _things_in(one)
-    elif not isinstance(part, str | int | float | None):
-        yield part if hasattr(part, "__qualname__") else origin(part)
 
 
 def _source_of(thing: Any) -> bytes:

@@ -7,8 +7,8 @@ import re
 import select
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from textwrap import wrap
 from typing import Any, Self
 
@@ -50,8 +50,13 @@ class Terminal(ExitStack):
     def __enter__(self) -> Self:
         if not self._live.console.is_terminal:
             self.callback(self._live.console.print)
-        if self.interactive and sys.platform != "win32":
-            self.enter_context(_single_keys(sys.stdin.fileno()))
+        if self.interactive and sys.platform != "win32":  # each key comes at once
+            import termios
+            import tty
+
+            keyboard = sys.stdin.fileno()
+            self.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, termios.tcgetattr(keyboard))
+            tty.setcbreak(keyboard, termios.TCSADRAIN)
         self.enter_context(self._live)
         return self
 
@@ -71,20 +76,6 @@ class Terminal(ExitStack):
                 time.sleep(timeout or 0)
             return []
         return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
-
-
-@contextmanager
-def _single_keys(keyboard: int) -> Iterator[None]:
-    """A terminal hands over each key at once."""
-    import termios
-    import tty
-
-    before = termios.tcgetattr(keyboard)
-    tty.setcbreak(keyboard, termios.TCSADRAIN)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
 def _posix_keys(timeout: float | None) -> list[str]:
@@ -128,6 +119,8 @@ class Window(AbstractContextManager["Window"]):
     def __enter__(self) -> Self:
         pygame().display.init()
         pygame().display.set_caption("mergefall")
+        pygame().event.set_blocked(None)
+        pygame().event.set_allowed([pygame().QUIT, pygame().KEYDOWN])
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -150,17 +143,10 @@ class Window(AbstractContextManager["Window"]):
     def read(self, timeout: float | None = None) -> list[str]:
         names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
         names[pygame().K_RETURN] = "space"
-        events = pygame().event
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = 0 if end is None else max(0.0, end - time.monotonic())
-            event = events.wait() if end is None else events.wait(max(1, round(1000 * left)))
-            if event.type == pygame().QUIT:
-                return ["q"]
-            if event.type == pygame().KEYDOWN:
-                return [names.get(event.key) or _name(event.unicode)]
-            if end is not None and time.monotonic() >= end:
-                return []
+        event = pygame().event.wait(*[] if timeout is None else [max(1, round(1000 * timeout))])
+        if event.type == pygame().KEYDOWN:
+            return [names.get(event.key) or _name(event.unicode)]
+        return ["q"] if event.type == pygame().QUIT else []
 
 
 Screen = Terminal | Window

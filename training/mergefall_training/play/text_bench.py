@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -118,42 +118,32 @@ def _answers(
     progress: bool,
 ) -> dict[str, str]:
     """The answers by the puzzles' ids: those of the file `out`, and those that the function gives now."""
-    with ExitStack() as stack:
-        answers: dict[str, str] = {}
+    answers: dict[str, str] = {}
 
-        def read(record: dict[str, Any]) -> None:
-            if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
-                raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
-            answers[record["id"]] = record["answer"]
+    def read(record: dict[str, Any]) -> None:
+        if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
+            raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
+        answers[record["id"]] = record["answer"]
 
-        file = (
-            None
-            if out is None
-            else stack.enter_context(LineFile(out, "answers", header, partial(check_same_run, "answers"), read))
-        )
-        show = stack.enter_context(progress_bar("asking", len(tests), completed=len(answers), enabled=progress))
-        for puzzle, answer in _asked(function, [one for one in tests if one.id not in answers], batch):
-            verdict, earned = judged(puzzle, answer)
-            answers[puzzle.id] = answer
-            if file is not None:
-                action = None if verdict.action is None else puzzle.names[verdict.action]
-                record = {"id": puzzle.id, "prompt": question(puzzle), "answer": answer, "verdict": verdict.kind}
-                file.write(record | {"action": action, "reward": earned})
-            show(len(answers), "")
+    size = 1 if batch is None else integer("batch", batch, 1)
+    file = LineFile(out, "answers", header, partial(check_same_run, "answers"), read) if out else nullcontext()
+    with file, progress_bar("asking", len(tests), completed=len(answers), enabled=progress) as show:
+        asked = [puzzle for puzzle in tests if puzzle.id not in answers]
+        for first in range(0, len(asked), size):
+            part = asked[first : first + size]
+            prompts = [question(puzzle) for puzzle in part]
+            given = [function(prompts[0])] if batch is None else list(function(prompts))
+            if len(given) != len(part):
+                raise ValueError(f"{name_of(function)} returned {len(given)} answers to {len(part)} prompts")
+            for puzzle, prompt, answer in zip(part, prompts, given, strict=True):
+                verdict, earned = judged(puzzle, answer)
+                answers[puzzle.id] = answer
+                if isinstance(file, LineFile):
+                    action = None if verdict.action is None else puzzle.names[verdict.action]
+                    record = {"id": puzzle.id, "prompt": prompt, "answer": answer, "verdict": verdict.kind}
+                    file.write(record | {"action": action, "reward": earned})
+                show(len(answers), "")
     return answers
-
-
-def _asked(function: Callable[[Any], Any], tests: list[Puzzle], batch: int | None) -> Iterator[tuple[Puzzle, str]]:
-    if batch is None:
-        yield from ((puzzle, function(question(puzzle))) for puzzle in tests)
-        return
-    size = integer("batch", batch, 1)
-    for first in range(0, len(tests), size):
-        part = tests[first : first + size]
-        answers = list(function([question(puzzle) for puzzle in part]))
-        if len(answers) != len(part):
-            raise ValueError(f"{name_of(function)} returned {len(answers)} answers to {len(part)} prompts")
-        yield from zip(part, answers, strict=True)
 
 
 # -- lines of the table -----------------------------------------------------------------------------------------------
