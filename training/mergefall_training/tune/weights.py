@@ -137,7 +137,7 @@ def tune(
         "max_episode_steps": job.max_episode_steps,
         "settings": asdict(climb),
         "package": __version__,
-        "code": code_of(player, {**options, option: spec}, job.env_kwargs),
+        "code": code_of(player, {**options, "heuristic": spec}, job.env_kwargs),
     }
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
