@@ -144,17 +144,17 @@ def test_players_by_module_and_name():
     assert type(player) is First
     assert (player.name, player.made_as, player.options) == (f"{__name__}:First",) * 2 + ({"skip": 0},)
     assert player.play("mergefall/Tetris-v0", 0, {"rows": 4}).terminated
-    with pytest.raises(ValueError, match="has no option 'depth'; it has skip"):
-        make(f"{__name__}:First", depth=1)
     for name in ("load_model", "model", "Model"):
         played = make(f"{__name__}:{name}").play("mergefall/Tetris-v0", 0, {"rows": 4, "cols": 4, "illegal_limit": 1})
         assert set(played.actions) == {0}
-    with pytest.raises(ValueError, match=r"json:dumps needs the option 'obj'"):
-        make("json:dumps")
-    with pytest.raises(ValueError, match=r"what json:dumps makes is '1'; expected a Player"):
-        make("json:dumps", obj=1)
-    with pytest.raises(ValueError, match="there is no 'Second'"):
-        make(f"{__name__}:Second")
+    for name, options, message in (
+        (f"{__name__}:First", {"depth": 1}, "has no option 'depth'; it has skip"),
+        (f"{__name__}:Second", {}, "there is no 'Second'"),
+        ("json:dumps", {}, "json:dumps needs the option 'obj'"),
+        ("json:dumps", {"obj": 1}, "what json:dumps makes is '1'; expected a Player"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make(name, **options)
     with pytest.raises(ValueError, match="without a module"):
         register("json:dumps", First)
 

@@ -210,12 +210,6 @@ def test_what_players_remember_differs_from_game_to_game(name, options):
         batch, *_ = envs.step(actions)
 
 
-def test_types_of_observations_make_no_difference():
-    board, player = observed(G2048, {})[0][-1], make("2048/greedy")
-    kinds = (board, board.astype(np.int64), board.tolist(), np.asfortranarray(board))
-    assert len({int(player.act(kind)) for kind in kinds}) == 1
-
-
 @pytest.mark.parametrize("name", ["tetris/greedy", "tetris/afterstate", "tetris/cross-entropy"])
 def test_copies_for_other_rules_play_by_their_own(name):
     """The observations of both are alike, so what one copy resolves must not reach the other."""
@@ -523,6 +517,28 @@ def test_the_games_of_a_batch_draw_apart(name, begin):
     assert (chosen[0] != chosen[1]).any()
 
 
+def up(board):
+    """A player that only chooses."""
+    return 0
+
+
+OF_TREES = [
+    ({"simulations": 0}, "simulations is 0; expected an integer of at least 1"),
+    ({"simulations": 2.5}, "simulations is 2.5"),
+    ({"considered": 0}, "considered is 0"),
+    ({"exploration": 0}, "exploration is 0; expected a finite number above 0"),
+    ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
+    ({"gumbel_scale": -1}, "gumbel_scale is -1; expected a finite number from 0"),
+    ({"value_scale": float("nan")}, "value_scale is nan"),
+    ({"lost": "no"}, "lost is 'no'"),
+    ({"rewards": 1}, "rewards is 1; expected True, False"),
+    ({"seed": -1}, "seed is -1"),
+    ({"heuristic": "snake"}, "'snake'"),
+    ({"heuristic": {"player": 3}}, "player is 3; expected a player's name"),
+    ({"heuristic": {"player": "nobody"}}, "no player 'nobody'"),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -542,6 +558,39 @@ def test_the_games_of_a_batch_draw_apart(name, begin):
         ("quintris/expectimax", {"beam": 0}, "beam is 0"),
         ("quintris/expectimax", {"depth": -1}, "depth is -1"),
         ("quintris/expectimax", {"heuristic": "bcts"}, "'bcts'"),
+        ("2048/expectimax", {"depth": 0}, "depth is 0"),
+        ("2048/expectimax", {"depth": "deep"}, "'deep'"),
+        ("2048/expectimax", {"depth": 2.5}, "2.5"),
+        ("2048/expectimax", {"cutoff": 1.5}, "cutoff is 1.5"),
+        ("2048/expectimax", {"table": "all"}, "'all'"),
+        ("2048/expectimax", {"leaf": "node"}, "'node'"),
+        ("2048/expectimax", {"order": [0, 1, 2]}, r"\[0, 1, 2\]"),
+        ("2048/expectimax", {"order": 5}, "order=5"),
+        ("2048/expectimax", {"order": [0, 1, 2, 3.7]}, "3.7"),
+        ("2048/expectimax", {"time_limit": 0}, "time_limit is 0"),
+        ("2048/expectimax", {"time_limit": float("inf")}, "time_limit is inf"),
+        ("2048/expectimax", {"table": 1}, "table is 1"),
+        ("2048/expectimax", {"rewards": "no"}, "rewards is 'no'"),
+        ("2048/expectimax", {"heuristic": "snake"}, "'snake'"),
+        ("2048/expectimax", {"rows": 9}, "rows is 9"),
+        ("2048/minimax", {"cutoff": 0.1}, "no option 'cutoff'"),
+        ("2048/mixed", {"heuristic": None}, "heuristic=None"),
+        ("2048/ntuple", {"network": 3}, "network=3; expected a file"),
+        ("2048/ntuple", {"downgrade": 16384.0}, r"downgrade=16384\.0; expected a tile"),
+        ("2048/ntuple", {"checksum": 3}, "expected 3: this is another network"),
+        ("2048/rollout", {"games": 0}, "games is 0"),
+        ("2048/perfect", {}, "no player '2048/perfect'"),
+        ("2048/symmetric", {"of": "2048/greedy", "by": "tetris/greedy"}, "by is 'tetris/greedy', which plays another"),
+        ("2048/symmetric", {"of": "2048/rollout"}, "of is '2048/rollout', which remembers"),
+        ("2048/lookahead", {"of": "2048/greedy", "depth": 0}, "depth is 0"),
+        ("2048/lookahead", {"of": "2048/greedy", "gamma": 2}, "gamma is 2"),
+        ("2048/lookahead", {"of": "2048/greedy", "rewards": "all"}, "'all'; expected True, False, 'log2' or None"),
+        ("2048/lookahead", {"of": "2048/none"}, "no player '2048/none'"),
+        ("2048/lookahead", {"of": "tetris/greedy"}, "which plays another game"),
+        ("2048/lookahead", {"of": f"{__name__}:up"}, "which does not value actions"),
+        ("2048/mcts", {"heuristic": {"player": "tetris/greedy"}}, "which plays another game"),
+        ("2048/mcts", {"heuristic": {"player": f"{__name__}:up"}}, "which does not value actions"),
+        *((f"{game}/mcts", *row) for game in ("2048", "tetris") for row in OF_TREES),
     ],
 )
 def test_bad_options_are_named(name, options, message):

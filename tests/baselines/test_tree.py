@@ -124,26 +124,3 @@ def test_gumbel_noise_draws_actions_by_their_priors():
         found = make("2048/mcts", seed=seed, **options).statistics(BOARD)
         priors, counts = found.priors, counts + found.visits
     assert (abs(counts - 400 * priors) < 4 * np.sqrt(400 * priors * (1 - priors)) + 1).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"simulations": 0}, "simulations is 0; expected an integer of at least 1"),
-        ({"simulations": 2.5}, "simulations is 2.5"),
-        ({"considered": 0}, "considered is 0"),
-        ({"exploration": 0}, "exploration is 0; expected a finite number above 0"),
-        ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
-        ({"gumbel_scale": -1}, "gumbel_scale is -1; expected a finite number from 0"),
-        ({"value_scale": float("nan")}, "value_scale is nan"),
-        ({"lost": "no"}, "lost is 'no'"),
-        ({"rewards": 1}, "rewards is 1; expected True, False"),
-        ({"seed": -1}, "seed is -1"),
-        ({"heuristic": "snake"}, "'snake'"),
-        ({"heuristic": {"player": 3}}, "player is 3; expected a player's name"),
-        ({"heuristic": {"player": "nobody"}}, "no player 'nobody'"),
-    ],
-)
-def test_bad_options_are_named(game, options, message):
-    with pytest.raises(ValueError, match=message):
-        make(f"{game}/mcts", **options)

@@ -64,14 +64,3 @@ def test_the_chance_of_a_tile_counts_no_points():
     board = [[2, 2, 0], [0, 0, 1]]
     ahead = make("2048/lookahead", of=player, rewards=False, lost=0.0)
     np.testing.assert_allclose(ahead.values(board), make("2048/optimal", objective=32).values(board), rtol=1e-6)
-
-
-def test_bad_options_are_named():
-    for options, message in (
-        ({"depth": 0}, "depth is 0"),
-        ({"gamma": 2}, "gamma is 2"),
-        ({"rewards": "all"}, "rewards is 'all'; expected True, False, 'log2' or None"),
-        ({"player": "2048/none"}, "no player '2048/none'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make("2048/lookahead", **{"player": "2048/greedy", **options})

@@ -125,22 +125,6 @@ def test_a_board_that_has_no_value_is_an_error(value):
         make("2048/lookahead", of=Policy(-np.ones(4), value), rewards=False, lost=0.0).values(BOARD)
 
 
-class Chooses:
-    """Only chooses."""
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=True):
-        return np.zeros((), np.int64), None
-
-
-@pytest.mark.parametrize(
-    ("leaf", "message"), [("tetris/greedy", "which plays another game"), (Chooses(), "which does not value actions")]
-)
-def test_only_a_player_of_the_game_that_values_actions_can_be_a_leaf(leaf, message):
-    for name, options in (("2048/mcts", {"heuristic": {"player": leaf}}), ("2048/lookahead", {"of": leaf})):
-        with pytest.raises(ValueError, match=message):
-            make(name, **options)
-
-
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_leaves_whose_values_are_no_numbers_end_the_search_with_an_error(compiled):
     player = make("2048/mcts", heuristic={"player": "2048/optimal"})

@@ -35,12 +35,3 @@ def test_the_mean_of_its_games_is_the_value(objective):
     results = np.array([game["score"] if objective == "score" else game["max_tile"] >= 64 for game in games])
     error = results.std() / np.sqrt(len(results))
     assert abs(results.mean() - solve(2, 3, objective).start_value) < 4 * error
-
-
-def test_boards_it_cannot_play():
-    with pytest.raises(ValueError, match="cannot solve 2048 on 4×4"):
-        Optimal(rows=4, cols=4)
-    with pytest.raises(ValueError, match="cannot solve 2048 on 4×4"):
-        Optimal().act(np.eye(4, dtype=int))
-    with pytest.raises(ValueError, match=r"board 128 128/. . is not in the table"):
-        Optimal().act([[7, 7], [0, 0]])

@@ -175,43 +175,6 @@ def test_a_time_limit_ends_a_search_that_would_go_on():
     assert np.isfinite(make("2048/minimax", time_limit=0.05, depth=60).values(board)).any()
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("expectimax", {"depth": 0}, "depth is 0"),
-        ("expectimax", {"depth": "deep"}, "'deep'"),
-        ("expectimax", {"depth": 2.5}, "2.5"),
-        ("expectimax", {"cutoff": 1.5}, "cutoff is 1.5"),
-        ("expectimax", {"table": "all"}, "'all'"),
-        ("expectimax", {"leaf": "node"}, "'node'"),
-        ("expectimax", {"order": [0, 1, 2]}, r"\[0, 1, 2\]"),
-        ("expectimax", {"order": 5}, "order=5"),
-        ("expectimax", {"order": [0, 1, 2, 3.7]}, "3.7"),
-        ("expectimax", {"time_limit": 0}, "time_limit is 0"),
-        ("expectimax", {"time_limit": float("inf")}, "time_limit is inf"),
-        ("expectimax", {"table": 1}, "table is 1"),
-        ("expectimax", {"rewards": "no"}, "rewards is 'no'"),
-        ("expectimax", {"heuristic": "snake"}, "'snake'"),
-        ("expectimax", {"rows": 9}, "rows is 9"),
-        ("minimax", {"cutoff": 0.1}, "no option 'cutoff'"),
-        ("mixed", {"heuristic": None}, "heuristic=None"),
-        ("ntuple", {"network": 3}, "network=3; expected a file"),
-        ("ntuple", {"downgrade": 16384.0}, r"downgrade=16384\.0; expected a tile"),
-        ("ntuple", {"checksum": 3}, "expected 3: this is another network"),
-        ("rollout", {"games": 0}, "games is 0"),
-        ("perfect", {}, "no player '2048/perfect'"),
-    ],
-)
-def test_bad_options_are_named(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        make(f"2048/{name}", **options)
-
-
-def test_tile_order_is_for_four_by_four():
-    with pytest.raises(ValueError, match="3×3"):
-        make("2048/expectimax", heuristic="tile-order").act(np.ones((3, 3), dtype=int))
-
-
 @numba.njit
 def three_values(board):
     """One of three values, by a hash of the board."""

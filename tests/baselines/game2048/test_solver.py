@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
+from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.solver import solve
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/exact2048.json").read_text())
@@ -109,29 +110,24 @@ def test_values_do_not_change_under_symmetry():
 
 
 @pytest.mark.parametrize(
-    ("board", "message"),
+    ("call", "message"),
     [
-        ([[7, 7], [7, 0]], "board 128 128/128 . is not in the table"),
-        ([[5, 5], [0, 0]], "board 32 32/. . is not in the table"),
-        ([[16, 1], [0, 0]], "board 65536 2/. . is not in the table"),
-        ([[-1, 1], [0, 0]], r"board \[\[-1, 1\], \[0, 0\]\] is not in the table"),
-        ([[1, 1, 0], [0, 0, 0]], r"shape \(2, 3\) and dtype int64; expected integer ranks \(2, 2\)"),
-        ([[1.5, 1], [0, 0]], r"shape \(2, 2\) and dtype float64; expected integer ranks \(2, 2\)"),
+        (lambda: solve(4, 4), "cannot solve 2048 on 4×4"),
+        (lambda: solve(2, 2, "tile"), "objective='tile'; expected"),
+        (lambda: solve(2, 2, 24), "objective=24; expected"),
+        (lambda: Optimal(rows=4, cols=4), "cannot solve 2048 on 4×4"),
+        (lambda: Optimal().act(np.eye(4, dtype=int)), "cannot solve 2048 on 4×4"),
+        (lambda: Optimal().act([[7, 7], [0, 0]]), "board 128 128/. . is not in the table"),
+        (lambda: solve(2, 2).action_values([[7, 7], [7, 0]]), "board 128 128/128 . is not in the table"),
+        (lambda: solve(2, 2).action_values([[16, 1], [0, 0]]), "board 65536 2/. . is not in the table"),
+        (lambda: solve(2, 2).action_values([[-1, 1], [0, 0]]), r"board \[\[-1, 1\], \[0, 0\]\] is not in the table"),
+        (
+            lambda: solve(2, 2).action_values([[1, 1, 0], [0, 0, 0]]),
+            r"shape \(2, 3\) and dtype int64; expected",
+        ),
+        (lambda: solve(2, 2).action_values([[1.5, 1], [0, 0]]), r"shape \(2, 2\) and dtype float64; expected integer"),
     ],
 )
-def test_boards_outside_the_table(board, message):
+def test_what_cannot_be_solved(call, message):
     with pytest.raises(ValueError, match=message):
-        solve(2, 2, "score").action_values(board)
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        ((4, 4), "cannot solve 2048 on 4×4"),
-        ((2, 2, "tile"), "objective='tile'; expected"),
-        ((2, 2, 24), "objective=24; expected"),
-    ],
-)
-def test_what_cannot_be_solve(task, message):
-    with pytest.raises(ValueError, match=message):
-        solve(*task)
+        call()

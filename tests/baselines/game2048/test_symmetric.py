@@ -54,13 +54,6 @@ def test_whole_games_and_searches_over_it():
     assert make("2048/lookahead", of={"player": "2048/symmetric", "of": "2048/ntuple"}).rewards is True
 
 
-def test_bad_options_are_named():
-    with pytest.raises(ValueError, match="by is 'tetris/greedy', which plays another game"):
-        make("2048/symmetric", of="2048/greedy", by="tetris/greedy")
-    with pytest.raises(ValueError, match="of is '2048/rollout', which remembers"):
-        make("2048/symmetric", of="2048/rollout")
-
-
 def test_values_that_are_no_numbers_are_named():
     class Broken(Judge):
         def values(self, observation, state=None):
