@@ -20,6 +20,7 @@ from .tools import arrays, equal, play
 IDS = list(ENVIRONMENTS)
 POTENTIALS = ["nneonneo", {"player": {"name": "2048/expectimax", "depth": 1}}]
 SHAPED = [{"shaping": {"potential": one}} for one in POTENTIALS]
+SHAPED_TETRIS = {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}}
 each_id = pytest.mark.parametrize("name", IDS)
 
 
@@ -30,16 +31,29 @@ def test_the_games_are_there_after_import_of_the_package():
         mergefall.chess  # noqa: B018
 
 
-@each_id
-@pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
-def test_gymnasiums_checker(name, render_mode):
+VARIANTS = [(name, {}) for name in IDS] + [
+    (IDS[0], {"rows": 2, "cols": 3, "goal": 16, "reward": "goal", "illegal_limit": 2}),
+    (IDS[0], {"rows": 5, "cols": 6, "reward": "log2", "illegal_limit": 2, "max_episode_steps": 20}),
+    (IDS[1], {"placements": "slide", "cols": 6, "rows": 8, "preview": 3, "illegal_limit": 2}),
+    (IDS[1], {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6}),
+    (IDS[1], {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5, "max_episode_steps": 20}),
+    (IDS[3], {"placements": "slide", "cols": 7, "rows": 9, "illegal_limit": 3, "max_episode_steps": 20}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [*VARIANTS, *((name, {"render_mode": mode}) for name in IDS for mode in ("ansi", "rgb_array"))]
+)
+def test_gymnasiums_checker(name, kwargs):
     """Warnings are errors throughout the tests."""
-    check_env(gym.make(name, render_mode=render_mode).unwrapped)
+    check_env(gym.make(name, **kwargs).unwrapped)
 
 
-@each_id
-def test_spec_survives_json(name):
-    env = gym.make(name, illegal_limit=7, max_episode_steps=50)
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], one) for one in SHAPED), (IDS[1], SHAPED_TETRIS)]
+)
+def test_spec_survives_json(name, kwargs):
+    env = gym.make(name, illegal_limit=7, max_episode_steps=50, **kwargs)
     spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
     assert spec.kwargs == env.spec.kwargs
     assert equal(play(gym.make(spec), 3, 60), play(env, 3, 60))
@@ -150,16 +164,6 @@ def test_bad_actions_raise_and_leave_the_game(name):
     np.testing.assert_array_equal(env.unwrapped.clone_state(), state)
     for action in (np.int8(0), np.uint64(1), np.array(2)):
         env.step(action)
-
-
-VARIANTS = [(name, {}) for name in IDS] + [
-    (IDS[0], {"rows": 2, "cols": 3, "goal": 16, "reward": "goal", "illegal_limit": 2}),
-    (IDS[0], {"rows": 5, "cols": 6, "reward": "log2", "illegal_limit": 2, "max_episode_steps": 20}),
-    (IDS[1], {"placements": "slide", "cols": 6, "rows": 8, "preview": 3, "illegal_limit": 2}),
-    (IDS[1], {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6}),
-    (IDS[1], {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5, "max_episode_steps": 20}),
-    (IDS[3], {"placements": "slide", "cols": 7, "rows": 9, "illegal_limit": 3, "max_episode_steps": 20}),
-]
 
 
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS)

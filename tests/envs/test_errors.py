@@ -42,24 +42,6 @@ def test_arguments(game, kwargs, message):
             make(**kwargs)
 
 
-@table(
-    ("kwargs", "message"),
-    ({"threads": 0}, "threads is 0"),
-    ({"num_envs": 0}, "num_envs is 0"),
-    ({"num_envs": 10**30}, "num_envs is 10+; expected an integer from 1 to"),
-    ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'"),
-    ({"max_episode_steps": 2**64}, "max_episode_steps is 18446744073709551616"),
-)
-def test_arguments_of_batches(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        Game2048VectorEnv(**kwargs)
-
-
-def test_a_render_mode():
-    with pytest.raises(ValueError, match="render_mode is 'tv'"):
-        Game2048Env(render_mode="tv")
-
-
 def test_calls_of_batches():
     envs = TetrisVectorEnv(3)
     some = np.array([True, False, False])
@@ -152,6 +134,15 @@ def test_boards_of_2048(board, message):
     (lambda: TextGame(gym.make("CartPole-v1")), "expected an environment of mergefall"),
     (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
     (lambda: observe_mask(gym.make(G2048), "obs", "obs"), "both 'obs'; expected two names"),
+    (lambda: Game2048VectorEnv(threads=0), "threads is 0"),
+    (lambda: Game2048VectorEnv(0), "num_envs is 0"),
+    (lambda: Game2048VectorEnv(10**30), "num_envs is 10+; expected an integer from 1 to"),
+    (lambda: Game2048VectorEnv(autoreset_mode="Never"), "autoreset_mode is 'Never'"),
+    (lambda: Game2048VectorEnv(max_episode_steps=2**64), "max_episode_steps is 18446744073709551616"),
+    (lambda: Game2048Env(render_mode="tv"), "render_mode is 'tv'"),
+    (lambda: game2048.clusters([1, 2, 3, 4]), r"shape \(4,\)"),
+    (lambda: game2048.clusters(np.zeros((2, 2))), "type float64"),
+    (lambda: game2048.compare_move([[1, 1], [0, 0]], 4), "action 4; expected 0 up"),
 )
 def test_functions(call, message):
     with pytest.raises(ValueError, match=message):
@@ -171,3 +162,97 @@ def test_illegal_actions_have_no_outcomes(env_id):
     env.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."} if env_id == G2048 else {"piece": "O"})
     with pytest.raises(ValueError, match="action 3 is illegal here; legal are" if env_id == G2048 else "action 39"):
         env.chance_outcomes(3 if env_id == G2048 else 39)
+
+
+of_2048, of_tetris = game2048.heuristic, tetris.heuristic
+
+
+@table(
+    ("make", "spec", "message"),
+    (of_2048, "snake", "no heuristic 'snake'; there are tile-order, monotone-smooth"),
+    (of_2048, {"reward": 1}, "no heuristic None"),
+    (of_2048, {"name": "nneonneo", "mono": 1}, "no weight 'mono'; it has base, empty"),
+    (of_2048, {"name": "nneonneo", "sum": "11"}, "'sum' of nneonneo is '11'; expected a finite number"),
+    (of_2048, {"name": "nneonneo", "sum": True}, "expected a finite number"),
+    (of_2048, {"name": "tile-order", "order": float("nan")}, "expected a finite number"),
+    (
+        of_2048,
+        {"name": "nneonneo", "empty": 1e39},
+        r"'empty' of nneonneo is 1e\+39; .*from -1e\+20 up to 1e\+20",
+    ),
+    (
+        of_2048,
+        {"name": "nneonneo", "empty": np.float32(-2e20)},
+        r"'empty' of nneonneo is np\.float32\(-2e\+20\)",
+    ),
+    (
+        of_2048,
+        {"name": "monotone-smooth", "max": 1e101},
+        r"'max' of monotone-smooth is 1e\+101; .*from -1e\+100 up to 1e\+100",
+    ),
+    (of_2048, {"name": "monotone-smooth", "max": 10**400}, "'max' of monotone-smooth is 1000"),
+    (of_2048, {"name": "monotone-smooth", "max": np.complex128(1)}, "expected a finite number"),
+    (of_2048, {"name": "tile-order", "corner": 1e101}, "'corner' of tile-order"),
+    (of_2048, {"name": "prairie-fire", "stages": [[11, {"penalty": 1e101}]]}, "'penalty' of prairie-fire"),
+    (of_2048, {"name": "tile-order", "strict": 1}, "strict of tile-order is 1"),
+    (
+        of_2048,
+        {"name": "prairie-fire", "stages": [[11, {"rewards": 1}]]},
+        "a stage of prairie-fire has no 'rewards'",
+    ),
+    (of_2048, {"name": "prairie-fire", "stages": [[11, {}], [9, {}]]}, "ascending ranks"),
+    (of_2048, {"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
+    (of_2048, {"name": "prairie-fire", "stages": [[True, {}]]}, "from rank True"),
+    (of_2048, {"name": "prairie-fire", "stages": {"11": {}}}, "expected pairs .rank of the largest tile"),
+    (of_2048, 3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
+    (of_2048, "json:nothing", "there is no 'nothing' in json"),
+    (of_2048, "no.such.module:h", r"names the module 'no.such.module'; there is none"),
+    (of_2048, "json:decoder", "heuristic <module"),
+    (of_2048, {"name": "json:dumps", "depth": 1}, "json:dumps has no weight 'depth'; it has none"),
+    (of_2048, {"name": ["nneonneo"]}, r"no heuristic \['nneonneo'\]"),
+    (of_tetris, "low", "no heuristic 'low'; there are two-tetrad, open-enclosed"),
+    (of_tetris, {"holes": 1}, "no heuristic None"),
+    (of_tetris, {"name": "bcts", "diversity": 1}, "no weight 'diversity'; it has landing_height"),
+    (of_tetris, {"name": "bcts", "holes": "1"}, "'holes' of bcts is '1'; expected a finite number"),
+    (of_tetris, {"name": "bcts", "holes": float("inf")}, "expected a finite number"),
+    (of_tetris, {"name": "bcts", "holes": 1e300}, r"'holes' of bcts is 1e\+300; .*from -1e\+100 up to 1e\+100"),
+    (of_tetris, {"name": "two-tetrad", "f4": -1e101}, "'f4' of two-tetrad"),
+    (of_tetris, {"name": "bcts", "weights": "start"}, "no weight 'weights'"),
+    (of_tetris, {"name": "two-tetrad", "reading": "printed"}, "no weight 'reading'"),
+    (
+        of_tetris,
+        {"name": "two-tetrad", "weights": "final"},
+        "no weights 'final'; there are start, first-run, tuned",
+    ),
+    (of_tetris, 3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
+)
+def test_heuristics(make, spec, message):
+    with pytest.raises(ValueError, match=message):
+        make(spec)
+
+
+NNEONNEO = game2048.HEURISTICS["nneonneo"], game2048.HEURISTICS["nneonneo"].terms
+CONTROLLERS = tetris.HEURISTICS["bcts"].board, tetris.HEURISTICS["two-tetrad"].board_terms
+
+
+@table(
+    ("functions", "boards", "message"),
+    (NNEONNEO, [1, 2], "shape .2,.; expected .rows, cols. or"),
+    (NNEONNEO, np.zeros((1, 4), int), r"shape \(1, 4\); expected .* 2 to 6 each"),
+    (NNEONNEO, np.zeros((7, 4), int), r"shape \(7, 4\)"),
+    (NNEONNEO, np.zeros((4, 4)), "dtype float64; expected integer ranks"),
+    (NNEONNEO, np.full((4, 4), -1), "rank -1"),
+    (NNEONNEO, [[1, 2], [1]], r"ranks \[\[1, 2\], \[1\]\] has rows of different lengths"),
+    (NNEONNEO, np.full((4, 4), 2048), "rank 2048; expected .* 0 to 62"),
+    (CONTROLLERS, [0, 1], r"shape \(2,\); expected \(rows, cols\) or"),
+    (CONTROLLERS, np.zeros((3, 4), int), r"shape \(3, 4\); expected 4 to 40 rows of 4 to 16 columns"),
+    (CONTROLLERS, np.zeros((4, 17), int), r"shape \(4, 17\)"),
+    (CONTROLLERS, np.zeros((4, 4)), "float64"),
+    (CONTROLLERS, np.full((4, 4), 2), r"int64 \[2\]; expected cells of 0 and 1"),
+    (CONTROLLERS, np.full((4, 4), -1), r"\[-1\]; expected cells of 0 and 1"),
+    (CONTROLLERS, [[0, 1], [0]], r"boards \[\[0, 1\], \[0\]\] has rows of different lengths"),
+)
+def test_boards_of_heuristics(functions, boards, message):
+    for function in functions:
+        with pytest.raises(ValueError, match=message):
+            function(boards)

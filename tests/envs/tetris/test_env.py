@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from mergefall.tetris import HEURISTICS, from_text, place
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.vector_env import TetrisVectorEnv
@@ -18,11 +17,6 @@ VARIANTS = [
 ]
 each_variant = pytest.mark.parametrize("kwargs", VARIANTS)
 LINE = "/".join(["...."] * 3 + ["##.."])
-
-
-@each_variant
-def test_gymnasiums_checker(kwargs):
-    check_env(gym.make("mergefall/Tetris-v0", **kwargs).unwrapped)
 
 
 @pytest.mark.parametrize(("tall", "score"), [(1, 40), (2, 100), (3, 300), (4, 1200), (5, 1240)])
