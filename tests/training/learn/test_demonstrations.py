@@ -92,7 +92,7 @@ def test_names_that_cannot_be_had():
     with pytest.raises(ValueError, match="there is a dataset 'taken-v0' already"):
         demonstrate("2048/greedy", G2048, 1, dataset="taken-v0", progress=False)
     for name in ("no version", "../up-v0"):
-        with pytest.raises(ValueError, match="no name that Minari takes"):
+        with pytest.raises(ValueError, match="Malformed dataset ID"):
             demonstrate("2048/greedy", G2048, 1, dataset=name, progress=False)
 
 

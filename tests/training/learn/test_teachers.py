@@ -1,6 +1,4 @@
-"""Teachers label boards in any number of processes; their targets follow their values."""
-
-from contextlib import closing
+"""Teachers label boards on any number of threads; their targets follow their values."""
 
 import gymnasium as gym
 import numpy as np
@@ -32,18 +30,18 @@ def test_any_number_of_workers_gives_the_same_labels():
     seen = boards()
     expected = make("2048/optimal").with_rules(SMALL).values(seen)
     for workers in (1, 2):
-        with closing(teachers_of({"player": "2048/optimal"}, workers=workers)) as teachers:
-            np.testing.assert_array_equal(teachers.values(seen, 0), expected)
+        teachers = teachers_of({"player": "2048/optimal"}, workers=workers)
+        np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 
-def test_an_agent_teaches_in_other_processes_by_the_rules_of_the_run():
+def test_an_agent_teaches_on_threads_by_the_rules_of_the_run():
     """Its own rules, those that it was trained by, have 40 actions in place of 120 here."""
     config = small("distill", OF_TETRIS, env_id=TETRIS, env_kwargs={"cols": 10, "rows": 5, "placements": "slide"})
     seen, _ = gym.make_vec(TETRIS, num_envs=6, **config.env_kwargs).reset(seed=0)
     expected = make("tetris/cross-entropy").with_rules(config.env_kwargs).values(seen)
     assert expected.shape == (6, 120)
-    with closing(teachers_of("tetris/cross-entropy", workers=2, config=config)) as teachers:
-        np.testing.assert_array_equal(teachers.values(seen, 0), expected)
+    teachers = teachers_of("tetris/cross-entropy", workers=2, config=config)
+    np.testing.assert_array_equal(teachers.values(seen, 0), expected)
 
 
 def test_each_teacher_of_a_list_has_an_equal_share_of_the_steps():

@@ -4,7 +4,7 @@ Each learner is a folder with three files:
 
 - `train.py`: `check(config, device)` raises ValueError if it cannot train a `run.Config`; `train(run)` trains in a run
   folder (`run.Run`).
-- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model.
+- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; that of `sb3` serves students, too.
 - `preset.yaml`: hyper-parameters of its algorithms.
 
 `ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
@@ -29,7 +29,8 @@ ALGORITHMS = {
     "ntuple": "ntuple",
     "cma-es": "evolution",
 }
-_PLAYED = ALGORITHMS | {"cross-entropy": "evolution"}  # trained with version 0.1.0
+# Whose function `player` plays the models of an algorithm, if it is another learner's; 0.1.0 trained cross-entropy.
+_PLAYED = ALGORITHMS | {"distill": "sb3", "kickstart": "sb3", "cross-entropy": "evolution"}
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma")
 
 

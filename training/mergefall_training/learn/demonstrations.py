@@ -71,7 +71,9 @@ def demonstrate(
     job = task(chosen, env_id, env_kwargs, max_episode_steps)
     seeds = range(integer("seed", seed, 0), seed + integer("episodes", episodes, 1))
     name = dataset_name(chosen.name, env_id) if dataset is None else dataset
-    target, namespace = _free_path(name), parse_dataset_id(name)[0]
+    namespace, target = parse_dataset_id(name)[0], Path(get_dataset_path(name))
+    if target.exists():
+        raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
     header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
     about = header.first_line() | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
     about["env_id"] = job.env_id.rpartition(":")[2]  # without the module: files name none
@@ -97,19 +99,6 @@ def dataset_name(player: str, env_id: str) -> str:
     """
     environment = env_id.rpartition("/")[2].rpartition("-v")[0]
     return f"mergefall/{environment}/{player.strip('/').replace('/', '-')}-v0"
-
-
-def _free_path(name: str) -> Path:
-    """The folder of a new dataset. Raises ValueError if the name is taken or malformed."""
-    try:
-        parse_dataset_id(name)
-    except (ValueError, TypeError) as error:
-        expected = "(FOLDERS/)NAME-v0, folders of two letters or more"
-        raise ValueError(f"dataset {name!r} has no name that Minari takes; expected {expected}") from error
-    path = Path(get_dataset_path(name))
-    if path.exists():
-        raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
-    return path
 
 
 def _write(

@@ -13,6 +13,8 @@ from mergefall.checks import id_of_file
 from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
+from mergefall_training.files import in_place
+
 FORMAT, VERSION = "mergefall model", 1
 
 
@@ -48,10 +50,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     for name, kind in _SPEC.items():
         if not isinstance(spec.get(name), kind):
             raise ValueError(f"{path}: a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
-    try:
+    with in_place(str(path)):
         id_of_file(spec["env_id"])
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     if spec["env_kwargs"].get("shaping") is not None:  # no player needs it, and it may name a module to import
         spec["env_kwargs"]["shaping"], spec["shaped"] = None, True
     return Model(spec, arrays, checksum)

@@ -20,7 +20,6 @@ from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
 from mergefall_training.yaml_numbers import load_yaml
 
-HOMES = ("mergefall/Game2048-v0", "mergefall/Tetris-v0")
 EVALUATIONS = 10  # of a run, by default
 
 
@@ -55,13 +54,12 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
 
 
 def usual_env(algorithm: str) -> str:
-    """The id of the environment that an algorithm learns in by default: 2048 or else Tetris, if it has a preset for it.
+    """The id of the environment that an algorithm learns in by default, that of its first preset.
 
     >>> usual_env("ntuple"), usual_env("cma-es")
     ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
     """
-    env_ids = list(_presets(algorithm))
-    return next((env_id for env_id in HOMES if env_id in env_ids), env_ids[0])
+    return next(iter(_presets(algorithm)))
 
 
 def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:

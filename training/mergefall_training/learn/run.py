@@ -18,7 +18,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from inspect import signature
@@ -275,29 +275,15 @@ def train(
     The arguments are those of `open_run`.
     """
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
-    with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
+    with open_run(folder, config, resume=resume, device=device, progress=progress) as run, ExitStack() as after:
+        torch = sys.modules.get("torch")
+        if torch is not None and "OMP_NUM_THREADS" not in os.environ:
+            # Networks this small learn no faster on two threads, and much slower beside other work.
+            after.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
         if not run.points or run.points[-1].step < config.timesteps:
-            with one_thread():
-                algorithm.train(run)
+            algorithm.train(run)
         return run
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """In this block PyTorch computes on one thread, if it is imported and the user has not set `OMP_NUM_THREADS`.
-
-    Networks this small learn no faster on two, and much slower beside other work.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or "OMP_NUM_THREADS" in os.environ:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:

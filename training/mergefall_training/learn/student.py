@@ -84,7 +84,7 @@ class StudentHyperparameters:
     - `teacher`: The player: its name, or a mapping of it and its options. In a list, each has an equal share of the
       steps.
     - `gap_share`: τ, the temperature of the teacher's targets, in units of the median gap between its two best values.
-    - `workers`: Processes that the teacher labels in; 1: this one.
+    - `workers`: Threads that the teacher labels on.
     - `n_envs`: Games that the student plays at once.
     - `n_steps`: Steps of each game before the network learns.
     - `batch_size`: Boards per gradient step.
@@ -153,9 +153,6 @@ class Student(Learner):
         self.begin()
         self.outputs(self.observations, self.masks)
         self.teachers.check(self.observations)
-
-    def close(self) -> None:
-        self.teachers.close()
 
     def begin(self) -> None:
         if self.h.warm_start is not None:

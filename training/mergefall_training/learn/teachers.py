@@ -1,18 +1,19 @@
-"""Teachers: what players think of the actions on a batch of boards, in this process or in several."""
+"""Teachers: what players think of the actions on a batch of boards."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from copy import copy
 from typing import Any
 
 import numpy as np
 from mergefall.games import board_of, take
+from mergefall.threads import share
 from mergefall.typing import Observation
 from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
-from mergefall_training.play.workers import process_pool, task, unpack_task
+from mergefall_training.play.workers import task
 
 F = np.float32
 GAP_MEMORY = 0.99  # share of its old value that the running median gap keeps at each round
@@ -26,7 +27,7 @@ class Teachers:
 
     Args:
         teacher: a player's name, a mapping of it and its options, or a list of these.
-        workers: processes that label boards; 1: this one.
+        workers: threads that label boards.
         taught: share of the run's steps in which they teach.
     """
 
@@ -34,14 +35,10 @@ class Teachers:
         specs = teacher if isinstance(teacher, list) and teacher else [teacher]
         players = [player_of(one, "teacher") for one in specs]
         self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
-        self._gap_share, self._workers, self._timesteps = gap_share, workers, max(taught * config.timesteps, 1)
+        # A copy for each thread: a player decides one batch at a time.
+        self._players = [[copy(job.player) for _ in range(workers)] for job in self.jobs]
+        self._gap_share, self._timesteps = gap_share, max(taught * config.timesteps, 1)
         self.gap, self.gap_of = 0.0, -1  # the running median gap, and of which teacher
-        self._open = ExitStack()
-        self._pool = self._open.enter_context(process_pool(workers)) if workers > 1 else None
-
-    def close(self) -> None:
-        """End the worker processes."""
-        self._open.close()
 
     @property
     def temperature(self) -> float:
@@ -63,13 +60,14 @@ class Teachers:
 
     def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
-        job = self.jobs[self.number_at(step)]
-        if self._pool is None:
-            return job.player.values(observations)
-        packed = job.pack()
-        rows = np.array_split(np.arange(len(board_of(observations))), self._workers)
-        parts = [take(observations, part) for part in rows]
-        return np.concatenate(list(self._pool.map(_values, [packed] * len(parts), parts)))
+        players, count = self._players[self.number_at(step)], len(board_of(observations))
+        rows, found = np.array_split(np.arange(count), min(len(players), count)), {}
+
+        def label(part: int) -> None:
+            found[part] = players[part].values(take(observations, rows[part]))
+
+        share(label, range(len(rows)), len(rows))
+        return np.concatenate([found[part] for part in range(len(rows))])
 
     def check(self, observations: Observation) -> None:
         """Raise ValueError for a teacher that cannot teach on a batch such as `observations`.
@@ -83,10 +81,6 @@ class Teachers:
                 job.player.values(take(observations, slice(1)))
             except NotImplementedError as error:
                 raise ValueError(f"teacher: {error}") from error
-
-
-def _values(packed: bytes, observations: Observation) -> NDArray[np.float64]:
-    return unpack_task(packed).player.values(observations)
 
 
 def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -64,15 +64,12 @@ def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dic
 
     Raises ValueError if that run has another algorithm or environment, or if the hyper-parameters `alike` differ.
     """
-    folder = config.hyperparameters["warm_start"]
-    there = read_config(folder)
-
-    def description(of: Config) -> dict[str, Any]:
-        same = of.algorithm == config.algorithm
-        same_names = {name: getattr(hyperparameters_of(kind, of), name) for name in alike} if same else {}
-        return {"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **same_names}
-
-    if differing := differences(description(there), description(config)):
+    folder, alike_ones = config.hyperparameters["warm_start"], []
+    for of in (read_config(folder), config):
+        own = hyperparameters_of(kind, of) if of.algorithm == config.algorithm else None
+        same = {name: getattr(own, name) for name in alike if own is not None}
+        alike_ones.append({"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **same})
+    if differing := differences(*alike_ones):
         raise ValueError(f"warm_start: the run in {folder} is another one: {'; '.join(differing)}")
     return read_checkpoint(folder)[1]
 
@@ -88,9 +85,6 @@ class Learner(Protocol):
     def check(self) -> None:
         """Raise ValueError if a new run cannot begin."""
         self.begin()
-
-    def close(self) -> None:
-        """End worker processes."""
 
     def learn(self) -> dict[str, float]:
         """Do one round; returns figures to log."""
@@ -117,11 +111,7 @@ def module_of(kind: Callable[[Config, str], Learner]) -> tuple[Callable[..., Non
 
     def train(run: Run) -> None:
         """Train in a run folder to the end, from its last checkpoint if there is one."""
-        learner = kind(run.config, run.device)
-        try:
-            train_in_rounds(run, learner)
-        finally:
-            learner.close()
+        train_in_rounds(run, kind(run.config, run.device))
 
     return check, train
 

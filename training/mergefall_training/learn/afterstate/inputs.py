@@ -91,37 +91,23 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _count(boards, pieces, lowest, count, rows, first, slides, counts):
-    """Write the number of legal actions of each board, among the `count` from `lowest` on."""
-    boards, pieces, lowest, counts = unowned((boards, pieces, lowest, counts))
-    columns = np.empty(boards.shape[1] // rows, U)
-    for i in range(len(boards)):
-        read_board(boards[i], rows, columns)
-        counts[i] = 0
-        for action in range(lowest[i], lowest[i] + count):
-            if rest_of(columns, first + pieces[i], action, slides) >= 0:
-                counts[i] += 1
-
-
-@kernel
-def _fill(boards, pieces, lowest, rows, first, slides, clear_first, payments, table):
-    """Fill the rows of each board, from the action `lowest` on."""
+def _fill(boards, pieces, lowest, count, rows, first, slides, clear_first, payments, table):
+    """Fill a row for each legal action of each board, among the `count` from `lowest` on, and write the `begins`."""
     begins, actions, rewards, over, inputs = table
     boards, pieces, lowest, begins, actions, rewards, over, inputs = unowned(
         (boards, pieces, lowest, begins, actions, rewards, over, inputs)
     )
-    cols = boards.shape[1] // rows
+    cols, row = boards.shape[1] // rows, 0
     columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
     for i in range(len(boards)):
-        row, action = begins[i], lowest[i]
         read_board(boards[i], rows, columns)
-        while row < begins[i + 1]:
+        for action in range(lowest[i], lowest[i] + count):
             placement, lines, ends = outcome(columns, first + pieces[i], action, slides, rows, clear_first, after)
             if placement >= 0:
                 actions[row], rewards[row], over[row] = action, payments[lines], ends
                 write_tetris(after, rows, terms, inputs[row])
                 row += 1
-            action += 1
+        begins[i + 1] = row
 
 
 def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -160,12 +146,9 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: NDArray[np.i
     boards, pieces = np.ascontiguousarray(observations["board"]).reshape(n, -1), observations["piece"]
     slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
     lowest, count = (np.zeros(n, np.int64), rules.n_actions) if actions is None else (actions, 1)
-    begins = np.zeros(n + 1, np.int64)
-    _count(boards, pieces, lowest, count, rules.rows, rules.piece_set.first, slides, begins[1:])
-    np.cumsum(begins, out=begins)
-    m = begins[-1]
-    rewards, over = np.empty(m, F), np.empty(m, np.bool_)
-    table = Afterstates(begins, np.empty(m, np.int64), rewards, over, np.empty((m, tetris_inputs(rules.cols)), F))
-    payments = rules.payments()
-    _fill(boards, pieces, lowest, rules.rows, rules.piece_set.first, slides, clear_first, payments, table)
-    return table
+    begins, most = np.zeros(n + 1, np.int64), n * count
+    inputs = np.empty((most, tetris_inputs(rules.cols)), F)
+    table = Afterstates(begins, np.empty(most, np.int64), np.empty(most, F), np.empty(most, np.bool_), inputs)
+    of_rules = rules.rows, rules.piece_set.first, slides, clear_first, rules.payments()
+    _fill(boards, pieces, lowest, count, *of_rules, table)
+    return Afterstates(begins, *(part[: begins[-1]] for part in table[1:]))

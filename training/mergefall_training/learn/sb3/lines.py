@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from mergefall import game2048
-from mergefall.game2048 import board, packed
+from mergefall.game2048 import board
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array
 from numpy.typing import NDArray
@@ -39,16 +39,9 @@ def neighbours(ranks: int) -> NDArray[np.uint8]:
 
 
 @kernel
-def _moved(boards, rows, cols, row_lines, column_lines, after, gains):
+def _moved(boards, rows, cols, after, gains):
     boards, after, gains = unowned((boards, after, gains))
     for i in range(len(boards)):
-        if packed.fits(boards[i], rows, cols, 1):
-            before = packed.pack(boards[i], rows, cols)
-            up, right, down, left, along, across = packed.moves(before, row_lines, column_lines)
-            for action, word, score in ((0, up, along), (1, right, across), (2, down, along), (3, left, across)):
-                packed.unpack(word, after[i, action], rows, cols)
-                gains[i, action] = F(score) if word != before else F(-1)
-            continue
         for action in range(4):
             for c in range(rows * cols):
                 after[i, action, c] = boards[i, c]
@@ -66,9 +59,7 @@ def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.floa
     """
     n, rows, cols = boards.shape
     after, gains = np.empty((n, 4, rows * cols), np.uint8), np.empty((n, 4), F)
-    flat = np.ascontiguousarray(boards).reshape(n, -1)
-    lines = [packed.line_table(min(length, 4)) for length in (cols, rows)]
-    _moved(flat, rows, cols, *lines, after, gains)
+    _moved(np.ascontiguousarray(boards).reshape(n, -1), rows, cols, after, gains)
     return after.reshape(n, 4, rows, cols), gains
 
 
