@@ -4,7 +4,7 @@ Each learner is a folder with three files:
 
 - `train.py`: `check(config, device)` raises ValueError if it cannot train a `run.Config`; `train(run)` trains in a run
   folder (`run.Run`).
-- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; that of `sb3` serves students, too.
+- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; `sb3` has that of students, too.
 - `preset.yaml`: hyper-parameters of its algorithms.
 
 `ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
