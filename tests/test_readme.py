@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import shlex
 from functools import cache
 from pathlib import Path
 
@@ -80,14 +79,6 @@ def test_suites_of_the_pages_are_suites(page, number, code, output, tmp_path):
 def test_shell_lines_exist(page):
     for line in shell_lines(page):
         commands.check(line)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_pages_runs_have_folders_of_their_own(page):
-    lines = [shlex.split(line, comments=True) for line in shell_lines(page)]
-    found = [commands.parsed(line[1:]) for line in lines if line[:2] == ["mergefall", "train"]]
-    folders = [commands.run_of(command)[0] for command in found if not command.keywords["resume"]]
-    assert len(folders) == len(set(folders)), sorted(folders)
 
 
 @pytest.mark.parametrize("page", PAGES)

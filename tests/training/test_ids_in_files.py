@@ -62,11 +62,6 @@ def rewritten(path, old=TETRIS, new=EVIL):
     return path
 
 
-@pytest.mark.parametrize("env_id", [TETRIS, f"mergefall:{TETRIS}", "Own-v0"])
-def test_ids_that_files_may_hold(env_id):
-    assert id_of_file(env_id) == env_id
-
-
 @pytest.mark.parametrize(
     "env_id", [EVIL, ":Own-v0", "mergefall.evil:Own-v0", "a:mergefall:Own-v0", None, 3, {"id": TETRIS}]
 )

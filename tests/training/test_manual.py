@@ -55,22 +55,6 @@ def test_one_of_them_is_described_with_its_defaults(page):
         assert "cols=15" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("players", "2048/nobody"), "no player '2048/nobody'"),
-        (("heuristics", "nobody"), "no heuristic 'nobody'; there are tile-order"),
-        (("envs", "Nope-v0"), "expected one of mergefall/Game2048-v0"),
-        (("train", "sarsa", "--help"), "algorithm is 'sarsa'; expected one of"),
-    ],
-)
-def test_unknown_names(arguments, complaint, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 2
-    assert complaint in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
 def test_learners_are_described_with_hyper_parameters_and_presets(page, algorithm):
     text = page("train", algorithm, "--help")

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from mergefall_training.cli import main
 from mergefall_training.compare.comparison import compare, print_result
 from mergefall_training.compare.results import series_table
 from mergefall_training.compare.suite import load_suite, suite_names
@@ -331,45 +330,6 @@ def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
     assert suite.contests[0].players[1].options == {"cutoff": 0.0001}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ("seed: 5", "sead: 5", "game 1: it has no 'sead'; it has name, env"),
-        ("seed: 5", "seed: five", "game 1: seed is 'five'; expected int"),
-        ("seed: 5", "seed: -5", "game 1: seed is -5"),
-        ("seed: 5", "max_episode_steps: 0", "max_episode_steps is 0"),
-        (
-            "seed: 5",
-            "baseline: greedy",
-            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
-        ),
-        ("episodes: 12", "", "missing 1 required positional argument: 'episodes'"),
-        ("episodes: 8", "episodes: 0", "game 1: player 2: episodes is 0"),
-        ("2048/greedy", "2048/greedier", "2048/greedier"),
-        ("2048/greedy,", "2048/greedy, depht: 1,", "depht"),
-        ("2048/greedy,", "2048/greedy, cols: 9,", "game small, greedy (reward): cols"),
-        ("2048/greedy,", "2048/greedy, heuristic: tile-order,", "board of 2×3; tile-order is defined on 4×4 only"),
-        ("2048/greedy,", "tetris/bcts,", "game small, greedy (reward): env_id is 'mergefall/Game2048-v0'"),
-        ("players: [{player: 2048/random}]", "players: []", "at least one"),
-        ('"greedy (reward)"', "random", "all different"),
-        ("name: capped", "name: small", "all different"),
-        ("name: small", "name: ../small", "names a folder"),
-        ("name: small", "name: 2048", "expected str"),
-        ("player: 2048/random", "player: 2048/random\n        train: {algorithm: distill}", "with 'train'"),
-        ("player: 2048/random", "train: {algorithm: cloning}", "cloning"),
-        ("player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
-        ("player: 2048/random", "train: {algorithm: distill, env_kwargs: {rows: 9}}", "rows"),
-        ("games:", "games: [", "while parsing"),
-        ("games:", "games: none\nmore:", "it has no 'more'"),
-    ],
-)
-def test_a_faulty_suite_says_where_and_what(tmp_path, old, new, complaint):
-    path = write_suite(tmp_path, old, new)
-    with pytest.raises(ValueError, match=r"suite .*pair\.yaml") as error:
-        load_suite(path)
-    assert complaint in str(error.value)
-
-
 @pytest.mark.parametrize("name", suite_names())
 def test_the_suites_that_come_with_the_package_are_sound(name):
     suite = load_suite(name)
@@ -458,31 +418,58 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("text", "old", "new", "complaint"),
     [
-        ("rate: [0, 0.5, 1]", "rate: []", "game 1: adversary: rates: expected at least one"),
-        ("rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),
-        ("rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
-        ("rate: [0, 0.5, 1]", "rate: often", "rate is 'often'"),
-        ("rate: [0, 0.5, 1]", "rates: [0, 0.5, 1]", "rates"),
-        ("{player: 2048/minimax", "{player: 2048/maximin", "2048/maximin"),
-        ("{player: 2048/minimax, depth: 1}", "7", "player is 7"),
-        ("adversary: {player: tetris/bcts}", "adversary: tetris/bcts", "adversary is 'tetris/bcts'; expected dict"),
-        ("name: tetris", "name: small-rate-1", "games, presets and rates"),
+        (SUITE, "seed: 5", "sead: 5", "game 1: it has no 'sead'; it has name, env"),
+        (SUITE, "seed: 5", "seed: five", "game 1: seed is 'five'; expected int"),
+        (SUITE, "seed: 5", "seed: -5", "game 1: seed is -5"),
+        (SUITE, "seed: 5", "max_episode_steps: 0", "max_episode_steps is 0"),
+        (
+            SUITE,
+            "seed: 5",
+            "baseline: greedy",
+            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
+        ),
+        (SUITE, "episodes: 12", "", "missing 1 required positional argument: 'episodes'"),
+        (SUITE, "episodes: 8", "episodes: 0", "game 1: player 2: episodes is 0"),
+        (SUITE, "2048/greedy", "2048/greedier", "2048/greedier"),
+        (SUITE, "2048/greedy,", "2048/greedy, depht: 1,", "depht"),
+        (SUITE, "2048/greedy,", "2048/greedy, cols: 9,", "game small, greedy (reward): cols"),
+        (
+            SUITE,
+            "2048/greedy,",
+            "2048/greedy, heuristic: tile-order,",
+            "board of 2×3; tile-order is defined on 4×4 only",
+        ),
+        (SUITE, "2048/greedy,", "tetris/bcts,", "game small, greedy (reward): env_id is 'mergefall/Game2048-v0'"),
+        (SUITE, "players: [{player: 2048/random}]", "players: []", "at least one"),
+        (SUITE, '"greedy (reward)"', "random", "all different"),
+        (SUITE, "name: capped", "name: small", "all different"),
+        (SUITE, "name: small", "name: ../small", "names a folder"),
+        (SUITE, "name: small", "name: 2048", "expected str"),
+        (SUITE, "player: 2048/random", "player: 2048/random\n        train: {algorithm: distill}", "with 'train'"),
+        (SUITE, "player: 2048/random", "train: {algorithm: cloning}", "cloning"),
+        (SUITE, "player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
+        (SUITE, "player: 2048/random", "train: {algorithm: distill, env_kwargs: {rows: 9}}", "rows"),
+        (SUITE, "games:", "games: [", "while parsing"),
+        (SUITE, "games:", "games: none\nmore:", "it has no 'more'"),
+        (SERIES, "rate: [0, 0.5, 1]", "rate: []", "game 1: adversary: rates: expected at least one"),
+        (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),
+        (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
+        (SERIES, "rate: [0, 0.5, 1]", "rate: often", "rate is 'often'"),
+        (SERIES, "rate: [0, 0.5, 1]", "rates: [0, 0.5, 1]", "rates"),
+        (SERIES, "{player: 2048/minimax", "{player: 2048/maximin", "2048/maximin"),
+        (SERIES, "{player: 2048/minimax, depth: 1}", "7", "player is 7"),
+        (
+            SERIES,
+            "adversary: {player: tetris/bcts}",
+            "adversary: tetris/bcts",
+            "adversary is 'tetris/bcts'; expected",
+        ),
+        (SERIES, "name: tetris", "name: small-rate-1", "games, presets and rates"),
     ],
 )
-def test_a_faulty_adversary_says_where_and_what(tmp_path, old, new, complaint):
+def test_a_faulty_suite_says_where_and_what(tmp_path, text, old, new, complaint):
     with pytest.raises(ValueError, match=r"suite .*pair\.yaml") as error:
-        load_suite(write_suite(tmp_path, old, new, SERIES))
+        load_suite(write_suite(tmp_path, old, new, text))
     assert complaint in str(error.value)
-
-
-def test_the_command_takes_an_adversary(tmp_path, capsys):
-    out = tmp_path / "games.jsonl"
-    given = ["--adversary", "player={player: 2048/minimax, depth: 1}", "--adversary", "rate=0.5"]
-    small = ["--env-option", "rows=2", "--env-option", "cols=3", "--episodes", "3", "--workers", "1"]
-    main(["evaluate", "2048/greedy", *small, *given, "--out", str(out)])
-    printed = capsys.readouterr().out
-    assert "adversary 2048/minimax depth=1 at rate 0.5" in printed
-    assert "ms/move include the adversary's time" in printed
-    assert read_records(out)[0].adversary == {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}

@@ -256,26 +256,6 @@ def test_presets_have_names():
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "changed", "message"),
-    [
-        ({}, {"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
-        ({}, {"learning_rate": float("nan")}, "learning_rate is nan"),
-        ({}, {"threads": True}, "threads is True"),
-        ({}, {"stages": [16]}, "ntuple has no 'stages'"),
-        ({"reward": "log2"}, {}, "learns 2048 from its score"),
-        ({"goal": 16}, {}, "without a goal"),
-        ({"shaping": {"potential": "nneonneo", "gamma": 1.0}}, {"gamma": 1.0}, "no 'gamma'"),
-        ({}, {"patterns": "04"}, "'04'"),
-        ({"rows": 5}, {}, "5"),
-    ],
-)
-def test_what_it_cannot_learn_is_refused(kwargs, changed, message):
-    asked = {"patterns": "01", "threads": 1} | changed
-    with pytest.raises(ValueError, match=message):
-        Learner(Config("ntuple", GAME, {"rows": 2, "cols": 2} | kwargs, asked, 100, 100))
-
-
-@pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         ("workers", lambda a: a[:, :-1], r"workers is uint64\[1, 3\]; expected uint64\[1, 4\]"),

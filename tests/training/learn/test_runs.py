@@ -13,16 +13,20 @@ from mergefall_training.cli import main
 from mergefall_training.files import differences
 from mergefall_training.learn import ALGORITHMS, trainer
 from mergefall_training.learn.presets import configure, load_preset
-from mergefall_training.learn.run import open_run, read_curve, train
+from mergefall_training.learn.run import Config, open_run, read_curve, train
 
-TETRIS = ("afterstate", "cma-es")
+from .small_runs import G2048, LEARNERS, NETWORK, OF_TETRIS, TETRIS
+
+ON_TETRIS = ("afterstate", "cma-es")
 SMALL = ["--env-option", "rows=4", "--timesteps", "40", "--interval", "40", "--episodes", "2", "--device", "cpu"]
+BAG = {"env_id": TETRIS, "cols": 5, "rows": 6, "randomizer": "bag7"}
+
 QUICK = {"n_envs": 2, "n_steps": 4, "batch_size": 8}
 
 
 def command(capsys, algorithm, out, *options, **changed):
     """Train; returns (exit status, the last line of errors)."""
-    game = "Tetris" if algorithm in TETRIS else "Game2048"
+    game = "Tetris" if algorithm in ON_TETRIS else "Game2048"
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in changed.items()}
     settings = [f"--set={name}={text}" for name, text in texts.items()]
     try:
@@ -78,6 +82,71 @@ def test_what_is_refused_leaves_no_folder(tmp_path, capsys, algorithm, changed, 
     assert status == 2
     assert complaint in said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env_kwargs", "changed", "complaint"),
+    [
+        ("cma-es", {}, {"game": 1}, "cma-es has no 'game'; it has heuristic"),
+        ("cma-es", {}, {"spread": 1.0}, "spread is 1.0, which goes with warm_start"),
+        ("cma-es", {}, {"population": 3}, "population is 3"),
+        ("cma-es", {}, {"depth": 0}, "depth is 0"),
+        ("cma-es", {}, {"games": 0}, "games is 0"),
+        ("cma-es", {}, {"averaging": 0}, "averaging is 0"),
+        ("cma-es", {}, {"threads": 0}, "threads is 0"),
+        ("cma-es", {}, {"heuristic": "low"}, "no heuristic 'low'"),
+        ("cma-es", {}, {"heuristic": {"name": "bcts", "hole": 1}}, "no weight 'hole'"),
+        ("cma-es", {}, {"heuristic": []}, r"features are \[\]; expected some of landing_height"),
+        ("cma-es", {}, {"heuristic": ["holes", "holes"]}, "each once"),
+        ("cma-es", {}, {"heuristic": ["holes", "f1"]}, "'f1'"),
+        ("cma-es", {"reward": "score"}, {}, "takes no reward but lines"),
+        ("cma-es", {"env_id": G2048}, {}, "this player plays one of mergefall/Tetris-v0"),
+        ("afterstate", {}, {"gamma": 1.5}, "gamma is 1.5"),
+        ("afterstate", {}, {"td_lambda": "high"}, "td_lambda is 'high'"),
+        ("afterstate", {}, {"n_steps": 0}, "n_steps is 0"),
+        ("afterstate", {}, {"average": 2}, "average is 2"),
+        ("afterstate", {}, {"average": 1.0}, "average is 1; expected less"),
+        ("afterstate", {}, {"warm_start": 5}, "warm_start is 5; expected a run folder"),
+        ("afterstate", {}, {"policy_kwargs": {"net_arch": [0]}}, "net_arch is 0"),
+        ("afterstate", {}, {"policy_kwargs": {"layers": [8]}}, "expected {'net_arch'"),
+        ("afterstate", {"env_id": G2048}, {}, "afterstate learns Tetris, without shaping"),
+        ("ntuple", {}, {"patterns": 123}, "patterns is 123; expected text, such as '0123' in quotation marks"),
+        ("ntuple", {}, {"learning_rate": float("nan")}, "learning_rate is nan"),
+        ("ntuple", {}, {"threads": True}, "threads is True"),
+        ("ntuple", {}, {"stages": [16]}, "ntuple has no 'stages'"),
+        ("ntuple", {"reward": "log2"}, {}, "learns 2048 from its score"),
+        ("ntuple", {"goal": 16}, {}, "without a goal"),
+        ("ntuple", {"shaping": {"potential": "nneonneo", "gamma": 1.0}}, {"gamma": 1.0}, "no 'gamma'"),
+        ("ntuple", {}, {"patterns": "04"}, "'04'"),
+        ("ntuple", {"rows": 5}, {}, "5"),
+        ("distill", {}, {"teacher": "2048/nobody"}, "there is no player '2048/nobody'"),
+        ("kickstart", {}, {"teacher": None}, "teacher is None; expected a player's name"),
+        ("distill", {}, {"teacher": "tetris/bcts"}, "this player plays one of mergefall/Tetris-v0"),
+        ("distill", {}, {"exploration_rate": 2}, "exploration_rate is 2; expected a finite number from 0 up to 1"),
+        ("kickstart", {}, {"learning_rate": "low"}, "learning_rate is 'low'; expected a number"),
+        ("kickstart", {}, {"policy": "None"}, "policy is 'None'"),
+        ("kickstart", {}, {"warm_start": 1}, "warm_start is 1; expected a run folder or a model file"),
+        ("kickstart", {}, {"kickstart_share": -1}, "kickstart_share is -1; expected a finite number from 0"),
+        ("kickstart", {}, {"n_epochs": 0}, "n_epochs is 0; expected an integer"),
+        ("kickstart", {}, {"batch_size": 1}, "batch_size is 1; expected an integer"),
+        ("kickstart", {}, {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
+        ("distill", {}, {"lam": 1}, "distill has no 'lam'; it has"),
+        ("distill", {}, {"gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
+        ("distill", {}, {"workers": 0}, "workers is 0; expected an integer"),
+        ("distill", {}, {"teacher": {"depth": 2}}, "teacher is {'depth': 2}; expected a player's name, or a mapping"),
+        ("distill", {}, {"teacher": []}, r"teacher is \[\]; expected a player's name"),
+        ("distill", {}, {"teacher": ["2048/optimal", 3]}, "teacher is 3; expected a player's name"),
+        ("kickstart", {}, {"lam": 1}, "kickstart has no 'lam'; it has"),
+        ("distill", BAG, {"teacher": "tetris/expectimax"} | OF_TETRIS, "expectimax', which remembers"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(algorithm, env_kwargs, changed, complaint):
+    kwargs = {"env_id": TETRIS, "rows": 6} if algorithm in ON_TETRIS else {"env_id": G2048, "rows": 2, "cols": 2}
+    kwargs |= env_kwargs
+    usual = {"policy_kwargs": NETWORK, "teacher": "2048/optimal"} | LEARNERS[algorithm] if algorithm in LEARNERS else {}
+    config = Config(algorithm, kwargs.pop("env_id"), kwargs, usual | changed, 10, 10)
+    with pytest.raises(ValueError, match=complaint):
+        trainer(algorithm).check(config)
 
 
 @pytest.mark.parametrize("algorithm", ["maskable-ppo", "distill", "afterstate"])

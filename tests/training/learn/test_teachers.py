@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mergefall_baselines import Player, make
 from mergefall_baselines.registry import player_of
-from mergefall_training.learn import trainer
 from mergefall_training.learn.presets import configure, presets_of
 from mergefall_training.learn.teachers import Teachers, gaps, soft_targets
 
@@ -99,14 +98,6 @@ def test_the_temperature_starts_anew_with_each_teacher():
     alone = teachers_of({"name": "2048/expectimax", "depth": 1})
     alone.targets(seen, legal, 0)
     assert both.temperature == alone.temperature
-
-
-def test_a_player_that_remembers_cannot_teach():
-    env_kwargs = {"cols": 5, "rows": 6, "randomizer": "bag7"}
-    with pytest.raises(ValueError, match="teacher is 'tetris/expectimax', which remembers"):
-        trainer("distill").check(
-            small("distill", OF_TETRIS | {"teacher": "tetris/expectimax"}, env_id=TETRIS, env_kwargs=env_kwargs)
-        )
 
 
 @pytest.mark.parametrize(

@@ -65,19 +65,3 @@ def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
     assert answer["position"] == "##../##../##../##.. O"
     assert answer["actions"][0]["name"] == "column 2"
     assert answer["actions"][-1]["value"] is None
-
-
-@pytest.mark.parametrize(
-    ("player", "position", "complaint"),
-    [
-        ("2048/greedy", "2 3/4 2", "argument, line 1: '3' in board text"),
-        ("tetris/bcts", "..../..../..../....", "names no piece"),
-        ("tetris/bcts", "..../..../..../.... Q", "Q"),
-        ("2048/ntuple", "2 2/4 8", "rows"),
-    ],
-)
-def test_bad_positions_are_named(player, position, complaint, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["advise", player, position])
-    assert stopped.value.code == 2
-    assert complaint in capsys.readouterr().err

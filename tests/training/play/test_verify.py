@@ -135,11 +135,7 @@ def test_actions_are_read_back(actions):
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
-    path = record(tmp_path, "2048")
-    path.write_text(path.read_text().replace('"rows": 3', '"sides": 3'))
-    with pytest.raises(ValueError, match=r"line 1: no environment 'mergefall/Game2048-v0' with kwargs .*sides"):
-        verify(path, progress=False)
-    path.write_text("")
+    (path := tmp_path / "empty.jsonl").touch()
     with pytest.raises(ValueError, match=r"is empty; expected a file written by `mergefall evaluate --out`"):
         verify(path, progress=False)
 

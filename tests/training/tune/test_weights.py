@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from mergefall.tetris.heuristics import TwoTetrad
 from mergefall.weighted import with_weights
 from mergefall_baselines import make
 from mergefall_training.compare.suite import load_suite
-from mergefall_training.files import open_alone
 from mergefall_training.tune import weights as weights_module
 from mergefall_training.tune.climbing import Climb, ends
 from mergefall_training.tune.weights import TRIAL_SEED, tune
@@ -129,28 +127,6 @@ def test_damage_and_other_runs_are_errors(tmp_path):
         '{"format": "mergefall episodes"}\n'
     )
     assert "begins with" in complaint("mean score")
-
-
-def test_two_runs_do_not_write_to_one_file(tmp_path):
-    out = tmp_path / "trials.jsonl"
-    first = run(out)
-    with open_alone(out, "trials"), pytest.raises(ValueError, match=r"another run is writing to .*trials\.jsonl"):
-        run(out)
-    assert run(out) == first
-
-
-def test_a_file_that_is_removed_while_it_is_written_to_is_written_anew_and_said(tmp_path, monkeypatch):
-    out, play_all = tmp_path / "trials" / "a.jsonl", weights_module.play_all
-
-    def remove_then_play(*arguments):
-        if len(out.read_bytes().splitlines()) == 4:
-            shutil.rmtree(out.parent)
-        return play_all(*arguments)
-
-    monkeypatch.setattr(weights_module, "play_all", remove_then_play)
-    with pytest.raises(ValueError, match=r"a\.jsonl was removed or replaced"):
-        run(out)
-    assert len(out.read_bytes().splitlines()) == 5  # the header and four trials
 
 
 @pytest.mark.parametrize(
