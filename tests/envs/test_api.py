@@ -9,6 +9,7 @@ import sys
 import gymnasium as gym
 import mergefall
 import numpy as np
+import pygame
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
@@ -221,7 +222,6 @@ def test_rendering(name, mode):
 @each_id
 def test_a_window_for_human(name, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    pygame = pytest.importorskip("pygame")
     env = gym.make(name, render_mode="human")
     env.reset(seed=0)
     assert pygame.display.get_init()
@@ -233,7 +233,6 @@ def test_a_window_for_human(name, monkeypatch):
 
 
 def test_the_keys_of_2048_for_play_by_hand():
-    pygame = pytest.importorskip("pygame")
     keys = gym.make(IDS[0]).unwrapped.get_keys_to_action()
     for arrow, action in zip((pygame.K_UP, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_LEFT), range(4), strict=True):
         assert keys[(arrow,)] == action

@@ -4,10 +4,10 @@ import gymnasium as gym
 import mergefall.game2048.render
 import mergefall.tetris.render
 import numpy as np
+import pygame as pg
 import pytest
 from mergefall import draw
 
-pg = pytest.importorskip("pygame")
 RENDERERS = {"mergefall/Game2048-v0": mergefall.game2048.render, "mergefall/Tetris-v0": mergefall.tetris.render}
 CONFIGURATIONS = [
     ("mergefall/Game2048-v0", {}),

@@ -128,7 +128,6 @@ def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
-    pytest.importorskip("imageio.v2")
     moves = Show.moves
 
     def broken(self, env):

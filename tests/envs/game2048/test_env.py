@@ -139,7 +139,6 @@ def test_the_text_of_a_board_in_a_terminal():
 
 
 def test_pictures():
-    pytest.importorskip("pygame")
     plain, scored = draw(START), draw(from_text(START), score=123456)
     assert plain.shape == (460, 460, 3)
     assert scored.shape == (524, 460, 3)

@@ -2,12 +2,12 @@
 
 import io
 
+import matplotlib
 import numpy as np
 import pytest
 from mergefall.tetris import HEURISTICS, place
 from mergefall.tetris.plot import NEW, plot_terms
 
-matplotlib = pytest.importorskip("matplotlib")
 BOARD = "....../....../....../#...../##.###/#.####"
 
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib import image
 from mergefall_training.compare.comparison import compare, print_result
 from mergefall_training.compare.results import series_table
 from mergefall_training.compare.suite import load_suite, suite_names
@@ -161,7 +162,6 @@ games:
 
 
 def test_agents_are_trained_then_play_the_same_games(tmp_path):
-    image = pytest.importorskip("matplotlib.image")
     (path := tmp_path / "trained.yaml").write_text(TRAINED)
     (first,), printed = run(path, tmp_path / "out")
     assert {row.label for row in first.rows} == {
@@ -256,7 +256,6 @@ def test_games_that_are_played_apart_end_in_one_file(tmp_path):
 
 @pytest.mark.parametrize("label", [r"costs $5 and $6", r"$\foo$", "a" * 180])
 def test_plots_show_labels_as_they_are(tmp_path, label):
-    image = pytest.importorskip("matplotlib.image")
     run(write_suite(tmp_path, '"greedy (reward)"', json.dumps(label)), tmp_path / "out")
     for game in ("small", "capped"):
         assert {file.stem for file in (tmp_path / "out" / game).glob("*.png")} == {"scores", "speed"}
@@ -300,7 +299,6 @@ def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
 
 def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path):
     """Their mean is infinite; the plots show what is known of their games."""
-    pytest.importorskip("matplotlib")
     (path := tmp_path / "capped.yaml").write_text(CAPPED)
     (result,), _ = run(path, tmp_path / "out")
     assert math.isinf(result.trained[0].mean.value)

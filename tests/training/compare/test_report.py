@@ -19,7 +19,6 @@ from mergefall_training.learn.run import train
 
 from ..altered import rewritten
 
-pytest.importorskip("matplotlib")
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
 

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from mergefall.tetris import HEURISTICS
 from mergefall_baselines import make
-
-pytest.importorskip("stable_baselines3")
-pytest.importorskip("cma")
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
 from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted

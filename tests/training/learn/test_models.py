@@ -133,7 +133,8 @@ def test_arrays_that_are_no_numbers_are_neither_written_nor_read(tmp_path, monke
 
 
 def test_trees_come_back_as_they_were():
-    torch = pytest.importorskip("torch")
+    import torch
+
     tree = {
         "state": {0: {"step": torch.tensor(3.0), "moments": torch.ones(2, 2)}},
         "groups": [{"betas": (0.9, 0.999), "lr": np.float64(0.1), "amsgrad": False, "none": None}],
@@ -169,7 +170,6 @@ def test_trees_come_back_as_they_were():
     ],
 )
 def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_id, kwargs, simple, cap):
-    pytest.importorskip("sb3_contrib")
     learnt, other = (
         evaluate(player, env_id, 10, env_kwargs=kwargs, max_episode_steps=cap, workers=1, progress=False)
         for player in (name, simple)

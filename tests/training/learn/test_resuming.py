@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("sb3_contrib")
-pytest.importorskip("cma")
 from mergefall_baselines.arrays import read_arrays
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.ntuple import train as ntuple_train

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("sb3_contrib")
 from mergefall_training.cli import main
 from mergefall_training.files import differences
 from mergefall_training.learn import ALGORITHMS, trainer

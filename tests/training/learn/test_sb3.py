@@ -5,8 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-
-pytest.importorskip("sb3_contrib")
 import torch
 from mergefall_baselines import make
 from mergefall_baselines.arrays import read_arrays, write_arrays

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.vector import AutoresetMode
-
-pytest.importorskip("sb3_contrib")
 from mergefall_baselines import make
 from mergefall_training.learn.sb3.vec_env import NativeVecEnv, make_vec_env
 from sb3_contrib import MaskablePPO

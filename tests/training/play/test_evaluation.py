@@ -383,7 +383,8 @@ def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, work
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_plays_the_same_episodes():
-    ray = pytest.importorskip("ray")
+    import ray
+
     ray.init(num_cpus=1, include_dashboard=False)
     try:
         assert timeless(play(executor="ray").episodes) == timeless(play().episodes)

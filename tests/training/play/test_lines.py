@@ -108,7 +108,8 @@ def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
 
 
 def test_files_and_plots_of_games_without_an_end(tmp_path):
-    image = pytest.importorskip("matplotlib.image")
+    from matplotlib import image
+
     out = tmp_path / "out"
     (_, capped), _ = run(tmp_path, out)
     _, game = json.loads((out / "results.json").read_text())["games"]

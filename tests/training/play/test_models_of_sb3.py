@@ -5,9 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import gymnasium as gym
 import numpy as np
 import pytest
-
-pytest.importorskip("sb3_contrib")
-
 from mergefall.games import batch_of_one
 from mergefall.wrappers import flat, planes, replace_illegal
 from mergefall_baselines import Player, make, play_in_env

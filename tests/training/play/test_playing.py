@@ -114,7 +114,6 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
     assert str(games.episodes[1].score) in capsys.readouterr().out
     evaluate("2048/greedy", ENV, 5, 0, {"rows": 2, "cols": 2}, 1, other := tmp_path / "greedy.jsonl", progress=False)
     assert games.versus(Evaluation.read(other)).games == 2
-    pytest.importorskip("matplotlib")
     (section,) = report([out, other], tmp_path / "page.html", progress=False)
     assert {row.label for row in section.result.rows} == {"by hand", "2048/greedy"}
     assert section.problems == []
@@ -133,7 +132,8 @@ def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, ca
 
 
 def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
-    pygame = pytest.importorskip("pygame")
+    import pygame
+
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     session = Session(TETRIS, {"rows": 8}, 0, "rgb_array", "tetris/random")
     with Window() as window:

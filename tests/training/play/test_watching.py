@@ -59,7 +59,8 @@ def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open
 def test_two_games_are_filmed(tmp_path, capsys):
-    imageio = pytest.importorskip("imageio.v2")
+    import imageio.v2 as imageio
+
     film = tmp_path / "both.mp4"
     main(["watch", "2048/greedy", *OPTIONS, "--beside", "2048/random", "--video", str(film)])
     moves = [int(line.rpartition("moves ")[2]) for line in capsys.readouterr().out.splitlines() if "moves " in line]

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mergefall.checks import integer, number
-
 Weights = dict[str, float]
 MOST_GAMES = 250_000
 
@@ -47,6 +45,8 @@ class Climb:
 
     def check(self) -> None:
         """Raises ValueError if a field is out of range."""
+        from mergefall.checks import integer, number  # late, because `mergefall --help` describes the fields
+
         for name in ("step", "unit", "slack", "spread"):
             number(name, getattr(self, name), 0)
         for name, low in {"games": 1, "finals": 1, "passes": 1, "restarts": 0, "seed": 0, "trials": 1}.items():

@@ -2,10 +2,9 @@
 
 import io
 
+import matplotlib
 import pytest
 from mergefall.game2048 import HEURISTICS, heuristic, plot_move, plot_terms
-
-matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(autouse=True)
