@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.draw import Window
+from mergefall.library import Library
+from mergefall.shaping import Shaping
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
@@ -64,17 +66,18 @@ class Games:
 class GameEnv(Games, gym.Env[Any, int]):
     """One game. Its arguments are those of `rules_type`, and `shaping` and `render_mode`.
 
-    A game implements `step`, the methods with underscores that raise NotImplementedError, and their kernels.
-    The state of the game is the one row of `_states` uint64[1, words].
+    A game implements `step` and the names below. The state of the game is the one row of `_states` uint64[1, words].
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
     title: ClassVar[str]  # of the window
     rules_type: ClassVar[Any]  # the game's `Rules`
-    shaping_type: ClassVar[Any]  # its subclass of `mergefall.shaping.Shaping`
-    view_type: ClassVar[Any]  # what `mergefall.wrappers` shows of the game
+    library: ClassVar[Library[Any]]  # the game's heuristics, for shaping
     begin: ClassVar[Any]  # the kernel (state, starts, drawn)
+    _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
+    _look: Any  # () -> (observation, info) after a reset
+    _frame: Any  # (mode) -> a picture as "ansi" or "rgb_array", or as a pygame surface for "human"
 
     def __init_subclass__(cls) -> None:
         """Show the arguments where `help` and editors look for them."""
@@ -90,7 +93,7 @@ class GameEnv(Games, gym.Env[Any, int]):
             raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.rules = self.rules_type(*values, **arguments)
         self.render_mode = render_mode
-        self.shaping = self.shaping_type.read(shaping, self.rules)
+        self.shaping = Shaping.read(shaping, self.rules, self.library)
         self.observation_space = self.rules.observation_space()
         self.action_space = self.rules.action_space()
         self._actions, self._limit = self.rules.n_actions, self.rules.illegal_limit
@@ -100,20 +103,8 @@ class GameEnv(Games, gym.Env[Any, int]):
         self._window: Any = None
         self._hold()
 
-    def _hold(self) -> None:
-        """Make what reaches the state fastest: views of it, and the compiled step. Copies and pickles make it anew."""
-        raise NotImplementedError
-
-    def _look(self) -> tuple[Observation, Info]:
-        """What the game shows after a reset."""
-        raise NotImplementedError
-
     def _before(self, action: int | None) -> None:
         """Called before an action is played, and with None after the state was replaced, if there are pictures."""
-
-    def _frame(self, mode: str) -> Any:
-        """A picture as "ansi" or "rgb_array", or as a pygame surface for "human"."""
-        raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
         """Begin an episode: (observation, info).

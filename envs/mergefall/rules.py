@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -30,15 +30,20 @@ class GameRules:
     illegal_word: ClassVar[int]  # the words of a state that count illegal actions in a row, and all actions
     steps_word: ClassVar[int]
 
+    # What a game implements, besides `afterstates`, `chance_outcomes`, `seen` and `limits`:
+    n_actions: Any  # a property
+    observations: Any  # (states uint64[n, words]) -> what players see of them, a batch of observations
+    view: Any  # (kind "planes" or "flat", observations) -> float32[n, …] of 0 and 1, for `mergefall.wrappers`
+    _blank_states: Any  # (count) -> states of games that have not begun, without random streams
+    _start: Any  # (checked `reset` options) -> a start, a row for the kernel `begin`
+    _no_start: Any  # () -> the row that stands for an ordinary start
+    _faults: Any  # (states) -> what kernels rely on: (name, its value in each, where it is wrong, what is expected), …
+
     def __post_init__(self) -> None:
         for name, (low, high) in self.ranges.items():
             object.__setattr__(self, name, integer(name, getattr(self, name), low, high))
         for name, choices in self.choices.items():
             choice(name, getattr(self, name), choices)
-
-    @property
-    def n_actions(self) -> int:
-        raise NotImplementedError
 
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(legal actions bool[n, actions], whether the game is over bool[n]) of states; all True where it is over."""
@@ -46,27 +51,15 @@ class GameRules:
         self.kernels.observe(states, masks, over)
         return masks, over
 
-    def _blank_states(self, count: int) -> NDArray[np.uint64]:
-        """States of `count` games that have not begun, without random streams."""
-        raise NotImplementedError
-
-    def _start(self, given: dict[str, Any]) -> Array:
-        """A start from checked `reset` options, a row for the kernel `begin`."""
-        raise NotImplementedError
-
-    def _no_start(self) -> Array:
-        """The row that stands for an ordinary start."""
-        raise NotImplementedError
-
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
-        """What kernels rely on in states: (name, its value in each state, where it is wrong, what is expected)."""
-        raise NotImplementedError
-
     def new_states(self, count: int) -> NDArray[np.uint64]:
         """`count` states uint64[count, words] before a start, with random streams from fresh entropy."""
         states = self._blank_states(count)
         states[:, STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
         return states
+
+    def view_space(self, kind: str) -> gym.spaces.Box:
+        """The space of one game's view."""
+        return gym.spaces.Box(0, 1, self.view(kind, self.observations(self.new_states(1)))[0].shape, np.float32)
 
     def action_space(self) -> gym.spaces.Discrete:
         return gym.spaces.Discrete(self.n_actions)
@@ -89,18 +82,17 @@ class GameRules:
 
         Raises ValueError for an unknown option or a bad value; None as a value means the default.
         """
-        options = made_of("reset options", options or {}, Mapping, "a mapping")
-        if unknown := sorted(set(options) - set(self.parts), key=repr):
+        given = made_of("reset options", options or {}, Mapping, "a mapping")
+        if unknown := sorted(set(given) - set(self.parts), key=repr):
             raise ValueError(f"reset options hold {unknown[0]!r}; expected {' or '.join(map(repr, self.parts))}")
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in given.items() if value is not None}
         return self._start(given) if given else None
 
     def pool(self, starts: Sequence[Options] | None) -> Array:
         """A list of `reset` options as rows for the kernel `begin`; the entry `{}` is an ordinary start."""
-        starts = made_of("starts", starts or [], list | tuple, "a list")
-        blank = self._no_start()
-        pool = np.zeros((len(starts), blank.size), blank.dtype)
-        for row, options in zip(pool, starts, strict=True):
+        listed, blank = made_of("starts", starts or [], list | tuple, "a list"), self._no_start()
+        pool = np.zeros((len(listed), blank.size), blank.dtype)
+        for row, options in zip(pool, listed, strict=True):
             start = self.start(options)
             row[:] = blank if start is None else start
         return pool

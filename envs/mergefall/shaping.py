@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mergefall.checks import choice, known, number
 from mergefall.kernels import kernel
+from mergefall.library import Library
 from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
@@ -62,8 +63,8 @@ def squashed(value, offset, scale, bends):
 class Shaping:
     """A potential of one game's states and a discount: what each step pays in addition to its reward.
 
-    Each game has a subclass, the `shaping_type` of its environments. `potential` is a heuristic of the game, or an
-    object with `of_observations(batch) -> float64[n]` that can be pickled (a player).
+    `potential` is a heuristic of the game, or an object with `of_observations(batch) -> float64[n]` that can be pickled
+    (a player).
     """
 
     rules: Any
@@ -74,13 +75,14 @@ class Shaping:
     offset: float
 
     @classmethod
-    def read(cls, options: Any, rules: Any) -> Self | None:
+    def read(cls, options: Any, rules: Any, library: Library[Any]) -> Self | None:
         """The shaping that the argument `shaping` of an environment describes; None for None.
 
         - `options`: a mapping with the keys `potential` (whatever `heuristic` of the game takes, or `{"player": …}`)
           and, optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the module). None as a
           value means the default.
         - `rules`: the environment's.
+        - `library`: the game's heuristics.
 
         Raises ValueError for anything else.
         """
@@ -97,12 +99,15 @@ class Shaping:
         elif not isinstance(spec, str | Mapping) and not callable(spec):
             raise ValueError(f"potential is {spec!r}; expected a name, a mapping of a name and weights, or a function")
         else:
-            potential = cls.choose(spec)
+            spec = {"name": spec} if isinstance(spec, str) else spec
+            if isinstance(spec, Mapping) and spec.get("name") == "nneonneo":
+                spec = {"base": 0.0, **spec}  # the same for all boards
+            potential = library.read(spec)
             potential.check_size(rules.rows, rules.cols)
             if potential.name in CONSTANTS:
                 squash, scale, drop = CONSTANTS[potential.name]
                 empty = np.zeros((rules.rows, rules.cols), np.uint8)
-                offset = cls.of_empty(potential, empty) - drop * rules.rows * rules.cols
+                offset = potential.of_empty(empty) - drop * rules.rows * rules.cols
         return cls(
             rules,
             potential,
@@ -112,23 +117,11 @@ class Shaping:
             number("offset", values.get("offset", offset)),
         )
 
-    @staticmethod
-    def choose(spec: Any) -> Any:
-        """The heuristic that `spec` describes."""
-        raise NotImplementedError
-
-    @staticmethod
-    def of_empty(potential: Any, board: NDArray[np.uint8]) -> float:
-        """Σ weight·term of an empty board."""
-        raise NotImplementedError
-
-    def compiled(self) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments at the dots."""
-        raise NotImplementedError
-
     def __post_init__(self) -> None:
         if isinstance(self.potential, WeightedSum):
-            kernel, arguments = self.compiled()
+            # The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments at the dots.
+            potential: Any = self.potential
+            kernel, arguments = potential.potentials()
             object.__setattr__(self, "_kernel", kernel)
             object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
 

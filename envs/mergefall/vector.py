@@ -15,6 +15,7 @@ from mergefall.chance import STREAM
 from mergefall.checks import MOST_COUNTED, integer, made_of
 from mergefall.env import GameEnv, Games
 from mergefall.games import each
+from mergefall.shaping import Shaping
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
@@ -36,18 +37,12 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     It draws no pictures: a single environment draws the game whose state `restore_state` gives it.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
-    `_shown`.
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
     """
 
-    shaping: Any  # `mergefall.shaping.Shaping`, or None
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
-    view_type: ClassVar[Any]  # as of the single environment
-
-    def _shown(self, seen: Any) -> tuple[Any, dict[str, Array]]:
-        """The batched observation in `seen`, and the infos by key."""
-        raise NotImplementedError
+    _shown: Any  # (seen) -> (the batched observation in it, the infos by key)
 
     def __init__(
         self,
@@ -63,7 +58,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
         self.rules = rules = self.single_type.rules_type(*values, **arguments)
-        self.shaping = self.single_type.shaping_type.read(shaping, rules)
+        self.shaping = Shaping.read(shaping, rules, self.single_type.library)
         self.num_envs = integer("num_envs", num_envs, 1, MOST_GAMES)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1, MOST_COUNTED)

@@ -4,8 +4,8 @@ Each function wraps a single environment, a native batch, or a `SyncVectorEnv` o
 ValueError for an environment that is not mergefall's. The observation of a batch has a row for each game. A wrapped
 single environment has a `spec` that makes it again.
 
-`View2048` and `ViewTetris`, in `views.py` of each game, say what the first two show. For agents that choose among
-boards instead, `env.unwrapped.afterstates()` has the board after each action.
+`view` of each game's `Rules` makes what the first two show. For agents that choose among boards instead,
+`env.unwrapped.afterstates()` has the board after each action.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -252,8 +253,7 @@ def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
         return tuple(keys), gym.spaces.Dict({keys[0]: seen, keys[1]: masks})
     if seen != own:
         raise ValueError(f"env observes {seen}; {kind!r} needs the environment's own observations, {own}")
-    view = game.view_type(game.rules, kind)
-    return view, view.space
+    return partial(game.rules.view, kind), game.rules.view_space(kind)
 
 
 def _shown(view: Any, observation: Observation, mask: NDArray[np.int8]) -> Observation:

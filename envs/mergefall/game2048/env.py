@@ -13,10 +13,9 @@ from mergefall.env import GameEnv
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.board import ILLEGAL, SCORE
+from mergefall.game2048.heuristics import LIBRARY
 from mergefall.game2048.render import frame
 from mergefall.game2048.rules import Rules
-from mergefall.game2048.shaping import Shaping2048
-from mergefall.game2048.views import View2048
 from mergefall.kernels import direct
 from mergefall.typing import Info
 
@@ -118,7 +117,7 @@ class Game2048Env(GameEnv):
     """
 
     title = "2048 · mergefall"
-    rules_type, shaping_type, view_type = Rules, Shaping2048, View2048
+    rules_type, library = Rules, LIBRARY
     begin = staticmethod(core.begin)
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 

@@ -110,8 +110,14 @@ class Rules(GameRules):
         return core.new_states(count, self.rows, self.cols, self.goal_rank)
 
     def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """What players see of states uint64[n, words]: uint8[n, rows, cols]."""
         return core.cells_of(states, self.rows, self.cols)
+
+    def view(self, kind: str, observations: NDArray[np.uint8]) -> NDArray[np.float32]:
+        highest = self.max_rank  # higher ranks count as the highest
+        cells = np.eye(highest + 1, dtype=np.float32)[np.minimum(observations, highest)]  # [n, rows, cols, ranks]
+        if kind == "planes":
+            return np.ascontiguousarray(np.moveaxis(cells, -1, 1))
+        return cells.reshape(len(cells), self.rows * self.cols * (highest + 1))
 
     def seen(self, count: int) -> batch.Seen:
         return batch.Seen.empty(count, -(-self.rows * self.cols // 8))

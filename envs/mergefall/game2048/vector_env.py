@@ -26,7 +26,7 @@ class Game2048VectorEnv(GameVectorEnv):
     (dtype('float64'), dtype('int64'))
     """
 
-    single_type, view_type, fewest = Game2048Env, Game2048Env.view_type, 2048
+    single_type, fewest = Game2048Env, 2048
 
     def _shown(self, seen: batch.Seen) -> tuple[NDArray[np.uint8], dict[str, Array]]:
         ranks = seen.cells.view(np.uint8)[:, : self.rules.rows * self.rules.cols]

@@ -12,11 +12,10 @@ from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import batch, game
 from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
+from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.rules import Rules
-from mergefall.tetris.shaping import ShapingTetris
 from mergefall.tetris.terms import afterstate_terms
-from mergefall.tetris.views import ViewTetris
 from mergefall.typing import Info
 
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
@@ -169,7 +168,7 @@ class TetrisEnv(TetrisGames, GameEnv):
     """
 
     title = "Tetris · mergefall"
-    rules_type, shaping_type, view_type = Rules, ShapingTetris, ViewTetris
+    rules_type, library = Rules, LIBRARY
     begin = staticmethod(game.begin)
     derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_advance"
     _canvas: Canvas | None = None

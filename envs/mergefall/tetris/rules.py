@@ -100,10 +100,19 @@ class Rules(GameRules):
         return states
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
-        """What players see of states uint64[n, words]: a batch of observations."""
         queue = game.nibbles(states[:, game.QUEUE], 1 + self.preview)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
         return shown | {"queue": queue[:, 1:]} if self.preview else shown
+
+    def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
+        board, pieces = observations["board"], np.asarray(observations["piece"])[:, None]
+        if "queue" in observations:
+            pieces = np.concatenate([pieces, observations["queue"]], axis=1)
+        one_hot = np.eye(self.n_pieces, dtype=np.float32)[pieces].reshape(len(pieces), self.n_pieces * pieces.shape[1])
+        if kind == "planes":
+            constant = np.broadcast_to(one_hot[:, :, None, None], (*one_hot.shape, *board.shape[1:]))
+            return np.concatenate([board[:, None].astype(np.float32), constant], axis=1)
+        return np.concatenate([board.reshape(len(board), self.rows * self.cols), one_hot], axis=1)
 
     def seen(self, count: int) -> batch.Seen:
         multiset = self.n_pieces if self.randomizer == "hidden" else 0

@@ -23,7 +23,7 @@ class TetrisVectorEnv(TetrisGames, GameVectorEnv):
     (dtype('float64'), array([1, 1, 1]))
     """
 
-    single_type, view_type, fewest = TetrisEnv, TetrisEnv.view_type, 1024
+    single_type, fewest = TetrisEnv, 1024
 
     def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)

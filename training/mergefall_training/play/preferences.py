@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from copy import copy
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -110,10 +111,10 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
     if not any(hasattr(model.policy, name) for name in ("q_net", "quantile_net", "get_distribution")):
         return predictor
     game = env.unwrapped
-    views = {kind: game.view_type(game.rules, kind) for kind in VIEWS}
-    seen = next((view for view in views.values() if view.space == model.observation_space), None)
+    spaces = {kind: game.rules.view_space(kind) for kind in VIEWS}
+    seen = next((kind for kind, space in spaces.items() if space == model.observation_space), None)
     if seen is None and model.observation_space != env.observation_space:
-        shown = "; ".join(f"by mergefall.wrappers.{kind} {view.space}" for kind, view in views.items())
+        shown = "; ".join(f"by mergefall.wrappers.{kind} {space}" for kind, space in spaces.items())
         raise ValueError(
             f"the model observes {model.observation_space}, but {env.spec.id} shows {env.observation_space}; {shown}. "
             "A model of other observations plays in its own wrappers, by evaluate_policy of Stable-Baselines3"
@@ -125,7 +126,7 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
             "Stable-Baselines3"
         )
     normalized = model.get_vec_normalize_env()
-    views = [] if seen is None else [seen]
+    views: list[Any] = [] if seen is None else [partial(game.rules.view, seen)]
     if normalized is not None and normalized.norm_obs:
         views.append(normalized.normalize_obs)
     player = ModelPlayer(model.policy, views, env.spec.id, kwargs)

@@ -7,18 +7,22 @@ potentials, plots and tables come from there. The fast twin, for packed 4×4 boa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
-from mergefall.game2048.packed import unpack
+from mergefall.game2048 import board as core
+from mergefall.game2048 import packed
 from mergefall.game2048.rules import MAX_RANK, checked_ranks
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
+from mergefall.shaping import squashed
 from mergefall.typing import Array, Kernel
 from mergefall.weighted import WeightedSum, dot, write_terms
 
+U = np.uint64
 NO_TABLE = np.zeros(1)
 NO_TABLE.flags.writeable = False
 
@@ -103,6 +107,12 @@ class Heuristic(WeightedSum):
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
         return NO_TABLE, NO_TABLE
 
+    def potentials(self) -> tuple[Any, tuple[Any, ...]]:
+        return _potentials(type(self)), (self.tables(), self.weight_vector())
+
+    def of_empty(self, board: NDArray[np.uint8]) -> float:
+        return sum(getattr(self, name) * term for name, term in self.terms(board).items())  # not tile-order's GAME_OVER
+
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
 
@@ -137,7 +147,34 @@ def _derived(terms_of: Kernel, combine: Kernel) -> tuple[Kernel, Kernel, Kernel]
     @kernel
     def unpacking(board, to_move, tables, weights):
         cells = np.empty(16, np.uint8)
-        unpack(board, cells, 4, 4)
+        packed.unpack(board, cells, 4, 4)
         return value_of(cells, 4, 4, to_move, weights)
 
     return value_of, values_of, unpacking
+
+
+@cache
+def _potentials(cls: type[Heuristic]) -> Kernel:
+    of_packed, of_cells = cls.packed_kernel, cls.value_kernel
+
+    @kernel
+    def potentials(states, tables, weights, offset, scale, bends, values):
+        """Write Φ of states uint64[n, words] to values float64[n].
+
+        4×4 boards with ranks below 15 are packed and valued as in a search, so by nneonneo in single precision.
+        """
+        states, weights, values = unowned((states, weights, values))
+        for i in range(U(len(values))):
+            small, upper, lower = packed.packable(states, i)
+            if small:
+                board = packed.from_words(upper, lower)
+                _, over, _ = packed.status(board, core.goal_of(states[i, core.SHAPE]))
+                value = 0.0 if over else np.float64(of_packed(board, False, tables, weights))
+            else:
+                rows, cols, goal = core.shape_of(states[i])
+                cells = core.flat_cells(states[i], rows, cols)
+                _, over, _ = core.status(cells, rows, cols, goal)
+                value = 0.0 if over else of_cells(cells, rows, cols, False, weights)
+            values[i] = 0.0 if over else squashed(value, offset, scale, bends)
+
+    return potentials

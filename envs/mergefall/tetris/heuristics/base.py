@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
+from mergefall.shaping import squashed
+from mergefall.tetris import game
 from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
@@ -139,6 +141,12 @@ class Heuristic(WeightedSum):
         """The weights for the kernels: of `placement_names`, `last_names`, `board_names`; 0 if one does not count."""
         names = self.placement_names + self.last_names + self.board_names
         return np.array([getattr(self, name, 0.0) for name in names], dtype=np.float64)
+
+    def potentials(self) -> tuple[Any, tuple[Any, ...]]:
+        return _potentials(self.kernels().board), (self.weight_vector(),)
+
+    def of_empty(self, board: NDArray[np.uint8]) -> float:
+        return self.board(board)
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
@@ -294,3 +302,19 @@ def _batch_terms(board_terms: Kernel) -> Kernel:
             write_terms(board_terms(columns, rows, weights), terms[i])
 
     return batch_terms
+
+
+@cache
+def _potentials(of_board: Kernel) -> Kernel:
+    @kernel
+    def potentials(states, weights, offset, scale, bends, values):
+        """Write Φ of states uint64[n, words] into values float64[n], 0 where the game is over."""
+        states, weights, values = unowned((states, weights, values))
+        for i in range(len(values)):
+            state = states[i]
+            values[i] = 0.0
+            if not game.is_over(state):
+                value = of_board(game.columns_in(state), game.size_of(state)[1], weights)
+                values[i] = squashed(value, offset, scale, bends)
+
+    return potentials
