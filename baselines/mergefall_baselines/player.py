@@ -162,8 +162,14 @@ class Player:
             action_masks: bool[n_actions] (batch: [n, n_actions]), the actions to choose from. Default: the legal ones.
                 In place of a masked choice comes the action with the highest value (ties: the lowest) of the others.
                 Raises ValueError for another shape, and if all actions are masked.
+
+        By default it chooses the action with the highest value (ties: the lowest).
         """
-        raise NotImplementedError
+        values = self.values(observation, state)
+        actions = np.asarray(values.argmax(axis=-1))
+        if action_masks is not None:
+            actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
+        return actions, state
 
     def with_rules(self, rules: Mapping[str, Any]) -> Player:
         """This player under an environment's rules: fills in missing rules.

@@ -136,7 +136,7 @@ def test_actions_are_read_back(actions):
 
 def test_a_file_that_is_none_is_refused(tmp_path):
     (path := tmp_path / "empty.jsonl").touch()
-    with pytest.raises(ValueError, match=r"is empty; expected a file written by `mergefall evaluate --out`"):
+    with pytest.raises(ValueError, match=r"line 1: format is None; expected 'mergefall episodes'"):
         verify(path, progress=False)
 
 

@@ -1,8 +1,4 @@
-"""Players that prefer actions: networks whose outputs say how good each action is, legal or not.
-
-`player_of_model` makes one of a model of Stable-Baselines3 or sb3-contrib. It sees what the model was trained on: the
-environment's own observations, or those of `mergefall.wrappers.flat` or `planes`.
-"""
+"""Players that prefer actions: networks whose outputs say how good each action is, legal or not."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Observation, Options
 from mergefall.wrappers import ViewObservation
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import OfPredictor, check_values, choose_unmasked
+from mergefall_baselines.player import OfPredictor, check_values
 from numpy.typing import NDArray
 
 VIEWS = ("flat", "planes")  # of `mergefall.wrappers`
@@ -44,25 +40,10 @@ class PreferringPlayer(Player):
         legal = self._any.values(observation)
         if not len(legal):
             return legal
-        single = legal.ndim == 1
-        found = self.preferences(batch_of_one(observation) if single else observation)
-        values = legal + found.reshape(legal.shape)
+        preferences = self.preferences(batch_of_one(observation) if legal.ndim == 1 else observation)
+        values = legal + preferences.reshape(legal.shape)
         check_values(self.name, values)
         return values
-
-    def predict(
-        self,
-        observation: Observation,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-        action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
-        values = self.values(observation)
-        actions = np.asarray(values.argmax(axis=-1))
-        if action_masks is not None:
-            actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
-        return actions, None
 
 
 def preferences_of(policy: Any, observation: Observation) -> NDArray[np.floating[Any]]:
@@ -96,10 +77,11 @@ class ModelPlayer(PreferringPlayer):
 
 
 def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
-    """The player of a model of Stable-Baselines3 in an environment; anything else as it is.
+    """The player of a model of Stable-Baselines3 or sb3-contrib in an environment; anything else as it is.
 
-    Recurrent policies stay as they are, too, because they remember what they saw. The statistics of a model's
-    `VecNormalize` are applied; a model that was loaded from a file has them if it was loaded with that environment.
+    The player sees what the model was trained on: the environment's own observations, or one of its `VIEWS`. The
+    statistics of a model's `VecNormalize` are applied; a model that was loaded from a file has them if it was loaded
+    with that environment. Recurrent policies stay as they are, because they remember what they saw.
 
     Raises ValueError if the model observes neither what the environment shows nor one of its `VIEWS`, or if its
     training environment has another observation wrapper.

@@ -230,10 +230,8 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
     if not path.is_file():
         raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
     records, _ = read_lines(path, "episodes")
-    if not records:
-        raise ValueError(f"{path} is empty; expected a file written by `mergefall evaluate --out`")
     with in_place(f"{path}, line 1"):
-        header = header_from(records[0])
+        header = header_from(records[0] if records else {})
         id_of_file(header.env_id)
         check_no_import("env_kwargs", header.env_kwargs)
         check_no_import("adversary", header.adversary)
@@ -256,12 +254,11 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
 def place_of(header: Header, path: Path) -> str:
     """The place of an agent's run folder, if it has gone from the recorded one: that below a folder of the file."""
     there = Path(header.player)
-    if "checksum" in header.options and not there.exists():
-        for folder in list(path.parents)[:2]:  # `compare` writes `CONTEST/PLAYER.jsonl` and `CONTEST/runs/PLAYER`
-            for parts in (there.parts[-2:], there.parts[-3:]):
-                if (here := folder.joinpath(*parts)).exists():
-                    return here.as_posix()
-    return header.player
+    if "checksum" not in header.options or there.exists():
+        return header.player
+    # `compare` writes `CONTEST/PLAYER.jsonl` and `CONTEST/runs/PLAYER`.
+    places = (folder.joinpath(*there.parts[-n:]) for folder in list(path.parents)[:2] for n in (2, 3))
+    return next((place.as_posix() for place in places if place.exists()), header.player)
 
 
 def add_episode(episodes: dict[int, Episode], record: Mapping[str, Any]) -> Episode:

@@ -8,26 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.error import DependencyNotInstalled
 from mergefall.text import rules_text
 from mergefall.text_game import FAULTS, TextGame
 from mergefall.typing import Options
 
 from mergefall_training.play.puzzles import Puzzle, puzzles, reward, rules_of
-
-PACKAGES = {"verifiers.v1": "verifiers", "openenv.core": "openenv-core", "textarena": "textarena"}
-
-
-def _library(module: str) -> Any:
-    """An optional library; raises DependencyNotInstalled, which names what to install."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise DependencyNotInstalled(f"{module} is missing ({error}); run `pip install {PACKAGES[module]}`") from error
 
 
 @cache
@@ -40,10 +28,8 @@ def verifiers_taskset() -> type[Any]:
         from mergefall_training.play.text_adapters import verifiers_taskset
         Puzzles = verifiers_taskset()
         __all__ = ["Puzzles"]
-
-    Raises DependencyNotInstalled without `verifiers`.
     """
-    vf = _library("verifiers.v1")
+    import verifiers.v1 as vf  # pyright: ignore[reportMissingImports]
 
     class PuzzleData(vf.TaskData):
         puzzle: dict[str, Any]
@@ -88,10 +74,8 @@ def openenv_types() -> tuple[type[Any], type[Any], type[Any]]:
 
         environment, action, observation = openenv_types()
         app = openenv.core.create_app(lambda: environment("mergefall/Game2048-v0"), action, observation)
-
-    Raises DependencyNotInstalled without `openenv-core`.
     """
-    core = _library("openenv.core")
+    import openenv.core as core  # pyright: ignore[reportMissingImports]
 
     class Answer(core.Action):
         answer: str
@@ -130,10 +114,8 @@ def textarena_game() -> type[Any]:
 
     The reward at the end is the sum of the environment's rewards. An answer without a legal move is an invalid move: by
     TextArena's rule one is allowed, and a second one in a row ends the game.
-
-    Raises DependencyNotInstalled without `textarena`.
     """
-    ta = _library("textarena")
+    import textarena as ta  # pyright: ignore[reportMissingImports]
 
     class Game(ta.Env):
         def __init__(self, env_id: str, env_kwargs: Options | None = None) -> None:

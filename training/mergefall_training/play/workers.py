@@ -375,10 +375,6 @@ def _on_ray(packed: bytes, work: Callable[[Task, int], Any], parts: Sequence[Seq
         ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
     play, shared = ray.remote(_played), ray.put(packed)
     pending = [play.remote(shared, work, part) for part in parts]
-    try:
-        while pending:
-            done, pending = ray.wait(pending)
-            yield from ray.get(done)
-    finally:
-        for reference in pending:
-            ray.cancel(reference)
+    while pending:
+        done, pending = ray.wait(pending)
+        yield from ray.get(done)
