@@ -13,8 +13,7 @@ import pytest
 from mergefall_training.cli import main
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import RecordFile, read_records
-from mergefall_training.play.screens import _posix_keys
-from mergefall_training.play.watching import Show
+from mergefall_training.play.watching import Show, _posix_keys
 from mergefall_training.progress import progress_bar
 
 from tests.training.terminals import in_terminal

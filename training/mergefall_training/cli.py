@@ -101,12 +101,12 @@ def play(
         option: Option of the adviser, NAME=VALUE in YAML; may be repeated.
         out: File to which the finished game is appended, as `evaluate --out` does; `verify` and `report` read it.
     """
-    from mergefall_training.play import playing
+    from mergefall_training.play import watching
 
     if option and adviser is None:
         raise ValueError(f"--option {option[0]} is the adviser's; expected --adviser, too")
     window, kwargs, options = render_mode == "human", parse_options(env_option), parse_options(option)
-    playing.play(env, kwargs, seed, window=window, adviser=adviser, options=options, out=out)
+    watching.play(env, kwargs, seed, window=window, adviser=adviser, options=options, out=out)
 
 
 def watch(
@@ -140,7 +140,6 @@ def watch(
 
     from mergefall_training.play import watching
     from mergefall_training.play.records import Header
-    from mergefall_training.play.screens import Terminal, Window
 
     if fps <= 0:
         raise ValueError(f"--fps {fps}: expected more than 0")
@@ -165,7 +164,7 @@ def watch(
     if video is not None:
         watching.film(shows, video, fps)
     else:
-        watching.watch(shows, Window() if render_mode == "human" else Terminal(), fps)
+        watching.watch(shows, watching.Window() if render_mode == "human" else watching.Terminal(), fps)
 
 
 def advise(

@@ -9,8 +9,7 @@ import pytest
 from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode, read_records
-from mergefall_training.play.screens import Terminal
-from mergefall_training.play.watching import Show, watch
+from mergefall_training.play.watching import Show, Terminal, watch
 from rich.console import Console
 
 ENV, SMALL = "mergefall/Tetris-v0", {"cols": 5, "rows": 6}

@@ -10,9 +10,8 @@ from mergefall.tetris.pieces import NAMES
 from mergefall_training.cli import main
 from mergefall_training.compare.report import report
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.playing import Session, play
-from mergefall_training.play.screens import Window
 from mergefall_training.play.verify import verify
+from mergefall_training.play.watching import Session, Window, play
 
 from ..terminals import Script
 
@@ -22,7 +21,7 @@ SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
 
 def pressing(monkeypatch, keys):
     script = Script([*keys, "q"])
-    monkeypatch.setattr("mergefall_training.play.playing.Window", lambda: script)
+    monkeypatch.setattr("mergefall_training.play.watching.Window", lambda: script)
     return script
 
 

@@ -4,8 +4,7 @@ import pytest
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.play.records import Header
-from mergefall_training.play.screens import GAP, Terminal
-from mergefall_training.play.watching import Show, watch
+from mergefall_training.play.watching import GAP, Show, Terminal, watch
 
 from ..terminals import Script
 

@@ -26,11 +26,11 @@ from mergefall_training.compare.sections import Section, sections_of
 from mergefall_training.files import check_folder, write_whole
 from mergefall_training.learn.run import Config
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.playing import BY_HAND
 from mergefall_training.play.records import RECORDED
 from mergefall_training.play.statistics import CONFIDENCE
 from mergefall_training.play.tables import Table, percent, to_html
 from mergefall_training.play.verify import Verdict
+from mergefall_training.play.watching import BY_HAND
 
 PAGE = Path(__file__).parent / "page"
 

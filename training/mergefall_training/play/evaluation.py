@@ -1,17 +1,13 @@
-"""Evaluation: play many whole games in parallel, record each finished game, and summarise them.
-
-Episode k of an evaluation is the episode from ``reset(seed=seed + k)``, whichever process plays it and in whatever
-order. So the number of workers does not matter, and a resumed run gives the same episodes as an unbroken one. Of a
-network that plays many games at once this holds but for moves that are nearly a tie (`workers` of `evaluate`).
-"""
+"""Evaluation: play many whole games in parallel, record each finished game, and summarise them."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -124,13 +120,15 @@ class Evaluation:
     @property
     def results(self) -> NDArray[np.int64]:
         """The headline figure of each game: int64[episodes]; for wins 1 or 0."""
-        result = result_of(self.header.env_kwargs)
-        return np.array([result(episode) for episode in self.episodes], dtype=np.int64)
+        if goal := _goal(self.header.env_kwargs):
+            return (self.max_tiles >= goal).astype(np.int64)
+        return np.array([episode.result for episode in self.episodes], dtype=np.int64)
 
     @property
     def deaths(self) -> int:
         """The number of games that no cap ended: those that were lost or won, and those that got stuck."""
-        return sum(not capped(episode, self.header.max_episode_steps) for episode in self.episodes)
+        cap = self.header.max_episode_steps or math.inf
+        return sum(episode.terminated or episode.length < cap for episode in self.episodes)
 
     @property
     def censored(self) -> bool:
@@ -251,6 +249,8 @@ def evaluate(
 ) -> Evaluation:
     """Play games from the seeds ``seed``, ``seed + 1``, … and return them sorted by seed.
 
+    Each is the game from ``reset(seed=…)``, whichever process plays it, also in a resumed run.
+
     Args:
         player: a registered name, a mapping of `player` and options, a `Player`, anything with Stable-Baselines3's
             ``predict``, or a function of an observation that returns an action.
@@ -292,59 +292,29 @@ def evaluate(
     game = job.env_id, job.env_kwargs, job.max_episode_steps
     header = Header(name, options, *game, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
+    count = total = deaths = 0
     with nullcontext() if out is None else RecordFile(out, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
         done = [finished[one] for one in wanted if one in finished]
         games = play_all(job, [one for one in wanted if one not in finished], workers, executor)
+        source = f"{header.title}, {len(done):,} games from {out}" if done else header.title
         try:
-            with closing(games), _progress(header, done, episodes, progress) as show:
-                for episode in games:
-                    if records:
+            with closing(games), progress_bar(source, episodes, enabled=progress) as show:
+                for count, episode in enumerate(chain(done, games), start=1):
+                    if records and episode.seed not in finished:
                         records.append(episode)
                     finished[episode.seed] = episode
-                    show(episode)
+                    alone = Evaluation(header, [episode])
+                    total, deaths = total + int(alone.results[0]), deaths + alone.deaths
+                    shown = deaths if alone.game.memoryless else count  # as `Evaluation.mean` where a cap ends games
+                    show(count, f"mean {plain(total / shown)}" if shown else "")
         except KeyboardInterrupt as interrupt:
             if records:
-                kept = sum(one in finished for one in wanted)
-                interrupt.add_note(f"{kept} of {episodes} episodes are in {out}; the same call plays the rest")
+                interrupt.add_note(f"{count} of {episodes} episodes are in {out}; the same call plays the rest")
             raise
     return Evaluation(header, [finished[one] for one in wanted])
-
-
-@contextmanager
-def _progress(
-    header: Header, done: Sequence[Episode], total: int, enabled: bool
-) -> Iterator[Callable[[Episode], None]]:
-    """A progress bar with the mean so far; yields a function of a finished episode. `done`: the games on file."""
-    result, cap = result_of(header.env_kwargs), header.max_episode_steps
-    count = results = deaths = 0
-
-    def note(episode: Episode) -> str:
-        nonlocal count, results, deaths
-        count, results = count + 1, results + result(episode)
-        deaths += not capped(episode, cap)
-        games = deaths if episode.game.memoryless else count  # as `Evaluation.mean` has it where a cap ends games
-        mean = f"mean {plain(results / games)}" if games else ""
-        return f"{mean} ({len(done):,} read from the file)" if done else mean
-
-    notes = ["", *map(note, done)]
-    with progress_bar(header.title, total, completed=count, note=notes[-1], enabled=enabled) as show:
-        yield lambda episode: show(count + 1, note(episode))
-
-
-def capped(episode: Episode, cap: int | None) -> bool:
-    """Whether a cap on the number of actions ended a game."""
-    return not episode.terminated and cap is not None and episode.length >= cap
 
 
 def _goal(kwargs: Options) -> int | None:
     """The tile that the reward is for, if it is for one."""
     return kwargs["goal"] if kwargs.get("reward") == "goal" else None
-
-
-def result_of(kwargs: Options) -> Callable[[Episode], int]:
-    """The headline figure of a game in an environment with these arguments; for wins 1 or 0."""
-    goal = _goal(kwargs)
-    if goal is None:
-        return lambda episode: episode.result
-    return lambda episode: int(episode.max_tile >= goal) if isinstance(episode, Game2048Episode) else 0

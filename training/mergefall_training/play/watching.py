@@ -1,29 +1,184 @@
-"""Watch one or two games in the terminal, in a window or as a video."""
+"""Games on a screen, the terminal or a window: watched, filmed, or played by hand with undo and a searcher's advice.
+
+A game by hand is its seed and its actions. So taking a move back plays the game again without its last action, and a
+finished game can be kept as a record, which `mergefall verify` proves and `mergefall report` shows.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import re
+import secrets
+import select
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import Any, Self
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.error import DependencyNotInstalled
-from mergefall.games import GAMES
+from mergefall import __version__
+from mergefall.draw import BOARD, PAGE, pygame, short_number
+from mergefall.games import GAMES, Game, game_of
+from mergefall.tetris.placements import ROTATIONS, SLIDES
+from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
+from numpy.typing import NDArray
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from mergefall_training.files import check_folder
-from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, read_records
-from mergefall_training.play.screens import Screen, side_by_side
+from mergefall_training.play.advice import choices_of
+from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.records import RECORDED, Episode, Header, RecordFile, actions_of, played, read_records
 from mergefall_training.play.steps import chosen_by, recorded, steps
-from mergefall_training.play.workers import environment, task
-from mergefall_training.progress import printable, progress_bar
+from mergefall_training.play.workers import all_kwargs, environment, task
+from mergefall_training.progress import console, printable, progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 
-HELP = "space pauses, + and - change the speed, right takes a step, Q quits"
+ARROWS = ("up", "down", "right", "left")
+GAP = 16  # pixels between two pictures
+
+
+def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Pictures in a row, as one: uint8[height, width, 3]."""
+    height = max(len(picture) for picture in pictures)
+    parts = []
+    for picture in pictures:
+        part = np.full((height, picture.shape[1] + GAP * bool(parts), 3), PAGE, np.uint8)
+        part[: len(picture), part.shape[1] - picture.shape[1] :] = picture
+        parts.append(part)
+    return np.concatenate(parts, axis=1)
+
+
+class Terminal(ExitStack):
+    """The terminal. If the output is no terminal, only the last picture is printed, and no keys are read."""
+
+    render_mode = "ansi"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._live = Live(console=console(), auto_refresh=False)
+        self.interactive = sys.stdin.isatty() and self._live.console.is_terminal
+
+    def __enter__(self) -> Self:
+        if not self._live.console.is_terminal:
+            self.callback(self._live.console.print)
+        if self.interactive and sys.platform != "win32":  # each key comes at once
+            import termios
+            import tty
+
+            keyboard = sys.stdin.fileno()
+            self.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, termios.tcgetattr(keyboard))
+            tty.setcbreak(keyboard, termios.TCSADRAIN)
+        self.enter_context(self._live)
+        return self
+
+    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
+        """Draw the boards, which are text, and lines below them."""
+        row = Table.grid(padding=(0, 4, 0, 0))
+        row.add_row(*(Text.from_ansi(picture) for picture in pictures))
+        self._live.update(Group(row, *map(Text, lines)), refresh=True)
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        """Keys that were pressed: `up`, `right`, `down`, `left`, `space`, or a letter; `q` if the input is closed.
+
+        Waits for a key, but at most `timeout` seconds. Without a keyboard there are none.
+        """
+        if not self.interactive:
+            if self._live.console.is_terminal:
+                time.sleep(timeout or 0)
+            return []
+        return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
+
+
+def _posix_keys(timeout: float | None) -> list[str]:
+    keyboard = sys.stdin.fileno()
+    if not select.select([keyboard], [], [], timeout)[0]:
+        return []
+    pressed = os.read(keyboard, 64).decode(errors="ignore")
+    arrows = dict(zip("ABCD", ARROWS, strict=True))
+    found = re.findall(r"\x1b\[[0-9;?]*[@-~]|\x1bO.|[^\x1b]", pressed)  # other sequences are keys such as F2
+    plain = [key for key in found if len(key) == 1 or (len(key) == 3 and key[-1] in arrows)]
+    return [arrows[key[-1]] if len(key) > 1 else _name(key) for key in plain] if pressed else ["q"]
+
+
+def _windows_keys(timeout: float | None) -> list[str]:
+    import msvcrt
+
+    kbhit, getwch = (getattr(msvcrt, name) for name in ("kbhit", "getwch"))
+    end = None if timeout is None else time.monotonic() + timeout
+    while not kbhit():
+        if end is not None and time.monotonic() >= end:
+            return []
+        time.sleep(0.01)
+    key = getwch()
+    return [dict(zip("HPMK", ARROWS, strict=True)).get(getwch(), "") if key in "\x00\xe0" else _name(key)]
+
+
+def _name(key: str) -> str:
+    return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
+
+
+class Window(AbstractContextManager["Window"]):
+    """A window of pygame: the pictures, below them the text. The first picture gives it its size."""
+
+    render_mode, interactive = "rgb_array", True
+    LINE, LINES, WIDTH = 24, 6, 520  # pixels of a line's height, lines, and pixels of the text's width at least
+    LETTER = 7.2  # pixels of a letter, on average
+
+    def __init__(self) -> None:
+        self._surface: Any = None
+
+    def __enter__(self) -> Self:
+        pygame().display.init()
+        pygame().display.set_caption("mergefall")
+        pygame().event.set_blocked(None)
+        pygame().event.set_allowed([pygame().QUIT, pygame().KEYDOWN])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pygame().display.quit()
+
+    def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
+        picture = pygame().surfarray.make_surface(side_by_side(pictures).swapaxes(0, 1))
+        if self._surface is None:
+            size = max(picture.get_width(), self.WIDTH), picture.get_height() + self.LINES * self.LINE + 8
+            self._surface = pygame().display.set_mode(size)
+        self._surface.fill(PAGE)
+        self._surface.blit(picture, ((self._surface.get_width() - picture.get_width()) // 2, 0))
+        font, width = pygame().font.Font(None, 20), int((self._surface.get_width() - 24) / self.LETTER)
+        parts = [part for line in lines for part in wrap(line, width) or [""]]
+        for number, part in enumerate(parts[: self.LINES]):
+            top = picture.get_height() + 8 + number * self.LINE
+            self._surface.blit(font.render(part, True, BOARD), (12, top))
+        pygame().display.flip()
+
+    def read(self, timeout: float | None = None) -> list[str]:
+        names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
+        names[pygame().K_RETURN] = "space"
+        event = pygame().event.wait(*[] if timeout is None else [max(1, round(1000 * timeout))])
+        if event.type == pygame().KEYDOWN:
+            return [names.get(event.key) or _name(event.unicode)]
+        return ["q"] if event.type == pygame().QUIT else []
+
+
+Screen = Terminal | Window
+
+
+# -- watching ----------------------------------------------------------------------------------------------------------
+
+WATCHING = "space pauses, + and - change the speed, right takes a step, Q quits"
 FASTER = 1.5  # what a press of + multiplies the speed by
 
 
@@ -111,7 +266,7 @@ def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
     with screen:
         for infos in together(shows, envs):
             status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
-            screen.show([env.render() for env in envs], [*status, HELP] if screen.interactive else [])
+            screen.show([env.render() for env in envs], [*status, WATCHING] if screen.interactive else [])
             if not next(pace):
                 break
         else:
@@ -166,3 +321,192 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
     print(printable("\n".join([*status, f"written to {path}"])))
     for show, info in zip(shows, infos, strict=True):
         show.check(info)
+
+
+# -- playing by hand ---------------------------------------------------------------------------------------------------
+
+BY_HAND = "by hand"  # the player's name in records
+ADVISERS: dict[str, tuple[str, dict[str, Any]]] = {  # by the environment's id, else by the game's name
+    "2048": ("2048/expectimax", {"heuristic": "nneonneo", "depth": 3}),
+    "tetris": ("tetris/two-tetrad", {"heuristic": "bcts"}),
+    "mergefall/Quintris-v0": ("quintris/expectimax", {}),
+}
+SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
+PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
+
+
+class Cursor:
+    """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest."""
+
+    def __init__(self, env: Any) -> None:
+        self._env, self.action = env, 0
+        self.help = "left and right move the piece, up turns it, down or space drops it"
+        self._slides = SLIDES if env.rules.placements == "slide" else 1
+        if self._slides > 1:
+            self.help += ", E slides it"
+
+    def start(self, over: bool) -> None:
+        """Aim at the middle of the field; `over`: at nothing, because the game is over."""
+        if over:
+            self._env.aim(None)
+            return
+        shape = self._slides, ROTATIONS, self._env.rules.cols
+        self._legal: NDArray[np.bool_] = self._env.action_masks().reshape(shape)
+        rotation = int(self._legal[0].any(axis=1).argmax())  # a narrow field may be too narrow for the first
+        self._aim(0, rotation, (int(self._legal[0, rotation].sum()) - 1) // 2)
+
+    def press(self, key: str) -> int | None:
+        """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
+        cols = self._env.rules.cols
+        slide, rotation, column = self.action // (ROTATIONS * cols), self.action // cols % ROTATIONS, self.action % cols
+        if key in ("down", "space"):
+            return self.action
+        if key in ("left", "right"):
+            wanted = column + (1 if key == "right" else -1)
+            if 0 <= wanted < cols and self._legal[0, rotation, wanted]:
+                self._aim(0, rotation, wanted)
+        elif key == "up":
+            turned = [(rotation + turn) % ROTATIONS for turn in range(1, ROTATIONS + 1)]
+            self._aim(0, next(turn for turn in turned if self._legal[0, turn].any()), column)
+        elif key == "e":
+            others = [(slide + step) % self._slides for step in range(1, self._slides + 1)]
+            self._aim(next(other for other in others if self._legal[other, rotation, column]), rotation, column)
+        return None
+
+    def point(self, action: int) -> None:
+        """Aim at an action."""
+        self.action = action
+        self._env.aim(action)
+
+    def _aim(self, slide: int, rotation: int, column: int) -> None:
+        """Aim at a slide and rotation, as near to a column as the piece fits."""
+        columns = np.flatnonzero(self._legal[slide, rotation])
+        nearest = int(columns[np.abs(columns - column).argmin()])
+        self.point((slide * ROTATIONS + rotation) * self._env.rules.cols + nearest)
+
+
+class Session:
+    """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`."""
+
+    def __init__(
+        self,
+        env_id: str,
+        kwargs: Options,
+        seed: int | None,
+        render_mode: str,
+        adviser: str | None = None,
+        options: Options | None = None,
+    ) -> None:
+        self.game: Game = game_of(env_id)
+        wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
+        self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
+        self.env: Any = wrapped.unwrapped
+        name, usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
+        chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
+        self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
+        self.cursor = Cursor(self.env) if self.game.name == "tetris" else None
+        self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
+
+    def begin(self, seed: int) -> None:
+        """Begin the game from a seed."""
+        self.seed, self._began = seed, time.perf_counter()
+        self._replay([])
+
+    def _replay(self, actions: Sequence[int]) -> None:
+        self.actions: list[int] = []
+        self._game = steps(self.env, self.seed, lambda step: self.actions[-1])
+        for action in (None, *actions):
+            self._play(action)
+
+    def _play(self, action: int | None) -> None:
+        """Play an action; None: show the first position."""
+        if action is not None:
+            self.actions.append(action)
+        self.step, self.hint = next(self._game), ""
+        if self.cursor:
+            self.cursor.start(self.step.terminated)
+
+    def press(self, key: str) -> bool:
+        """Do what a key says; False if it ends the session."""
+        key = SAME_AS_ARROWS.get(key, key)
+        if key == "u" and self.actions:
+            self._replay(self.actions[:-1])
+        elif key == "r":
+            self.begin(self.seed)
+        elif self.step.terminated:
+            return key != "q"
+        elif key == "h":
+            mask = self.step.info["action_mask"]
+            best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
+            if self.cursor:
+                self.cursor.point(best.action)
+            self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
+        else:
+            moves = action_names(self.env.rules)
+            action = self.cursor.press(key) if self.cursor else moves.index(key) if key in moves else None
+            if action is not None and self.step.info["action_mask"][action]:
+                self._play(action)
+        return key != "q"
+
+    def lines(self) -> list[str]:
+        """What is written below the picture: figures, a hint, and the keys."""
+        figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
+        advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
+        keys = self.cursor.help if self.cursor else "arrows or W A S D slide the tiles"
+        return [figures + ("; game over" if self.step.terminated else ""), advice, keys, PLAYING]
+
+    def record(self) -> Episode:
+        """The finished game as the record of an episode."""
+        figures = {name: self.step.info[name] for name in self.game.figures}
+        actions, seconds = np.array(self.actions, np.uint16), time.perf_counter() - self._began
+        return played(self.seed, actions, len(actions), True, seconds, figures)
+
+
+def _less(best: float, value: float) -> str:
+    """How much less an action is worth than the best one; −∞ is fatal."""
+    return "as good" if value == best else "fatal" if math.isinf(value) else f"{short_number(best - value)} less"
+
+
+def play(
+    env_id: str,
+    kwargs: Options,
+    seed: int | None,
+    *,
+    window: bool = False,
+    adviser: str | None = None,
+    options: Options | None = None,
+    out: Path | None = None,
+) -> None:
+    """Play by hand until Q; the arguments are those of `mergefall play`.
+
+    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed.
+
+    Raises ValueError if the file `out` holds other games, or the game of this seed already.
+    """
+    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
+    if not window and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
+    with ExitStack() as opened:
+        header = Header(BY_HAND, {}, session.env_id, session.kwargs, None, __version__)
+        file = opened.enter_context(RecordFile(out, header)) if out else None
+        if file is not None and session.seed in file.episodes:
+            raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
+        screen: Screen = opened.enter_context(Window() if window else Terminal())
+        going = True
+        try:
+            while going:
+                screen.show([session.env.render()], session.lines())
+                for key in screen.read():
+                    if file is not None and session.step.terminated and key == "r":
+                        file.append(session.record())
+                        while (seed := secrets.randbelow(SEEDS)) in file.episodes:
+                            pass
+                        session.begin(seed)
+                    elif not session.press(key):
+                        going = False
+                        break
+        finally:  # Ctrl-C ends the session, too
+            if file is not None and session.step.terminated:
+                file.append(session.record())
+    if file is not None:
+        print(f"{out} holds {len(file.episodes)} finished games")
