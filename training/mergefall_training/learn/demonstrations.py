@@ -79,14 +79,23 @@ def demonstrate(
     about["env_id"] = job.env_id.rpartition(":")[2]  # without the module: files name none
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)
+    env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
+    description = f"Games of {header.title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
+    metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": header.title}
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
     try:
         part.mkdir()
+        # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
+        storage = MinariStorage.new(
+            part / "data", env.observation_space, env.action_space, env.spec, jpeg_encoding=False
+        )
+        storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
         with progress_bar(name, len(seeds), enabled=progress) as show:
             games = spread(job, Task.trajectory, seeds, workers_of(workers), in_order=True)
-            _write(part / "data", name, job, header.title, about, games, show)
+            storage.update_episodes(_buffers(env, games, show))
         part.rename(target)
     finally:
+        env.close()
         shutil.rmtree(part, ignore_errors=True)
     return name
 
@@ -99,19 +108,6 @@ def dataset_name(player: str, env_id: str) -> str:
     """
     environment = env_id.rpartition("/")[2].rpartition("-v")[0]
     return f"mergefall/{environment}/{player.strip('/').replace('/', '-')}-v0"
-
-
-def _write(
-    path: Path, name: str, job: Task, title: str, about: Options, games: Iterator[Trajectory], show: Show
-) -> None:
-    env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
-    # `minari.create_dataset_from_buffers` only writes to the final folder, and its data collector needs jax.
-    storage = MinariStorage.new(path, env.observation_space, env.action_space, env.spec, jpeg_encoding=False)
-    description = f"Games of {title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
-    metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": title}
-    storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
-    storage.update_episodes(_buffers(env, games, show))
-    env.close()
 
 
 def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) -> Iterator[EpisodeBuffer]:

@@ -18,7 +18,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from inspect import signature
@@ -43,7 +43,7 @@ VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
 EVALUATION_SEED = 900_000  # of evaluations during training, which pick the best model; others count from 0
 MOST_SEED = 4000  # with SEEDS = 10⁶, first seeds stay below 2³², the limit of NumPy's seeds
-PACKAGES = ("gymnasium", "numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
+PACKAGES = ("gymnasium", "numpy", "numba", "torch", "stable_baselines3", "sb3_contrib")
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,10 @@ def open_run(
                 advice = f"Choose another folder, there perhaps with warm_start={folder}"
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
         else:
-            about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions()}
+            machine = f"{platform.system()} {platform.machine()}"
+            versions = {"mergefall": __version__, "python": platform.python_version(), "machine": machine}
+            versions |= {one.name: one.version for one in metadata.distributions() if one.name in PACKAGES}
+            about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions}
             write_whole(path, json.dumps(about, indent=2).encode())
         points = read_curve(folder) if (folder / "curve.jsonl").exists() else []
         yield Run(folder, config, points, device, progress)
@@ -330,28 +333,14 @@ def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
     points = []
-    for number, record in enumerate(read_lines(path, "evaluations")[0], start=1):
+    for number, record in enumerate(read_lines(path, "evaluations")[0][1:], start=2):  # after the header
         with in_place(f"{path}, line {number}"):
-            if number == 1:
-                if (record.get("format"), record.get("version")) != (CURVE, VERSION):
-                    raise ValueError(f"found {record}; expected the header of a {CURVE} of version {VERSION}")
-            elif record.keys() != {field.name for field in fields(Point)}:
+            if record.keys() != {field.name for field in fields(Point)}:
                 raise ValueError(f"found the fields {sorted(record)}; expected those of an evaluation")
-            else:
-                points.append(Point(**record))
+            points.append(Point(**record))
     return points
 
 
 def rank(point: Point) -> tuple[float, float]:
     """What evaluations are compared by: the mean; then, as without a death it is infinite, the interval's lower end."""
     return point.mean, point.low
-
-
-def versions() -> dict[str, str]:
-    """Versions of what games and training depend on: Python, the machine, and installed packages."""
-    installed = {}
-    for name in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            installed[name] = metadata.version(name)
-    machine = f"{platform.system()} {platform.machine()}"
-    return {"mergefall": __version__, "python": platform.python_version(), "machine": machine, **installed}

@@ -128,18 +128,14 @@ class VectorAdversary(VectorWrapper):
         self._player, self._rate = _checked(env, player, rate)
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        if self.action_space.contains(np.asarray(actions)):
-            self._turn(np.asarray(actions))
-        return self.env.step(actions)
-
-    def _turn(self, actions: NDArray[np.int64]) -> None:
-        game: Any = self.unwrapped
-        states, games = game.clone_state(), np.arange(self.num_envs)
-        chosen = coins(states[:, STREAM]) < self._rate
-        if chosen.any():
+        game, actions = self.unwrapped, np.asarray(actions)
+        states = game.clone_state()
+        draws = coins(states[:, STREAM]) < self._rate
+        if draws.any() and self.action_space.contains(actions):
             boards, _, legal = game.afterstates()
-            which = np.flatnonzero(chosen & legal[games, actions] & ~game.beginning())
+            which = np.flatnonzero(draws & legal[np.arange(self.num_envs), actions] & ~game.beginning())
             if which.size:
                 after = boards[which, actions[which]]
                 states[which, STREAM] = turned(self._player, game.rules, states[which], after)
                 game.restore_state(states)
+        return self.env.step(actions)

@@ -71,8 +71,6 @@ class Hyperparameters:
     warm_start: str = ""
 
     def __post_init__(self) -> None:
-        if self.average == 1:
-            raise ValueError("average is 1; expected less, because the running mean would keep nothing of the network")
         units = self.policy_kwargs.get("net_arch") if isinstance(self.policy_kwargs, Mapping) else None
         if not isinstance(units, list) or set(self.policy_kwargs) != {"net_arch"}:
             raise ValueError(f"policy_kwargs is {self.policy_kwargs!r}; expected {{'net_arch': [units of each layer]}}")

@@ -9,16 +9,6 @@
   processes.
 
 MaskablePPO can continue from the network: `warm_start: RUN`.
-
-    >>> import tempfile
-    >>> from mergefall_training.learn.presets import configure
-    >>> from mergefall_training.learn.run import open_run
-    >>> changed = {"teacher": "2048/greedy", "n_envs": 8, "n_steps": 4, "batch_size": 32}
-    >>> config = configure("distill", changed=changed, timesteps=64, interval=64, episodes=2)
-    >>> with open_run(tempfile.mkdtemp(), config, progress=False) as run:
-    ...     train(run)
-    >>> [point.step for point in run.points]
-    [0, 64]
 """
 
 from __future__ import annotations

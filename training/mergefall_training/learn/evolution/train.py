@@ -84,7 +84,6 @@ class Hyperparameters:
         heuristic_of(self.heuristic)
         integer("depth", self.depth, 1, MOST_MOVES)
         integer("population", self.population, FEWEST)
-        integer("games", self.games, 1, SEEDS)
         if self.warm_start and self.depth != 1:
             raise ValueError(f"depth is {self.depth}; a network plays without search, so expected none with warm_start")
 

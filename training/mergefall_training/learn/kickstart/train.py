@@ -5,16 +5,6 @@
 - The teacher, any player with `values`, values all actions of the boards of each rollout. Its loss has a gradient from
   the first step on, when rewards say little; PPO's remains, so the agent can pass its teacher.
 - It begins with a fresh network, or with one from `distill`: `warm_start: RUN`.
-
-    >>> import tempfile
-    >>> from mergefall_training.learn.presets import configure
-    >>> from mergefall_training.learn.run import open_run
-    >>> changed = {"teacher": "2048/greedy", "n_envs": 8, "n_steps": 4, "batch_size": 16}
-    >>> config = configure("kickstart", changed=changed, timesteps=64, interval=64, episodes=2)
-    >>> with open_run(tempfile.mkdtemp(), config, progress=False) as run:
-    ...     train(run)
-    >>> [point.step for point in run.points]
-    [0, 64]
 """
 
 from __future__ import annotations

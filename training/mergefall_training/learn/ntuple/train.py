@@ -84,8 +84,12 @@ class Learner(training.Learner):
     def __init__(self, config: Config, device: str = "auto") -> None:
         self.config, self.step = config, 0
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
-        _check_game(config)
-        shape = network_shape(h.patterns, config.env_kwargs["rows"], config.env_kwargs["cols"])
+        kwargs, name = config.env_kwargs, game_of(config.env_id).name
+        if name != "2048" or kwargs["goal"] is not None or kwargs["reward"] != "score" or kwargs["shaping"] is not None:
+            raise ValueError(f"{config.env_id}, {kwargs}; ntuple learns 2048 from its score, without goal or shaping")
+        if config.max_episode_steps is not None:
+            raise ValueError(f"max_episode_steps is {config.max_episode_steps}; ntuple learns from whole games")
+        shape = network_shape(h.patterns, kwargs["rows"], kwargs["cols"])
         self.model = TupleNetwork(h.patterns, shape.rows, shape.cols, h.optimism / shape.lookups)
         self._begin(h.threads or cores())
         self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
@@ -172,16 +176,6 @@ class Learner(training.Learner):
             coherence = typed("coherence", state["coherence"], np.float32, count, 2)
             self.coherence = np.zeros(2 * self.model.weights.size, dtype=np.float32)
             self.coherence.reshape(-1, 2)[touched] = coherence
-
-
-def _check_game(config: Config) -> None:
-    """Raise ValueError for an environment that ntuple cannot learn."""
-    kwargs = config.env_kwargs
-    if game_of(config.env_id).name != "2048" or kwargs["goal"] is not None or kwargs["reward"] != "score":
-        raise ValueError(f"{config.env_id} with {kwargs}; ntuple learns 2048 from its score, without a goal")
-    if kwargs["shaping"] is not None or config.max_episode_steps is not None:
-        arguments = f"shaping {kwargs['shaping']}, max_episode_steps {config.max_episode_steps}"
-        raise ValueError(f"{arguments}; ntuple learns from whole games and takes neither")
 
 
 check, train = module_of(Learner)

@@ -27,7 +27,6 @@ class AfterstatesDQN(DQN):
         self._update_learning_rate(policy.optimizer)
         losses = [self._gradient_step(policy, batch_size) for _ in range(gradient_steps)]
         self._n_updates += gradient_steps
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
 
     def _gradient_step(self, policy: Any, batch_size: int) -> float:

@@ -30,9 +30,6 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
 
     Raises ValueError if the agent is no policy of Stable-Baselines3.
     """
-    file = Path(file)
-    if file.suffix != ".zip":
-        raise ValueError(f"file is {str(file)!r}; expected a name that ends in .zip")
     agent = make(path, model=model) if Path(path).exists() else make(path)
     if not isinstance(agent, PolicyAgent):
         raise ValueError(

@@ -18,17 +18,14 @@ from mergefall_training.play.preferences import PreferringPlayer, preferences_of
 from mergefall_training.play.workers import environment
 
 
-def player(spec: Options, arrays: Arrays, device: str = "cpu") -> PolicyAgent:
-    """A player from the policy of a model; `device` is where PyTorch computes it."""
-    return PolicyAgent(spec, arrays, device)
-
-
 class PolicyAgent(PreferringPlayer):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
 
     It plays by the rules that it was trained with, as far as they shape observations and actions.
 
-    - `spec`: the model's (`models.Model`).    - `log_probabilities`: whether its preferences are log-probabilities.
+    - `spec`: the model's (`models.Model`).
+    - `device`: where PyTorch computes it.
+    - `log_probabilities`: whether its preferences are log-probabilities.
     - `rewards`, `gamma`: what its values count, and their discount, for searches with it at the leaves. `rewards` is
       None if no search counts that.
     """
@@ -80,3 +77,6 @@ class PolicyAgent(PreferringPlayer):
         with torch.no_grad():
             values = self.policy.predict_values(tensors)[:, 0].cpu().numpy().astype(np.float64) * self._unit
         return values if single else values[0]
+
+
+player = PolicyAgent

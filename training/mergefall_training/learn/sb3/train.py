@@ -17,8 +17,6 @@ legal action.
 from __future__ import annotations
 
 import inspect
-import random
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -223,11 +221,9 @@ def state(model: Any) -> dict[str, Any]:
         "optimizer": model.policy.optimizer.state_dict(),
         "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
         "last": [model._last_obs, model._last_original_obs, model._last_episode_starts],
-        "episodes": list(model.ep_info_buffer or ()),
         "games": native.envs.clone_state(),
         "sums": [native.returns, native.lengths],
         "random": {
-            "python": random.getstate(),
             "numpy": np.random.get_state(),  # noqa: NPY002 (Stable-Baselines3 draws from it)
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
@@ -258,14 +254,12 @@ def restore(model: Any, parts: Options) -> None:
     for name, value in parts["counters"].items():
         setattr(model, name, value)
     model._last_obs, model._last_original_obs, model._last_episode_starts = parts["last"]
-    model.ep_info_buffer, model.ep_success_buffer = deque(parts["episodes"], model._stats_window_size), deque()
     if "replay" in parts:
         buffer, kept = model.replay_buffer, parts["replay"]
         buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
         for name, part in _arrays_of(buffer).items():
             map_parts(lambda array, stored: np.copyto(array[: len(stored)], stored), part, kept["arrays"][name])
     generators = parts["random"]
-    random.setstate(generators["python"])
     # NumPy does not check this index into its state, and would read beyond it.
     integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)
     np.random.set_state(generators["numpy"])  # noqa: NPY002
