@@ -11,7 +11,7 @@ from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
 from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted
-from mergefall_training.learn.evolution.train import Learner, directions
+from mergefall_training.learn.evolution.train import Learner
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, train
@@ -39,13 +39,13 @@ def test_it_finds_the_best_direction_and_goes_on_from_its_state():
 
     def step(learner):
         drawn = learner.draw()
-        learner.take(drawn, (directions(np.array(drawn)) @ aim).tolist())
+        learner.take(drawn, (learner._scaled(np.array(drawn)) @ aim).tolist())
 
     for generation in range(60):
         if generation == 45:
             state = first.state()
         step(first)
-    assert directions(first.gaussian.mean) @ aim > 0.99 * 2**0.5
+    assert first._scaled(first.gaussian.mean) @ aim > 0.99 * 2**0.5
     again = Learner(config(population=20))
     again.restore(0, state)
     for _ in range(45, 60):
@@ -64,7 +64,7 @@ def test_learns_to_clear_lines(tmp_path):
 
 def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
     learner = begun(config())
-    candidates = directions(np.array([[-1.0] * 8, [0.0, 1, -1, -1, -4, -1, 0, 0]]))
+    candidates = learner._scaled(np.array([[-1.0] * 8, [0.0, 1, -1, -1, -4, -1, 0, 0]]))
     for generation in (0, 3):
         learner.values = [[0.0] * 12] * generation
         for weights, pieces in zip(candidates, learner.play(candidates), strict=True):
@@ -85,7 +85,7 @@ def test_the_model_is_a_running_mean():
     for generation in range(1, 6):
         learner.learn()
         share = 1 / min(generation, 3)
-        expected = (1 - share) * expected + share * directions(learner.gaussian.mean)
+        expected = (1 - share) * expected + share * learner._scaled(learner.gaussian.mean)
         weights = learner.arrays()["weights"]
         np.testing.assert_allclose(weights * np.linalg.norm(expected), expected)
 

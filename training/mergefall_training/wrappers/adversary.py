@@ -1,9 +1,7 @@
 """The adversary: a searcher draws the new tiles or pieces, so that chance turns against the agent.
 
-After a move the adversary lists what the game could draw (in 2048 both tiles in every empty cell, in Tetris every piece
-that can come), values the best answer to each, and picks the draw with the lowest such value. With `2048/minimax`
-this is the minimizer of the minimax document. It sets the game's random stream so that the next draw is the one
-wanted. The game itself stays the plain one.
+With `2048/minimax` it is the minimizer of the minimax document. It sets the game's random stream so that the next draw
+is the one wanted; the game itself stays the plain one.
 """
 
 from __future__ import annotations

@@ -19,13 +19,7 @@ from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
 from numpy.typing import NDArray
 
-from mergefall_training.learn.afterstate.inputs import (
-    INPUTS,
-    SCRATCH,
-    outcome,
-    tetris_inputs,
-    write_tetris,
-)
+from mergefall_training.learn.afterstate.inputs import INPUTS, SCRATCH, outcome, tetris_inputs, write_tetris
 from mergefall_training.learn.agents import counted_by, of_file
 
 U = np.uint64

@@ -88,17 +88,6 @@ class Hyperparameters:
             raise ValueError(f"depth is {self.depth}; a network plays without search, so expected none with warm_start")
 
 
-def directions(weights: Vectors) -> Vectors:
-    """Weights float64[..., size] scaled to length 1; 0 stays 0.
-
-    >>> directions(np.array([[3.0, -4.0], [0.0, 0.0]]))
-    array([[ 0.6, -0.8],
-           [ 0. ,  0. ]])
-    """
-    length = np.linalg.norm(weights, axis=-1, keepdims=True)
-    return weights / np.where(length > 0, length, 1)
-
-
 class Learner(training.Learner):
     """A run's Gaussian over weights, at first with mean 0; one call of `learn` is one generation.
 
@@ -133,7 +122,8 @@ class Learner(training.Learner):
         else:
             size, spread = self._last_layer(self.base).size, h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
-        options = {"popsize": h.population, "randn": self._normal, "seed": np.nan, "verbose": -9}
+        options: dict[str, Any] = {"popsize": h.population, "seed": np.nan, "verbose": -9}
+        options["randn"] = lambda *shape: self._random.standard_normal(shape)
         self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
 
@@ -150,8 +140,9 @@ class Learner(training.Learner):
         return arrays[f"weight{len(arrays) // 2 - 1}"]
 
     def _scaled(self, vectors: Vectors) -> Vectors:
-        """Candidates from vectors float64[..., size]. The length of a heuristic's weights does not matter: it is 1."""
-        return directions(vectors) if self.base is None else vectors
+        """Candidates from vectors float64[..., size]: the weights of a heuristic have length 1; 0 stays 0."""
+        length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return vectors / np.where(length > 0, length, 1) if self.base is None else vectors
 
     def arrays_of(self, candidate: Vectors) -> Arrays:
         """The arrays of a candidate's model."""
@@ -160,9 +151,6 @@ class Learner(training.Learner):
         before = self._last_layer(self.base)
         after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
         return {**self.base["arrays"], f"weight{len(self.base['arrays']) // 2 - 1}": after.astype(np.float32)}
-
-    def _normal(self, *shape: int) -> Vectors:
-        return self._random.standard_normal(shape)
 
     def draw(self) -> list[Vectors]:
         """The next generation's candidates, before they are scaled."""

@@ -61,14 +61,9 @@ class Learner(Student):
         h = hyperparameters_of(Hyperparameters, config)
         super().__init__(config, h, device, taught=min(h.kickstart_share, 1))
 
-    @property
-    def kickstart_coef(self) -> float:
-        """The weight of the cross-entropy to the teacher at this step."""
-        end = self.h.kickstart_share * self.config.timesteps
-        return self.h.kickstart_coef * (1 - self.step / end) if self.step < end else 0.0
-
     def learn(self) -> dict[str, float]:
-        at, weight = self.step, self.kickstart_coef
+        at, end = self.step, self.h.kickstart_share * self.config.timesteps
+        weight = self.h.kickstart_coef * (1 - at / end) if at < end else 0.0
         played, targets = self.play(), None
         if weight > 0:
             targets = self.teachers.targets(played.observations, played.masks, at)

@@ -44,30 +44,18 @@ CLASSES: dict[str, Any] = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
 KNOWN = 1e6  # steps that another run's unit of rewards counts as
 # Hyper-parameters beside the arguments of an algorithm's class, which has the others by default.
-OURS = {
-    "policy": None,
-    "n_envs": 1,
-    "normalize": False,
-    "mixed_precision": False,
-    "env_wrapper": None,
-    "warm_start": None,
-}
-NOT_TO_SET = ("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model")
-NOT_TO_SET += ("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs")
-NOT_TO_SET += ("use_sde", "sde_sample_freq", "optimize_memory_usage")  # for continuous actions, and not resumable
+OURS = dict(policy=None, n_envs=1, normalize=False, mixed_precision=False, env_wrapper=None, warm_start=None)
+NOT_TO_SET = (
+    *("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model"),
+    *("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs"),
+    *("use_sde", "sde_sample_freq", "optimize_memory_usage"),  # for continuous actions, and not resumable
+)
 MEANINGS = {  # plainer than in SB3's docstrings
     "gae_lambda": "How far ahead an action is judged: 0 looks one step ahead and trusts the value network for the "
     "rest, 1 counts the rewards to the end of the rollout. Between them the weight of each further step falls by this "
     "factor (generalized advantage estimation, Schulman et al. 2016)",
 }
-COUNTERS = (
-    "num_timesteps",
-    "_n_updates",
-    "_episode_num",
-    "_current_progress_remaining",
-    "_n_calls",
-    "exploration_rate",
-)
+COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining", "_n_calls", "exploration_rate")
 
 
 def check(config: Config, device: str = "auto") -> None:
