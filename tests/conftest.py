@@ -8,6 +8,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from mergefall.games import GAMES
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before the first import of PyTorch
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,3 +20,13 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow: make slow"))
+
+
+@pytest.fixture
+def registered():
+    """Forget the heuristics that a test registers."""
+    known = [(game.library.known, dict(game.library.known)) for game in GAMES.values()]
+    yield
+    for heuristics, before in known:
+        heuristics.clear()
+        heuristics.update(before)

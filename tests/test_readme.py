@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from mergefall.game2048 import HEURISTICS as OF_2048
-from mergefall.tetris import HEURISTICS as OF_TETRIS
 from mergefall_training import cli
 from mergefall_training.compare import load_suite
 
@@ -46,20 +44,8 @@ def shell_lines(page):
     return [line.strip() for block in INDENTED.findall(prose) for line in block.replace("\\\n", " ").splitlines()]
 
 
-@pytest.fixture
-def own_heuristics():
-    """Heuristics that a page's code adds are gone after it."""
-    kept = [(heuristics, dict(heuristics)) for heuristics in (OF_2048, OF_TETRIS)]
-    yield
-    for heuristics, before in kept:
-        heuristics.clear()
-        heuristics.update(before)
-
-
 @pytest.mark.parametrize(("page", "number", "code", "output"), blocks("python"))
-def test_code_runs_and_prints_what_the_page_says(
-    page, number, code, output, tmp_path, monkeypatch, capsys, own_heuristics
-):
+def test_code_runs_and_prints_what_the_page_says(page, number, code, output, tmp_path, monkeypatch, capsys, registered):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / f"{page.replace('/', '_').replace('.md', '')}_{number}.py"
     file.write_text(code, encoding="utf-8")  # compiled code is kept under the file's content

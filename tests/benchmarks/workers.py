@@ -72,23 +72,6 @@ def single_peer():
     return single(gym.make("gymnasium_2048/TwentyFortyEight-v0"))
 
 
-def single_noop():
-    """An environment that does nothing: what gym.make's own wrappers leave."""
-    import gymnasium as gym
-
-    class Noop(gym.Env):
-        observation_space = action_space = gym.spaces.Discrete(4)
-
-        def reset(self, *, seed=None, options=None):
-            return 0, {}
-
-        def step(self, action):
-            return 0, 0.0, False, False, {}
-
-    gym.register("Noop-v0", Noop)
-    return single(gym.make("Noop-v0"))
-
-
 def single_legal(env, steps, and_also=lambda: None):
     """One environment, random legal actions from its masks, reset where an episode ends; `and_also` after each step."""
     noise = np.random.default_rng(0)
@@ -363,7 +346,6 @@ def one_file(env_id):
 WORKERS = {
     "single-ours": lambda _: single(made(GAME)),
     "single-peer": lambda _: single_peer(),
-    "single-noop": lambda _: single_noop(),
     "batched-ours-1": lambda size: batched(GAME, size, 100_000, threads=1),
     "batched-ours-2": lambda size: batched(GAME, size, 100_000, threads=2),
     "batched-pgx": lambda size: batched_pgx(size, scan=False),

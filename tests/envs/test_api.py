@@ -19,9 +19,17 @@ from mergefall.games import ENVIRONMENTS
 from .tools import arrays, equal, play
 
 IDS = list(ENVIRONMENTS)
-POTENTIALS = ["nneonneo", {"player": {"name": "2048/expectimax", "depth": 1}}]
-SHAPED = [{"shaping": {"potential": one}} for one in POTENTIALS]
-SHAPED_TETRIS = {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}}
+CUT = {"illegal_limit": 3, "max_episode_steps": 20}
+SHAPED = [
+    (IDS[0], {"shaping": {"potential": "nneonneo"}}),
+    (IDS[0], {"shaping": {"potential": {"player": {"name": "2048/expectimax", "depth": 1}}}, **CUT}),
+    (IDS[0], {"shaping": {"potential": {"player": "2048/ntuple"}, "gamma": 0.95}, "illegal_limit": 2}),
+    (IDS[0], {"shaping": {"potential": "monotone-smooth"}, "illegal_limit": 2}),
+    (IDS[1], {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}, "rows": 8}),
+    (IDS[1], {"shaping": {"potential": {"player": {"name": "tetris/two-tetrad"}}}, "preview": 2, "rows": 6, **CUT}),
+    (IDS[2], {"shaping": {"potential": "two-tetrad"}, "rows": 8, **CUT}),
+    (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
+]
 each_id = pytest.mark.parametrize("name", IDS)
 
 
@@ -50,11 +58,9 @@ def test_gymnasiums_checker(name, kwargs):
     check_env(gym.make(name, **kwargs).unwrapped)
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], one) for one in SHAPED), (IDS[1], SHAPED_TETRIS)]
-)
+@pytest.mark.parametrize(("name", "kwargs"), [*((name, CUT) for name in IDS), *SHAPED])
 def test_spec_survives_json(name, kwargs):
-    env = gym.make(name, illegal_limit=7, max_episode_steps=50, **kwargs)
+    env = gym.make(name, **kwargs)
     spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
     assert spec.kwargs == env.spec.kwargs
     assert equal(play(gym.make(spec), 3, 60), play(env, 3, 60))
@@ -118,7 +124,7 @@ def test_illegal_actions_touch_nothing_and_truncate(name):
     assert not env.step(illegal[0])[3]
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*((name, {}) for name in IDS), *((IDS[0], one) for one in SHAPED)])
+@pytest.mark.parametrize(("name", "kwargs"), [*((name, {}) for name in IDS), *SHAPED[:2]])
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
 def test_pickles_and_deep_copies_play_on_alike(name, kwargs, copied):
     env = gym.make(name, **kwargs)
@@ -167,7 +173,7 @@ def test_bad_actions_raise_and_leave_the_game(name):
         env.step(action)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS)
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS + SHAPED)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_batched_is_single(name, kwargs, mode):
     """The native batch returns what Gymnasium's batch of single environments returns, types and infos included."""

@@ -33,16 +33,6 @@ def compiled_differences(board):
     return total - 0.5 * board[0, 0]
 
 
-@pytest.fixture
-def registered():
-    """Forget what a test registers."""
-    known = [(game.library.known, dict(game.library.known)) for game in GAMES.values()]
-    yield
-    for heuristics, before in known:
-        heuristics.clear()
-        heuristics.update(before)
-
-
 def test_names_terms_and_published_weights():
     weights = {
         name: list(h.to_json().values())[1:] for library in (game2048, tetris) for name, h in library.HEURISTICS.items()

@@ -6,7 +6,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from mergefall.game2048 import HEURISTICS as OF_2048
 from mergefall.game2048 import heuristic, legal_actions
 from mergefall.games import board_of
@@ -20,20 +20,12 @@ GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL_TETRIS = {"cols": 6, "rows": 8}
 GAMES = [(GAME, name, {}) for name in OF_2048] + [(TETRIS, name, SMALL_TETRIS) for name in OF_TETRIS]
 each_potential = pytest.mark.parametrize(("env_id", "name", "kwargs"), GAMES)
-POTENTIALS = [
-    (GAME, "monotone-smooth"),
-    (GAME, "nneonneo"),  # in single precision
-    (TETRIS, {"name": "bcts", "holes": -20}),
-    ("mergefall/SZTetris-v0", "two-tetrad"),
-    ("mergefall/Quintris-v0", "dellacherie"),
-]
 OF_PLAYERS = [
     (GAME, {"name": "2048/ntuple"}, {}),
     (GAME, {"name": "2048/expectimax", "heuristic": "nneonneo", "depth": 1}, {"rows": 3, "cols": 3}),
     (TETRIS, "tetris/bcts", SMALL_TETRIS),
     (TETRIS, {"name": "tetris/two-tetrad"}, SMALL_TETRIS | {"placements": "slide", "preview": 2}),
 ]
-OFTEN_ENDS = [{}, {"illegal_limit": 2}, {"illegal_limit": 3, "max_episode_steps": 20}]
 
 
 def potential_of(name, boards, scale=None, squash=None, offset=None):
@@ -111,38 +103,6 @@ def test_options_replace_the_table():
         values[-1] = 0
         expected = 0.99 * values[1:] - values[:-1]
         np.testing.assert_allclose([info["shaping"] for info in infos[1:]], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize(
-    ("env_id", "potential", "kwargs"),
-    [
-        *((*one, kwargs) for one in POTENTIALS for kwargs in OFTEN_ENDS),
-        *((env_id, {"player": player}, kwargs | {"max_episode_steps": 12}) for env_id, player, kwargs in OF_PLAYERS),
-    ],
-)
-def test_batched_is_single(env_id, potential, mode, kwargs):
-    """Native and Sync batches, infos and masks included."""
-    n, kwargs = 4, kwargs | {"shaping": {"potential": potential, "gamma": 0.95}}
-    batches = [
-        SyncVectorEnv([lambda: gym.make(env_id, **kwargs)] * n, autoreset_mode=mode),
-        *(gym.make_vec(env_id, n, autoreset_mode=mode.value, threads=threads, **kwargs) for threads in (1, 2)),
-    ]
-    returned = [envs.reset(seed=11) for envs in batches]
-    rng, ended, steps_that_begin = np.random.default_rng(2), 0, np.zeros(n, bool)
-    while ended < 6:
-        assert all(equal(returned[0], other) for other in returned[1:])
-        masks = np.stack(batches[0].call("action_masks"))
-        actions = np.where(rng.random(n) < 0.3, rng.integers(0, masks.shape[1], n), masks.argmax(axis=1))
-        returned = [envs.step(actions) for envs in batches]
-        _, _, terminated, truncated, infos = returned[0]
-        if mode is AutoresetMode.NEXT_STEP:
-            assert not infos["shaping"][steps_that_begin].any()
-        steps_that_begin = terminated | truncated
-        ended += steps_that_begin.sum()
-        if mode is AutoresetMode.DISABLED and steps_that_begin.any():
-            assert all(equal(returned[0], other) for other in returned[1:])
-            returned = [envs.reset(options={"reset_mask": steps_that_begin.copy()}) for envs in batches]
 
 
 def test_a_goal_is_a_terminal_state():

@@ -91,6 +91,9 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
         (["advise", "tetris/bcts", "..../..../..../...."], "names no piece"),
         (["advise", "tetris/bcts", "..../..../..../.... Q"], "Q"),
         (["advise", "2048/ntuple", "2 2/4 8"], "rows"),
+        (["compare", "a.jsonl"], "expected two or more"),
+        (["compare", "a.jsonl", "b.jsonl", "--out", "out"], "without --out and --game"),
+        (["compare", "quick", "league"], "2 suites were named"),
     ],
 )
 def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):

@@ -1,17 +1,14 @@
 """The compiled searches against the same searches in plain Python, exact values, and the promises they make."""
 
-import json
-from pathlib import Path
-
 import numba
 import numpy as np
 import pytest
 from mergefall.game2048 import HEURISTICS, reference
 from mergefall_baselines import make
 
+from ...envs.tools import golden
 from .reference_search import ReferenceSearch
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 ORIGINAL_ORDER = [0, 2, 3, 1]  # nneonneo's: up, down, left, right
 
 
@@ -104,8 +101,7 @@ def test_tables_change_no_value_without_a_cutoff(heuristic):
 
 @pytest.fixture(scope="module")
 def positions():
-    golden = json.loads((GOLDEN / "game2048.json").read_text())["boards"]
-    return [b for b in golden if b["nneonneo"]["search"]]
+    return [b for b in golden("game2048")["boards"] if b["nneonneo"]["search"]]
 
 
 def test_nneonneo_in_its_own_order_move_by_move_bit_by_bit(positions):
@@ -119,9 +115,8 @@ def test_nneonneo_in_its_own_order_move_by_move_bit_by_bit(positions):
 
 
 def test_expectimax_to_the_end_gives_the_exact_values():
-    exact = json.loads((GOLDEN / "exact2048.json").read_text())["positions"]
     seen = set()
-    for position in exact:
+    for position in golden("exact2048")["positions"]:
         rows, cols, ranks = position["rows"], position["cols"], np.array(position["board"])
         if (rows, cols) not in {(2, 2), (2, 3)} or (rows * cols > 4 and ranks.sum() < 12):
             continue  # from an early 2×3 position the tree takes long; the solver's test has them

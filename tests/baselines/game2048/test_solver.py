@@ -3,10 +3,8 @@
 3×3 and the 2×4 probabilities take minutes: ``MERGEFALL_SLOW=1 pytest -s tests/baselines/game2048/test_solver.py``.
 """
 
-import json
 import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,9 @@ from mergefall.game2048 import reference
 from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.solver import solve
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "golden/exact2048.json").read_text())
+from ...envs.tools import golden
+
+GOLDEN = golden("exact2048")
 SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
 # 2×4 is not in the golden file: objective -> value from the random start, to six decimals
 WIDE = {"score": 2641.873036} | ({256: 0.869756, 512: 0.024639} if SLOW else {})

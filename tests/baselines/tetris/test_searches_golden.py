@@ -6,10 +6,9 @@ from mergefall.tetris import place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall_baselines import make
 
-from ...envs.tetris.tools import cells, golden
+from ...envs.tetris.tools import CONTROLLERS, cells, golden
 
 NAMES, FIVE = PIECE_SETS["tetromino"].names, PIECE_SETS["five"].names
-CONTROLLERS = {"dellacherie": "dellacherie", "bcts": "bcts", "dt10": "dt-10", "dt20": "dt-20", "el_tetris": "el-tetris"}
 
 
 def board_of(key):

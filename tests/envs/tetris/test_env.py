@@ -16,7 +16,6 @@ VARIANTS = [
     {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5},
 ]
 each_variant = pytest.mark.parametrize("kwargs", VARIANTS)
-LINE = "/".join(["...."] * 3 + ["##.."])
 
 
 @pytest.mark.parametrize(("tall", "score"), [(1, 40), (2, 100), (3, 300), (4, 1200), (5, 1240)])

@@ -11,12 +11,6 @@ from mergefall.tetris.plot import NEW, plot_terms
 BOARD = "....../....../....../#...../##.###/#.####"
 
 
-@pytest.fixture(autouse=True)
-def _without_a_screen():
-    """Importing `gymnasium.utils.play`, as other tests do, chooses a backend that needs one."""
-    matplotlib.use("Agg", force=True)
-
-
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_bars_and_the_empty_board_make_up_the_value(name):
     h, placed = HEURISTICS[name], place(BOARD, "T", 1, 2)

@@ -1,18 +1,16 @@
 """What the tests of Tetris share: golden data, and one compiled step of every action from many states."""
 
-import json
-from functools import cache
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from mergefall.tetris import batch, game
 from mergefall.tetris.field import columns_of
 
+from .. import tools
 
-@cache
-def golden():
-    path = Path(__file__).parents[2] / "golden" / "tetris.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+golden = partial(tools.golden, "tetris")
+# The published controllers, as the golden data and as the package name them.
+CONTROLLERS = {"dellacherie": "dellacherie", "bcts": "bcts", "dt10": "dt-10", "dt20": "dt-20", "el_tetris": "el-tetris"}
 
 
 def cells(rows):

@@ -208,17 +208,12 @@ def test_agents_trained_side_by_side_are_those_trained_one_by_one(tmp_path):
 
 
 def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
-    text = """
-description: The usual board, where the preset has a smaller one.
-games:
-  - {name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [train: {algorithm: dqn, seeds: 1}]}
-"""
-    (path := tmp_path / "usual.yaml").write_text(text)
+    train = "train: {algorithm: dqn, env_kwargs: {reward: score}}"
+    (path := tmp_path / "usual.yaml").write_text(
+        f"games: [{{name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [{train}]}}]"
+    )
     (contest,) = load_suite(path).contests
     assert load_preset("dqn", contest.env)["env_kwargs"]["rows"] == 10
-    assert contest.players[0].training.config(contest, seed=0).env_kwargs["rows"] == 20
-    (path := tmp_path / "own.yaml").write_text(text.replace("seeds: 1", "seeds: 1, env_kwargs: {reward: score}"))
-    (contest,) = load_suite(path).contests
     kwargs = contest.players[0].training.config(contest, seed=0).env_kwargs
     assert (kwargs["rows"], kwargs["reward"]) == (20, "score")
 

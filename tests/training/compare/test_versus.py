@@ -80,20 +80,6 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     assert re.search(r"-[\d.k]+ to -[\d.k]+", capsys.readouterr().out)  # an interval of negative numbers
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["a.jsonl"], "expected two or more"),
-        (["a.jsonl", "b.jsonl", "--out", "out"], "without --out and --game"),
-        (["quick", "league"], "2 suites were named"),
-    ],
-)
-def test_wrong_files_are_refused(arguments, complaint, capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", *arguments])
-    assert complaint in capsys.readouterr().err
-
-
 def test_the_verdict_follows_the_intervals():
     greedy, random = play("2048/greedy", 40), play("2048/random", 40)
     assert verdict("a", "b", greedy.versus(random)) == "a is better than b."

@@ -213,15 +213,20 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
 
 
 def test_a_network_that_does_not_fit_is_refused(tmp_path):
-    file, *_ = network_file(tmp_path)
-    with pytest.raises(ValueError, match=r"'cols': 6,.* expected one of afterstate with a hidden layer, .*'cols': 5"):
-        begun(config(env_kwargs={**SMALL, "cols": 5}, warm_start=file))
-    one_layer, *_ = network_file(tmp_path, units=())
-    with pytest.raises(ValueError, match="with a hidden layer"):
-        begun(config(warm_start=one_layer))
-    with pytest.raises(ValueError, match="depth is 3; a network plays without search"):
-        begun(config(warm_start=file, depth=3))
-    paid = load_model(Path(file))
-    save_model(Path(file), paid.spec | {"env_kwargs": paid.spec["env_kwargs"] | {"reward": "score"}}, paid.arrays)
-    with pytest.raises(ValueError, match=r"'reward': 'score'\}; expected one of afterstate .*'reward': 'lines'"):
-        begun(config(warm_start=file))
+    names = ("deep", "flat", "paid")
+    for name in names:
+        (tmp_path / name).mkdir()
+    deep, spec, arrays = network_file(tmp_path / "deep")
+    flat, paid = network_file(tmp_path / "flat", units=())[0], str(tmp_path / "paid" / "model.npz")
+    save_model(Path(paid), spec | {"env_kwargs": spec["env_kwargs"] | {"reward": "score"}}, arrays)
+    for changes, message in (
+        (
+            {"warm_start": deep, "env_kwargs": {**SMALL, "cols": 5}},
+            r"'cols': 6,.* expected one of afterstate with a hidden layer, .*'cols': 5",
+        ),
+        ({"warm_start": flat}, "with a hidden layer"),
+        ({"warm_start": deep, "depth": 3}, "depth is 3; a network plays without search"),
+        ({"warm_start": paid}, r"'reward': 'score'\}; expected one of afterstate .*'reward': 'lines'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            begun(config(**changes))

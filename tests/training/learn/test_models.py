@@ -111,10 +111,9 @@ def test_other_formats_versions_and_specs_are_refused(tmp_path):
 
 
 def test_what_is_no_number_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="'trap'"):
-        save_model(tmp_path / "model.npz", SPEC, {"trap": np.array([Trap()], dtype=object)})
-    with pytest.raises(ValueError, match="'description'"):
-        save_model(tmp_path / "model.npz", SPEC, {"description": np.zeros(2)})
+    for name, array in (("trap", np.array([Trap()], dtype=object)), ("description", np.zeros(2))):
+        with pytest.raises(ValueError, match=f"'{name}'"):
+            save_model(tmp_path / "model.npz", SPEC, {name: array})
     assert not list(tmp_path.iterdir())
 
 

@@ -155,13 +155,6 @@ def test_the_command_tells_which_records_hold(tmp_path, capsys):
     assert stopped.value.code == 2
 
 
-def with_header(path, **changed):
-    """A file whose header says something else."""
-    header, *lines = path.read_text().splitlines()
-    path.write_text("".join(line + "\n" for line in [json.dumps(json.loads(header) | changed), *lines]))
-    return path
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -180,7 +173,9 @@ def with_header(path, **changed):
     ],
 )
 def test_a_header_of_other_types_is_refused_by_name(tmp_path, changed, said):
-    path = with_header(record(tmp_path, "2048", 2), **changed)
+    path = record(tmp_path, "2048", 2)
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(header) | changed), *lines, ""]))
     with pytest.raises(ValueError, match=rf"2048\.jsonl, line 1: .*{said}"):
         verify(path, progress=False)
     if "env_id" not in changed:

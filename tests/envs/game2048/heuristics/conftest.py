@@ -1,22 +1,18 @@
 """Boards that the tests of heuristics share."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "game2048.json"
+from ... import tools
 
 
 @pytest.fixture(scope="session")
 def golden() -> list[dict[str, Any]]:
     """The golden boards with all their figures; `ranks` is the board as an array."""
-    entries = json.loads(GOLDEN.read_text())["boards"]
-    for entry in entries:
-        entry["ranks"] = np.array(entry["board"], dtype=np.uint8).reshape(4, 4)
-    return entries
+    entries = tools.golden("game2048")["boards"]
+    return [entry | {"ranks": np.array(entry["board"], dtype=np.uint8).reshape(4, 4)} for entry in entries]
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,8 @@
 
 import io
 
-import matplotlib
 import pytest
 from mergefall.game2048 import HEURISTICS, heuristic, plot_move, plot_terms
-
-
-@pytest.fixture(autouse=True)
-def _without_a_screen():
-    """Importing `gymnasium.utils.play`, as other tests do, chooses a backend that needs one."""
-    matplotlib.use("Agg", force=True)
 
 
 @pytest.mark.parametrize("name", HEURISTICS)

@@ -1,20 +1,14 @@
 """The figures of the published originals, from a reference program that shares no code: every one must come out."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from mergefall.tetris import HEURISTICS, place
 
-GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "tetris.json").read_text())
-CONTROLLERS = {"dellacherie": "dellacherie", "bcts": "bcts", "dt10": "dt-10", "dt20": "dt-20", "el_tetris": "el-tetris"}
+from ..tools import CONTROLLERS, cells, golden
+
+GOLDEN = golden()
 NAMES_THERE = {"eroded_cells": "eroded_piece_cells", "wells": "cumulative_wells", "diversity": "pattern_diversity"}
 OVERFLOWS = ["strict", "clear_first"]
-
-
-def cells(rows):
-    return np.array([[cell == "#" for cell in row] for row in rows], dtype=np.uint8)
 
 
 BOARDS = {key: cells(entry["rows"]) for key, entry in GOLDEN["boards"].items()}
