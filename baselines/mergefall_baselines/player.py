@@ -7,7 +7,7 @@ takes any player. ``play`` plays one whole episode: in the gym loop here, in a c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -125,7 +125,7 @@ class Player:
 
         Raises NotFiniteError, as `act`, `predict` and `play` do, if one of the values is NaN or +inf.
         """
-        raise NotImplementedError(f"{self.name} does not value actions; it only chooses one")
+        raise ValueError(f"{self.name} does not value actions; it only chooses one")
 
     def board_values(self, observation: Any) -> NDArray[np.float64]:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n]): that of its best action."""
@@ -263,37 +263,97 @@ def takes_masks(player: Predictor) -> bool:
     return "action_masks" in inspect.signature(player.predict).parameters
 
 
+# -- games step by step -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A position of a game, or of each game of a batch, and the action that led to it.
+
+    - `observation`, `info`, `reward`, `terminated`, `truncated`: as the environment returned them.
+    - `action`: None at the start.
+    """
+
+    observation: Any
+    info: dict[str, Any]
+    action: Any = None
+    reward: Any = 0.0
+    terminated: Any = False
+    truncated: Any = False
+
+
+Choose: TypeAlias = Callable[[Step], Any]  # the action at a step; None: the game is not played on
+
+
+def steps(env: Any, seed: Any, choose: Choose) -> Iterator[Step]:
+    """The steps of a game from ``reset(seed=seed)`` to its end, or until `choose` returns None.
+
+    `env` may be a batch of environments; `seed` is then a list, and actions are arrays.
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = gym.make("mergefall/Game2048-v0", rows=2, cols=2)
+    >>> [step.action for step in steps(env, 0, recorded([0, 1]))]
+    [None, 0, 1]
+    """
+    observation, info = env.reset(seed=seed)
+    step = Step(observation, info)
+    yield step
+    while not np.all(np.logical_or(step.terminated, step.truncated)):
+        action = choose(step)
+        if action is None:
+            return
+        observation, reward, terminated, truncated, info = env.step(action)
+        step = Step(observation, info, action, reward, terminated, truncated)
+        yield step
+
+
+def recorded(actions: Iterable[Any]) -> Choose:
+    """The actions in their order, then None."""
+    left = iter(actions)
+    return lambda step: next(left, None)
+
+
+def chosen_by(player: Predictor, seed: int) -> Choose:
+    """The actions of a player in a game from a seed.
+
+    `player` is anything with ``predict``. A `Player` is started with the seed. A ``predict`` that takes `action_masks`,
+    as MaskablePPO's does, gets the legal actions.
+    """
+    state, masked = player.start(seed) if isinstance(player, Player) else None, takes_masks(player)
+
+    def choose(step: Step) -> int:
+        nonlocal state
+        first = np.array([step.action is None])
+        masks = {"action_masks": step.info["action_mask"].astype(np.bool_)} if masked else {}
+        made: Any = player.predict(step.observation, state, episode_start=first, deterministic=True, **masks)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise ValueError(f"{name_of_player(player)}: predict returns {made!r}; expected (action, state)")
+        state = made[1]
+        return checked(player, made[0])
+
+    return choose
+
+
 def play_in_env(
     player: Predictor,
     env_id: str,
     seed: int,
     env_kwargs: Mapping[str, Any] | None = None,
     max_episode_steps: int | None = None,
-    wrap: Callable[[Any], Any] | None = None,
+    wrap: Callable[[Any], Any] = lambda env: env,
 ) -> Trajectory:
     """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
 
-    `player` is anything with ``predict``. A `Player` is started with the episode's seed. A ``predict`` that takes
-    `action_masks`, as MaskablePPO's does, gets the legal actions. `wrap` is applied to the environment before play.
+    `player` is anything with ``predict`` (`chosen_by`). `wrap` is applied to the environment before play.
     """
-    env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
-    env = env if wrap is None else wrap(env)
-    masked = takes_masks(player)
+    env = wrap(gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {})))
+    game = steps(env, seed, chosen_by(player, seed))
+    actions, step = [], next(game)
     try:
-        observation, info = env.reset(seed=seed)
-        state = player.start(seed) if isinstance(player, Player) else None
-        actions: list[int] = []
-        terminated = truncated = False
-        while not (terminated or truncated):
-            first = np.array([not actions])
-            masks = {"action_masks": info["action_mask"].astype(np.bool_)} if masked else {}
-            found: Any = player.predict(observation, state, episode_start=first, deterministic=True, **masks)
-            if not isinstance(found, tuple) or len(found) != 2:
-                raise ValueError(f"{name_of_player(player)}: predict returns {found!r}; expected (action, state)")
-            action, state = checked(player, found[0]), found[1]
-            observation, _, terminated, truncated, info = env.step(action)
-            actions.append(action)
+        for step in game:
+            actions.append(step.action)
     finally:
         env.close()
-    figures = {name: int(info[name]) for game in GAMES.values() for name in game.figures if name in info}
-    return Trajectory(seed, np.array(actions, dtype=np.uint8 if max(actions) < 256 else np.uint16), terminated, figures)
+    figures = {name: int(step.info[name]) for game in GAMES.values() for name in game.figures if name in step.info}
+    kind = np.uint8 if max(actions) < 256 else np.uint16
+    return Trajectory(seed, np.array(actions, dtype=kind), step.terminated, figures)

@@ -20,13 +20,12 @@ from mergefall.tetris.render import PALETTE
 from mergefall.text import action_names
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
-from mergefall_baselines.player import check_values
+from mergefall_baselines.player import check_values, recorded, steps
 
 from mergefall_training.compare.results import Row
 from mergefall_training.compare.sections import Section
 from mergefall_training.files import within
 from mergefall_training.play.records import Episode, Header, actions_of
-from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.watching import BY_HAND
 from mergefall_training.play.workers import task
 from mergefall_training.progress import progress_bar

@@ -21,6 +21,7 @@ from mergefall.checks import integer
 from mergefall.games import stack
 from mergefall.typing import Options
 from mergefall_baselines import Player, Trajectory, make
+from mergefall_baselines.player import recorded, steps
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
@@ -29,7 +30,6 @@ from minari.storage.datasets_root_dir import get_dataset_path
 
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header
-from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import Task, spread, task, workers_of
 from mergefall_training.progress import progress_bar
 

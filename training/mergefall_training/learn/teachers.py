@@ -12,6 +12,7 @@ from mergefall.typing import Observation
 from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
+from mergefall_training.files import in_place
 from mergefall_training.learn.run import Config
 from mergefall_training.play.workers import task
 
@@ -77,10 +78,8 @@ class Teachers:
         for job in self.jobs:
             without_memory(job.player, "teacher")
             job.trajectory(0, 1)
-            try:
+            with in_place("teacher"):
                 job.player.values(take(observations, slice(1)))
-            except NotImplementedError as error:
-                raise ValueError(f"teacher: {error}") from error
 
 
 def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,10 +27,10 @@ from mergefall.games import game_of
 from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
 from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
+from mergefall_baselines.player import Step, chosen_by, steps
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.steps import Step, chosen_by, steps
 from mergefall_training.play.workers import Task, environment, task
 
 TEST_SHARE = 8  # one position in so many is for tests
@@ -148,7 +148,7 @@ def _drawn(
 ) -> Iterator[Puzzle]:
     judge, env_id, env_kwargs = judging.player, judging.env_id, judging.env_kwargs
     env: Any = environment(env_id, env_kwargs)
-    rules = _rules_of(env_id, json.dumps(env_kwargs))
+    rules = env.unwrapped.rules
     names, refused = action_names(rules), 0
     for attempt in itertools.count():
         if refused == PATIENCE * (TEST_SHARE if split == "test" else 1):

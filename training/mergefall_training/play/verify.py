@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 from mergefall.games import game_of
 from mergefall.typing import Array
+from mergefall_baselines.player import recorded, steps
 
 from mergefall_training.files import in_place, within
 from mergefall_training.play.records import (
@@ -27,7 +28,6 @@ from mergefall_training.play.records import (
     checksum,
     read_header,
 )
-from mergefall_training.play.steps import recorded, steps
 from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary

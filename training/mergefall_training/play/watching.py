@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
@@ -23,7 +23,6 @@ from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.draw import BOARD, PAGE, pygame, short_number
 from mergefall.games import GAMES, Game, game_of
@@ -31,6 +30,7 @@ from mergefall.tetris.placements import ROTATIONS, SLIDES
 from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
+from mergefall_baselines.player import chosen_by, recorded, steps
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.live import Live
@@ -41,7 +41,6 @@ from mergefall_training.files import check_folder
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import RECORDED, Episode, Header, RecordFile, actions_of, played, read_records
-from mergefall_training.play.steps import chosen_by, recorded, steps
 from mergefall_training.play.workers import all_kwargs, environment, task
 from mergefall_training.progress import console, printable, progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
@@ -52,13 +51,12 @@ GAP = 16  # pixels between two pictures
 
 def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """Pictures in a row, as one: uint8[height, width, 3]."""
-    height = max(len(picture) for picture in pictures)
-    parts = []
-    for picture in pictures:
-        part = np.full((height, picture.shape[1] + GAP * bool(parts), 3), PAGE, np.uint8)
-        part[: len(picture), part.shape[1] - picture.shape[1] :] = picture
-        parts.append(part)
-    return np.concatenate(parts, axis=1)
+    widths = [picture.shape[1] for picture in pictures]
+    page = np.full((max(map(len, pictures)), sum(widths) + GAP * (len(widths) - 1), 3), PAGE, np.uint8)
+    for number, picture in enumerate(pictures):
+        left = sum(widths[:number]) + GAP * number
+        page[: len(picture), left : left + widths[number]] = picture
+    return page
 
 
 class Terminal(ExitStack):
@@ -197,8 +195,8 @@ class Show:
         """The game that a header's player plays from a seed; `record`: as it was recorded."""
         player = make(header.player, **header.options)
         job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        game = job.env_id, job.env_kwargs, job.max_episode_steps, header.package, job.adversary
-        return cls(Header(header.player, header.options, *game), seed, job.player, record=record)
+        game = {name: getattr(job, name) for name in ("env_id", "env_kwargs", "max_episode_steps", "adversary")}
+        return cls(replace(header, **game), seed, job.player, record=record)
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
@@ -298,10 +296,9 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
     """Write games side by side as a video, .mp4 or .gif; the file appears when it is complete."""
     if path.suffix not in (".mp4", ".gif"):
         raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
-    try:
-        import imageio.v2 as imageio
-    except ModuleNotFoundError as error:
-        raise DependencyNotInstalled("videos need imageio: pip install 'mergefall[render]'") from error
+    pygame()  # raises where the extra that brings both is not installed
+    import imageio.v2 as imageio
+
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
     style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
     check_folder(path)

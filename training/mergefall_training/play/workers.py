@@ -38,12 +38,11 @@ from mergefall.threads import cores
 from mergefall.typing import Array, Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.player import name_of_player
+from mergefall_baselines.player import Step, name_of_player, steps
 from mergefall_baselines.registry import added, adopt, player_of
 
 from mergefall_training.play.preferences import player_of_model
 from mergefall_training.play.records import RECORDED, Episode, played
-from mergefall_training.play.steps import Step, steps
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 from mergefall_training.wrappers.adversary import arguments
 
