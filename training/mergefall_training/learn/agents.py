@@ -102,10 +102,6 @@ def counted_by(spec: Options) -> bool | str | None:
     """What a search counts if it counts the rewards that a model learned from, its option `rewards`; None if none can.
 
     None can where rewards were shaped, or where a `goal` ends the game, because searches play on.
-
-    >>> kwargs = {"reward": "log2", "goal": None, "shaping": None}
-    >>> counted_by({"env_id": "mergefall/Game2048-v0", "env_kwargs": kwargs})
-    'log2'
     """
     kwargs: Options = spec["env_kwargs"]
     if spec.get("shaped") or kwargs.get("shaping") is not None or kwargs.get("goal") is not None:

@@ -98,11 +98,7 @@ def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
 
 
 def unflatten(flat: Any, arrays: Arrays) -> Any:
-    """The data that `flatten` was given; tensors are on the CPU.
-
-    >>> unflatten(*flatten({0: (1, "a"), 1: [2.5]}))
-    {0: (1, 'a'), 1: [2.5]}
-    """
+    """The data that `flatten` was given; tensors are on the CPU."""
     if isinstance(flat, list):
         return [unflatten(value, arrays) for value in flat]
     if not isinstance(flat, dict):

@@ -54,11 +54,7 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
 
 
 def usual_env(algorithm: str) -> str:
-    """The id of the environment that an algorithm learns in by default, that of its first preset.
-
-    >>> usual_env("ntuple"), usual_env("cma-es")
-    ('mergefall/Game2048-v0', 'mergefall/Tetris-v0')
-    """
+    """The id of the environment that an algorithm learns in by default, that of its first preset."""
     return next(iter(_presets(algorithm)))
 
 

@@ -1,8 +1,4 @@
-"""The student of `distill` and `kickstart`: MaskablePPO's network, its games and its teachers.
-
-These learners play some steps of `n_envs` games with the network (`Student.play`), ask the teachers about the boards
-that it saw, and take gradient steps.
-"""
+"""The student of `distill` and `kickstart`: MaskablePPO's network, its games and its teachers."""
 
 from __future__ import annotations
 
@@ -62,10 +58,6 @@ def lambda_returns(
     - `rewards`, `values` [steps, n]: of each step, and V of the state before it.
     - `following` [steps, n]: V of the state that each step leads to; 0 if it terminated the game.
     - `done` [steps, n]: whether a step ended a game, by a cap too.
-
-    >>> ones, never = np.ones((2, 1), np.float32), np.zeros((2, 1), bool)
-    >>> lambda_returns(ones, 0 * ones, np.array([[0], [4]], np.float32), never, 0.5, 1.0).ravel()
-    array([2.5, 3. ], dtype=float32)
     """
     returns, advantage = np.empty_like(rewards), np.zeros_like(rewards[0])
     for t in reversed(range(len(rewards))):
@@ -180,7 +172,21 @@ class Student(Learner):
             noise[torch.rand(len(noise), generator=self.random) >= self.exploration_rate] = 1.0
             actions = (log_probs.exp() / noise).argmax(dim=1).numpy()
             boards.append(self.observations)
-            columns.append((self.masks, actions, log_probs.numpy(), values.numpy(), *self._step(actions)))
+            before = self.masks, actions, log_probs.numpy(), values.numpy()
+            self.observations, rewards, terminated, truncated, infos = self.games.step(actions)
+            self.masks, done = self.games.action_masks(), terminated | truncated
+            final_values = np.zeros(len(done), F)  # of the last states of games that a cap ended, else 0
+            capped = np.flatnonzero(truncated & ~terminated)
+            if capped.size:
+                finals = concatenate([batch_of_one(infos["final_obs"][i]) for i in capped])
+                with torch.no_grad():
+                    final_values[capped] = self.outputs(finals, None)[1].cpu().numpy()
+            rewards = rewards.astype(F)
+            self.returns = self.returns * h.gamma + rewards
+            self.deviations.update(self.returns)
+            self.returns[done] = 0
+            paid = np.clip(rewards / np.float64(self.reward_unit), -MOST_PAID, MOST_PAID).astype(F)
+            columns.append((*before, paid, done, final_values))
         self.step += h.n_envs * h.n_steps
         masks, actions, log_probs, values, rewards, done, final_values = (
             np.stack(column) for column in zip(*columns, strict=True)
@@ -191,22 +197,6 @@ class Student(Learner):
         returns = lambda_returns(rewards, values, following, done, h.gamma, h.gae_lambda)
         games: Any = masks, actions, log_probs, values, returns
         return Rollout(concatenate(boards), *(np.concatenate(column) for column in games))
-
-    def _step(self, actions: NDArray[np.int64]) -> tuple[Array, Array, Array]:
-        """Take a step in all games: (rewards, done, values of the last states of games that a cap ended, else 0)."""
-        self.observations, rewards, terminated, truncated, infos = self.games.step(actions)
-        self.masks, done = self.games.action_masks(), terminated | truncated
-        final_values = np.zeros(len(done), F)
-        capped = np.flatnonzero(truncated & ~terminated)
-        if capped.size:
-            last = [batch_of_one(infos["final_obs"][i]) for i in capped]
-            with torch.no_grad():
-                final_values[capped] = self.outputs(concatenate(last), None)[1].cpu().numpy()
-        rewards = rewards.astype(F)
-        self.returns = self.returns * self.h.gamma + rewards
-        self.deviations.update(self.returns)
-        self.returns[done] = 0
-        return np.clip(rewards / np.float64(self.reward_unit), -MOST_PAID, MOST_PAID).astype(F), done, final_values
 
     # -- learning -----------------------------------------------------------------------------------------------------
 

@@ -86,9 +86,6 @@ def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The differences between the best and the second-best finite value of each row of float64[n, actions].
 
     Rows with fewer than two finite values are left out.
-
-    >>> gaps(np.array([[1, 5, 3], [-np.inf, 2, -np.inf]]))
-    array([2.])
     """
     second, best = np.sort(values, axis=1)[:, -2:].T
     there = np.isfinite(second)
@@ -99,9 +96,6 @@ def soft_targets(values: NDArray[np.float64], legal: NDArray[np.bool_], temperat
     """softmax(values / temperature) of each row of float64[n, actions], as float32; 0 for an illegal action.
 
     A row whose legal values are all −∞ is uniform over the legal actions.
-
-    >>> soft_targets(np.log(np.array([[1.0, 3.0]])), np.ones((1, 2), bool), 1.0)
-    array([[0.25, 0.75]], dtype=float32)
     """
     values = np.where(legal, values, -np.inf)
     best = values.max(axis=1, keepdims=True)

@@ -111,31 +111,26 @@ def module_of(kind: Callable[[Config, str], Learner]) -> tuple[Callable[..., Non
 
     def train(run: Run) -> None:
         """Train in a run folder to the end, from its last checkpoint if there is one."""
-        train_in_rounds(run, kind(run.config, run.device))
+        learner, checkpoint = kind(run.config, run.device), run.load_checkpoint()
+        if checkpoint is None:
+            learner.begin()
+        else:
+            with run.fitting():
+                learner.restore(*checkpoint)
+        figures: dict[str, float] = {}
+        with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
+            while True:
+                done = learner.step >= run.config.timesteps
+                if run.due(learner.step) or (done and run.points[-1].step < learner.step):
+                    point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
+                    run.save_checkpoint(learner.step, learner.state())
+                    log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
+                show(learner.step)
+                if done:
+                    return
+                figures = {f"train/{name}": value for name, value in learner.learn().items()}
 
     return check, train
-
-
-def train_in_rounds(run: Run, learner: Learner) -> None:
-    """Train in a run folder to the end, with evaluations and checkpoints in between."""
-    checkpoint = run.load_checkpoint()
-    if checkpoint is None:
-        learner.begin()
-    else:
-        with run.fitting():
-            learner.restore(*checkpoint)
-    figures: dict[str, float] = {}
-    with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
-        while True:
-            done = learner.step >= run.config.timesteps
-            if run.due(learner.step) or (done and run.points[-1].step < learner.step):
-                point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
-                run.save_checkpoint(learner.step, learner.state())
-                log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
-            show(learner.step)
-            if done:
-                return
-            figures = {f"train/{name}": value for name, value in learner.learn().items()}
 
 
 @contextmanager

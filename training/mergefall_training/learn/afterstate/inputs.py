@@ -114,11 +114,6 @@ def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
     """The row of highest value of each game, int64[n], from values float32[m]; no game may be over.
 
     Of equal rows it is the first. A fatal action is chosen only if all are fatal.
-
-    >>> begins, actions = np.array([0, 2, 3]), np.array([4, 9, 1])
-    >>> table = Afterstates(begins, actions, np.zeros(3, F), np.zeros(3, np.bool_), np.zeros((3, 0), F))
-    >>> best(table, np.array([1, 2, 3], F))
-    array([1, 2])
     """
     worth, first = np.where(table.over, -np.inf, values), table.begins[:-1]
     highest = np.flatnonzero(worth == np.repeat(np.maximum.reduceat(worth, first), np.diff(table.begins)))

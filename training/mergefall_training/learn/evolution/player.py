@@ -26,26 +26,16 @@ LOST = -1000.0  # value of a lost game to a search: below all boards of 20 rows 
 
 
 def heuristic_of(spec: Any) -> Heuristic:
-    """A heuristic from its name, from a mapping of `name` and options, or from a list of linear features.
-
-    >>> heuristic_of("bcts").term_names == heuristic_of(list(heuristic_of("bcts").term_names)).term_names
-    True
-    """
+    """A heuristic from its name, from a mapping of `name` and options, or from a list of linear features."""
     if not isinstance(spec, list):
         return heuristic(spec)
     made = linear(spec)()
-    documented = (
-        one for one in HEURISTICS.values() if isinstance(one, Linear)
-    )  # the weights of models are in its order
+    documented = (one for one in HEURISTICS.values() if isinstance(one, Linear))  # models have weights in its order
     return next((one for one in documented if set(one.term_names) == set(made.term_names)), made)
 
 
 def names_of(heuristic: Heuristic) -> list[str]:
-    """The names of a heuristic's weights.
-
-    >>> names_of(heuristic_of("two-tetrad"))
-    ['f1', 'f2', 'f3', 'f4', 'f5', 'f6', 'f7', 'f8']
-    """
+    """The names of a heuristic's weights."""
     return list(weights_of(heuristic.to_json()))
 
 

@@ -71,15 +71,7 @@ class Hyperparameters:
 
 
 class Learner(training.Learner):
-    """A run's network and workers; one call of `learn` takes a second or two.
-
-    Example:
-        >>> changed = {"patterns": "0123", "learning_rate": 0.5, "threads": 1}
-        >>> learner = Learner(Config("ntuple", "mergefall/Game2048-v0", {"rows": 2, "cols": 2}, changed, 5000, 5000))
-        >>> figures = learner.learn()
-        >>> learner.step >= 5000, figures["games"] > 100
-        (True, True)
-    """
+    """A run's network and workers; one call of `learn` takes a second or two."""
 
     def __init__(self, config: Config, device: str = "auto") -> None:
         self.config, self.step = config, 0

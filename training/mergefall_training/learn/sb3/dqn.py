@@ -25,24 +25,23 @@ class AfterstatesDQN(DQN):
         policy: Any = self.policy
         policy.set_training_mode(True)
         self._update_learning_rate(policy.optimizer)
-        losses = [self._gradient_step(policy, batch_size) for _ in range(gradient_steps)]
+        losses = []
+        for _ in range(gradient_steps):
+            batch: Any = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # pyright: ignore[reportOptionalMemberAccess]
+            discounts = self.gamma if batch.discounts is None else batch.discounts
+            with torch.no_grad():
+                following = policy.q_net_target(batch.next_observations).amax(dim=1, keepdim=True)
+                aims = batch.rewards + (1 - batch.dones) * discounts * following
+            network = policy.q_net
+            of_actions = partial(network.features_extractor.of_actions, actions=batch.actions[:, 0])
+            features = network.extract_features(batch.observations, of_actions)
+            values, legal = network.q_net[0].linear(features), features[:, -1:] > 0
+            errors = torch.nn.functional.smooth_l1_loss(values, aims, reduction="none")
+            loss = (errors * legal).mean()
+            policy.optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(policy.parameters(), self.max_grad_norm)
+            policy.optimizer.step()
+            losses.append(loss.item())
         self._n_updates += gradient_steps
         self.logger.record("train/loss", np.mean(losses))
-
-    def _gradient_step(self, policy: Any, batch_size: int) -> float:
-        batch: Any = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)  # pyright: ignore[reportOptionalMemberAccess]
-        discounts = self.gamma if batch.discounts is None else batch.discounts
-        with torch.no_grad():
-            following = policy.q_net_target(batch.next_observations).amax(dim=1, keepdim=True)
-            aims = batch.rewards + (1 - batch.dones) * discounts * following
-        network = policy.q_net
-        of_actions = partial(network.features_extractor.of_actions, actions=batch.actions[:, 0])
-        features = network.extract_features(batch.observations, of_actions)
-        values, legal = network.q_net[0].linear(features), features[:, -1:] > 0
-        errors = torch.nn.functional.smooth_l1_loss(values, aims, reduction="none")
-        loss = (errors * legal).mean()
-        policy.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(policy.parameters(), self.max_grad_norm)
-        policy.optimizer.step()
-        return loss.item()

@@ -1,7 +1,5 @@
 """What `RanksAfterstates` computes on a CPU: the afterstates of boards, their canonical images, and the first layer.
 
-The first layer sees rows and columns of tiles, which are added up instead of multiplied.
-
 A one-hot line has a single 1 for each cell, and for each pair of neighbours, so its product with a matrix is a sum of a
 few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.
 """
@@ -27,12 +25,7 @@ _AT_ONCE = 8  # rows of a table that are added in one pass: all those of a line 
 
 
 def neighbours(ranks: int) -> NDArray[np.uint8]:
-    """The kind of two neighbours by their ranks: uint8[ranks, ranks], below DIFFERENCES.
-
-    >>> kinds = neighbours(12)
-    >>> [int(kinds[pair]) for pair in ((0, 0), (0, 4), (4, 0), (4, 4), (4, 5), (11, 1))]
-    [0, 1, 2, 8, 9, 3]
-    """
+    """The kind of two neighbours by their ranks: uint8[ranks, ranks], below DIFFERENCES."""
     first, second = np.indices((ranks, ranks))
     empty = [(first == 0) & (second == 0), first == 0, second == 0]
     return np.select(empty, [0, 1, 2], 3 + STEEP + np.clip(second - first, -STEEP, STEEP)).astype(np.uint8)
@@ -84,9 +77,6 @@ def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Boards of ranks uint8[n, rows, cols], each turned and mirrored to the image that reads largest, row by row.
 
     The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
-
-    >>> canonical(np.array([[[1, 3], [0, 2]]], np.uint8)).tolist()
-    [[[3, 2], [1, 0]]]
     """
     n, rows, cols = boards.shape
     images = np.empty((n, rows * cols), np.uint8)
