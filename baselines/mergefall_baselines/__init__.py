@@ -8,18 +8,16 @@
 """
 
 from mergefall_baselines.game2048.expectimax import expectimax, greedy
-from mergefall_baselines.game2048.lookahead import Lookahead
+from mergefall_baselines.game2048.lookahead import Lookahead, Symmetric
 from mergefall_baselines.game2048.mcts import mcts
 from mergefall_baselines.game2048.minimax import minimax, mixed
 from mergefall_baselines.game2048.ntuple import ntuple
-from mergefall_baselines.game2048.optimal import Optimal
 from mergefall_baselines.game2048.simple import Random, Rollout
-from mergefall_baselines.game2048.symmetric import Symmetric
+from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import mcts as tetris_mcts
-from mergefall_baselines.tetris import quintris as tetris_quintris
 from mergefall_baselines.tetris import search as tetris_search
 from mergefall_baselines.tetris import simple as tetris_simple
 
@@ -48,6 +46,6 @@ for _name, _factory in {
     "tetris/two-tetrad": tetris_search.two_tetrad,
     "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.mcts,
-    "quintris/expectimax": tetris_quintris.quintris,
+    "quintris/expectimax": tetris_search.quintris,
 }.items():
     register(_name, _factory)

@@ -21,7 +21,7 @@ import gymnasium as gym
 import numba
 import numpy as np
 from mergefall.chance import STREAM
-from mergefall.checks import known
+from mergefall.checks import known, number
 from mergefall.games import Game
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
@@ -29,7 +29,6 @@ from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.deepening import deepen
 from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, words_of
 from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
 
@@ -38,6 +37,7 @@ CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before P
 PATIENCE = 0.05  # seconds: a chunk that took less is doubled
 OUTGROWN, UNDECIDED = -1, -2  # instead of action a: the kernel cannot hold the board; UNDECIDED - a: no good values
 GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
+DEEPEST = 64  # own moves of a search with a time limit, where the search itself has no limit
 
 
 @kernel
@@ -91,6 +91,42 @@ def best_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """The actions of the highest values, for `KernelPlayer._decide`; the lowest of several."""
     actions = values.argmax(axis=1)
     return np.where(np.isfinite(values.max(axis=1)), actions, UNDECIDED - actions)  # NaN and +inf show in the best
+
+
+def seconds_option(time_limit: Any) -> float | None:
+    """The option `time_limit`, checked: seconds for a decision, or None; raises ValueError for anything else."""
+    return None if time_limit is None else number("time_limit", time_limit, above=0, most=threading.TIMEOUT_MAX)
+
+
+def deepen(
+    search: Callable[[], Any], seconds: float, record: Array, memory: Array, values: Array, actions: Array
+) -> None:
+    """Search 1, 2, 3 … moves deep until the time is up; leaves the results of the last complete search.
+
+    Args:
+        search: reads its depth from ``record["depth"]``, updates `memory`, and writes `values` and `actions`. It
+            returns at once when ``record["stop"]`` is set.
+        seconds: for all searches together.
+        record: the context that the search's kernels read; its `depth` is the deepest search, if above 0.
+    """
+    deepest, before = int(record["depth"][0]), memory.copy()
+    record["stop"], record["depth"] = 0, 1
+    timer = threading.Timer(seconds, record.__setitem__, ("stop", 1))
+    try:
+        search()
+        if np.isfinite(values).sum() < 2:  # no choice
+            return
+        timer.start()
+        for depth in range(2, (deepest if deepest > 0 else DEEPEST) + 1):
+            record["depth"], last = depth, (values.copy(), actions.copy())
+            memory[:] = before
+            search()
+            if record["stop"][0]:
+                values[:], actions[:] = last
+                break
+    finally:
+        timer.cancel()
+        record["depth"] = deepest
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from mergefall.typing import Kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.deepening import seconds_option
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
-from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
 from mergefall_baselines.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit

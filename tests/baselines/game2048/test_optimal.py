@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from mergefall_baselines.game2048.optimal import Optimal
-from mergefall_baselines.game2048.solver import solve
+from mergefall_baselines.game2048.solver import Optimal, solve
 from mergefall_baselines.player import play_in_env
 
 ENV = "mergefall/Game2048-v0"
