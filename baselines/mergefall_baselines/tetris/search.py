@@ -173,7 +173,7 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
     return player
 
 
-# -- Quintris, and the bound that makes it fast -------------------------------------------------------------------------
+# -- Quintris, and the bound that makes it fast ------------------------------------------------------------------------
 
 
 @kernel

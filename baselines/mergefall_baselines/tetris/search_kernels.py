@@ -38,8 +38,8 @@ LISTED = SLIDES * ROTATIONS  # placements of a piece, at most, for each column o
 SLACK = 1e-6  # a bound prunes only if it falls short by this much: above rounding errors, below any real difference
 ROUNDING = 1e-12  # a probability that should be 0 may be this much above it
 
-# The memory of one search. Kernels receive the address of such a record, called `ctx`, and read it as `c`. Level 0 is the
-# root, level k what follows k placements. Each level has its own board, memo and lists.
+# The memory of one search. Kernels receive the address of such a record, called `ctx`, and read it as `c`. Level 0 is
+# the root, level k what follows k placements. Each level has its own board, memo and lists.
 CONTEXT = np.dtype(
     [
         ("depth", np.int64),  # own moves of the search
