@@ -243,16 +243,16 @@ class KernelPlayer(Player):
         exact = exact or not self.two_kernels
         return self._once((way, exact), lambda: self._make_decider(way, exact))
 
-    def _entry(self, way: Any, exact: bool) -> tuple[np.uint64, NDArray[np.uint64]]:
-        """(address of the entry, words of its settings) of a decision kernel."""
+    def _entry(self, way: Any, exact: bool) -> tuple[np.uint64, np.uint64]:
+        """The addresses of a decision kernel's entry and of the entry's settings."""
 
-        def make() -> tuple[np.uint64, NDArray[np.uint64]]:
+        def make() -> tuple[np.uint64, np.uint64]:
             decide, settings = self.decider(way, exact)
             signature = self.form.signature(numba.typeof(settings))
-            words = [int(address_of(decide, signature)), *words_of(settings)]
-            return address_of(self.form.entry(signature, way), ENTRY), np.array(words, np.uint64)
+            words = np.array([int(address_of(decide, signature)), *words_of(settings)], np.uint64)
+            return address_of(self.form.entry(signature, way), ENTRY), self._hold(words)
 
-        return self._once(("entry", way, exact or not self.two_kernels), make)
+        return self._once(("entry", way, exact), make)
 
     def _once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The result of `make()`, called once for each key."""
@@ -365,17 +365,11 @@ class KernelPlayer(Player):
         memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
-        actions = self._settled(states, values, actions)
-        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
-
-    def _settled(self, states: Array, values: Array, actions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The actions; raises what a user's function raised, and NotFiniteError if some values are no decision."""
         self._check_heuristic()
-        if actions.min(initial=0) == 0:
-            return actions
         for i in np.flatnonzero(actions < 0):
             self.form.settle(self.name, values[i], states[i])
-        return np.where(actions < 0, UNDECIDED - actions, actions)
+            actions[i] = UNDECIDED - actions[i]
+        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
     def _decide(
         self,
@@ -393,8 +387,7 @@ class KernelPlayer(Player):
         way, *wider = self.form.ways(rules)
         self._decide_by_kernel(way, exact, states, memory, values, actions)
         for way in wider:
-            if actions.min(initial=0) < 0:
-                rows = np.flatnonzero(actions == OUTGROWN)
+            if (rows := np.flatnonzero(actions == OUTGROWN)).size:
                 some = memory[rows], values[rows], actions[rows]
                 self._decide_by_kernel(way, exact, states[rows], *some)
                 memory[rows], values[rows], actions[rows] = some
@@ -403,8 +396,8 @@ class KernelPlayer(Player):
     def _decide_by_kernel(
         self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: NDArray[np.int64]
     ) -> None:
-        entry, words = self._entry(way, exact)
-        settings, begin, chunk = np.uint64(words.ctypes.data), 0, 1
+        entry, settings = self._entry(way, exact)
+        begin, chunk = 0, 1
         while begin < len(states):
             part, began = slice(begin, begin + chunk), perf_counter()
             results = memory[part], values[part], actions[part]
@@ -412,7 +405,7 @@ class KernelPlayer(Player):
             if self.time_limit is None:
                 search()
             else:
-                deepen(search, self.time_limit, self._held[int(words[1])], *results)
+                deepen(search, self.time_limit, self._held[self._held[settings][1]], *results)
             begin += chunk
             if self.time_limit is None and perf_counter() - began < PATIENCE:
                 chunk *= 2
@@ -442,13 +435,12 @@ class KernelPlayer(Player):
         Returns the first `KEPT` actions, the number of actions, and whether the game is over.
         """
         ways = iter(self.form.ways(rules))
-        entry, words = self._entry(next(ways), exact=False)
+        entry, settings = self._entry(next(ways), exact=False)
         memory, values = self._fresh(seed), np.empty(rules.n_actions)
         kept, length, status, chunk = [np.empty(0, dtype=np.uint8)], 0, GO_ON, CHUNK
         while status != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
             began = perf_counter()
-            settings = np.uint64(words.ctypes.data)
             count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
             self._check_heuristic()
             if perf_counter() - began < PATIENCE:
@@ -462,5 +454,5 @@ class KernelPlayer(Player):
                     f"{self.name} chose action {actions[count - 1]}, which is illegal; expected a legal one"
                 )
             elif status == OUTGROWN:
-                entry, words = self._entry(next(ways), exact=False)  # for good: boards only grow
+                entry, settings = self._entry(next(ways), exact=False)  # for good: boards only grow
         return np.concatenate(kept), length, status == OVER

@@ -106,7 +106,7 @@ def _read(name: str, observation: Observation) -> tuple[Array, dict[str, int], b
         raise ValueError(
             f"{name} got an observation of shape {ranks.shape} and dtype {ranks.dtype}; expected {expected}"
         )
-    if ranks.size and not 0 <= ranks.min() <= ranks.max() <= MAX_RANK:
+    if ranks.astype(np.uint64).max(initial=0) > MAX_RANK:  # so are ranks below 0
         raise ValueError(f"{name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to {MAX_RANK}")
     return ranks, {"rows": ranks.shape[-2], "cols": ranks.shape[-1]}, ranks.ndim == 2
 

@@ -57,6 +57,11 @@ def _turn(state, placement):
 
 
 @cache
+def _ways(rules: Rules) -> tuple[Rules]:
+    return (replace(rules, reward="lines", illegal_limit=1),)  # neither changes a decision
+
+
+@cache
 def _entry(signature: Any) -> Kernel:
     decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
 
@@ -84,7 +89,7 @@ def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[s
         shapes = {part: value.shape for part, value in parts.items()}
         raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
     for part, value in parts.items():
-        if value.dtype.kind not in "iub" or (part == "board" and not np.isin(value, (0, 1)).all()):
+        if value.dtype.kind not in "iub" or (part == "board" and (value.astype(np.uint64) > 1).any()):
             held = ", ".join(np.unique(value.astype(str))[:8])
             raise ValueError(f"{name} got a {part} of {value.dtype} with {held}; expected {_HOLDS[part]}")
     shown = {"cols": board.shape[-1], "rows": board.shape[-2], "preview": following.shape[-1]}
@@ -94,7 +99,7 @@ def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[s
 def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
     ids = np.concatenate([parts["piece"][..., None], parts["queue"]], axis=-1).astype(np.int64)
     ids = ids.reshape(-1, 1 + rules.preview)
-    if (wrong := ids[~np.isin(ids, rules.piece_set.drawn)]).size:
+    if (wrong := ids[(ids[..., None] != rules.piece_set.drawn).all(axis=-1)]).size:
         raise ValueError(f"{name} got piece {wrong[0]}; expected {rules.pieces_text()}")
     states = np.zeros((len(ids), game.COLUMNS + rules.cols), dtype=np.uint64)
     states[:, game.RULES] = rules.rules_word()
@@ -113,7 +118,7 @@ FORM = FORMS["tetris"] = Form(
     shift=ACTION_SHIFT,
     signature=lambda settings: types.int64(WORDS, types.uint64, WORDS, VALUES, settings),
     entry=lambda signature, rules: _entry(signature),
-    ways=lambda rules: (replace(rules, reward="lines", illegal_limit=1),),  # neither changes a decision
+    ways=_ways,
     read=_read,
     states=_states,
     settle=lambda name, values, state: check_values(name, values),
