@@ -341,8 +341,7 @@ class KernelPlayer(Player):
         It is not for players that decide in Python or have a time limit. The trajectory holds the first `KEPT` actions
         and counts all.
         """
-        kwargs = {name: value for name, value in (env_kwargs or {}).items() if name != "shaping"}
-        rules = self._once((env_id, repr(kwargs)), lambda: self.form.rules_of(env_id, kwargs))
+        rules = self._once((env_id, repr(env_kwargs)), lambda: self.form.rules_of(env_id, env_kwargs))
         self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
         if not self.compiled or self.time_limit is not None:
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)

@@ -21,13 +21,11 @@ from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tree import (
-    GameKernels,
     Plan,
     Trees,
     halving,
     new_trees,
     tree_at,
-    tree_kernels,
     update,
 )
 
@@ -37,25 +35,25 @@ RANGE_SHARE = 0.25  # the default temperature, in units of the range of a positi
 class Game(NamedTuple):
     """A game under certain rules, as a search needs it.
 
-    - `settings`: of its kernels.
+    - `kernels`: (search, select, conclude), see `tree.tree_kernels`.
+    - `settings`: of these.
     - `words`: of a node's state.
     - `leaf`: the player that values leaves.
     - `observations`: of nodes' states uint64[n, words].
     - `write_root`: (state, memory, root). Writes the root that a search from a state of the environment begins with.
-    - `decider`: makes the decision kernel of a compiled search over `kernels`, whose settings are (tree, plan,
-      `settings`).
-    - `exclude`: (states, values). Sets the values float64[n, A] of actions that are fatal to -inf; None: no action is.
+    - `decide`: the decision kernel of a compiled search, whose settings are (tree, plan, `settings`).
+    - `exclude`: (states, values). Sets the values float64[n, A] of actions that are fatal to -inf.
     """
 
-    kernels: GameKernels
+    kernels: tuple[Kernel, Kernel, Kernel]
     settings: Any
     words: int
     n_actions: int
     leaf: Player
     observations: Callable[[NDArray[np.uint64]], Observation]
     write_root: Callable[[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]], None]
-    decider: Callable[[GameKernels], Kernel]
-    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], None] | None = None
+    decide: Kernel
+    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], Any] = lambda states, values: None
 
 
 def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
@@ -126,9 +124,8 @@ class TreeSearch(KernelPlayer):
         super().__init__(**rules)
         by_player = isinstance(heuristic, Mapping) and "player" in heuristic
         self.leaf = leaf = leaf_player(heuristic, form) if by_player else greedy(heuristic)
-        self.compiled = (
-            isinstance(leaf, KernelPlayer) and leaf.compiled and not leaf.remembers and leaf.time_limit is None
-        )
+        inside = isinstance(leaf, KernelPlayer) and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
+        self.compiled = inside and leaf.compiled and not leaf.remembers and leaf.time_limit is None
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
         self.rewards = counted_rewards(leaf, rewards, counted)
         self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)
@@ -160,7 +157,7 @@ class TreeSearch(KernelPlayer):
         game = self._game(way)
         shape = self.plan.simulations, game.n_actions, game.words
         tree = self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, *shape), 0))
-        return game.decider(game.kernels), (tree, self.plan, game.settings)
+        return game.decide, (tree, self.plan, game.settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
@@ -169,7 +166,7 @@ class TreeSearch(KernelPlayer):
 
     def _grow(self, game: Game, states: Array, memory: Array, values: Array) -> NDArray[np.int64]:
         """Search from some states side by side, one leaf of each at a time; the actions."""
-        count, plan, (_, select, conclude) = len(states), self.plan, tree_kernels(game.kernels)
+        count, plan, (_, select, conclude) = len(states), self.plan, game.kernels
         trees = new_trees(count, plan.simulations, game.n_actions, game.words)
         for t in range(count):
             game.write_root(states[t], memory[t], trees.states[t, 0])
@@ -192,11 +189,9 @@ class TreeSearch(KernelPlayer):
             states = trees.states[t, leaves[t]]
             values[:], of_boards = game.leaf.search_values(game.observations(states))
             check_values(game.leaf.name, values)
-            if game.exclude is not None:
-                game.exclude(states, values)
+            game.exclude(states, values)
             if of_boards is not None:
                 value[:] = of_boards
-                lost = ~np.isfinite(value) & np.isfinite(values).any(axis=1)
-                if lost.any():
-                    raise NotFiniteError(f"{game.leaf.name} values a board at {value[lost][0]}; expected a number")
+                if (lost := value[~np.isfinite(value) & np.isfinite(values).any(axis=1)]).size:
+                    raise NotFiniteError(f"{game.leaf.name} values a board at {lost[0]}; expected a number")
         update(trees, leaves, rows, values, value, self.plan)

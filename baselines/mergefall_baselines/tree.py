@@ -30,8 +30,7 @@ Sources:
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.interrupt import stopped
@@ -113,11 +112,11 @@ class Plan(NamedTuple):
 
 
 def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
-    """Arrays for `count` trees, uninitialised but for the states: a board may fill its last word in part."""
+    """Arrays for `count` trees; roots keep the zeros of their nodes, and a board may fill its last word in part."""
     nodes = simulations + 1
     return Trees(
         np.empty((count, 1), TREE),
-        np.empty((count, nodes), NODE),
+        np.zeros((count, nodes), NODE),
         np.empty((count, nodes, actions), EDGE),
         np.zeros((count, nodes + 1, words), U),
         np.empty((count, actions)),
@@ -161,10 +160,6 @@ def start(tree, plan):
     tree.tree[0].stream = stream
     tree.tree[0].count = 1
     tree.tree[0].low, tree.tree[0].high, tree.tree[0].nonsense = np.inf, -np.inf, False
-    root = tree.nodes[0]
-    root.parent = root.action = root.sibling = root.depth = root.seen = root.over = 0
-    root.outcome = 0
-    root.reward = root.value = 0.0
 
 
 @kernel
@@ -290,20 +285,6 @@ def backup(tree, leaf, plan):
 # -- a game's searches -------------------------------------------------------------------------------------------------
 
 
-class GameKernels(NamedTuple):
-    """A game's part of a search; `game` are settings that the game's player makes.
-
-    - advance: (state, action, bits, after, game) -> (outcome, reward, over). Writes the state that follows a legal
-      action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
-    - is_legal: (state, action, game) -> whether an action is legal.
-    - leaf: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
-    """
-
-    advance: Kernel
-    is_legal: Kernel
-    leaf: Kernel
-
-
 @kernel
 def update(trees, leaves, rows, values, value, plan):
     """Value the leaves int64[T] of all trees and back them up.
@@ -319,16 +300,22 @@ def update(trees, leaves, rows, values, value, plan):
             backup(tree, leaves[t], plan)
 
 
-@cache
-def tree_kernels(game_kernels: GameKernels) -> tuple[Kernel, Kernel, Kernel]:
-    """(search, select, conclude) over a game's kernels.
+def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kernel, Kernel, Kernel]:
+    """(search, select, conclude) of a game; `game` are settings that the game's player makes.
 
-    - search: (tree, plan, game). Grows one tree from the root state in it, with the game's `leaf`.
-    - select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root has
-      no action. Simulation -1 begins the trees: their leaves are the roots.
-    - conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
+    Args:
+        advance: (state, action, bits, after, game) -> (outcome, reward, over). Writes the state that follows a legal
+            action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
+        is_legal: (state, action, game) -> whether an action is legal.
+        leaf_of: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
+
+    Returns:
+        search: (tree, plan, game). Grows one tree from the root state in it, with `leaf_of`.
+        select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root
+            has no action. Simulation -1 begins the trees: their leaves are the roots.
+        conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
-    leaf_of, descend = game_kernels.leaf, _descend(game_kernels.advance)
+    descend = _descend(advance)
 
     @kernel
     def search(tree, plan, game):
@@ -356,7 +343,7 @@ def tree_kernels(game_kernels: GameKernels) -> tuple[Kernel, Kernel, Kernel]:
             else:
                 leaves[t] = -1 if tree.nodes[0].over else descend(tree, simulation, plan, game)
 
-    return search, select, _conclude(game_kernels.is_legal)
+    return search, select, _conclude(is_legal)
 
 
 def _descend(advance: Kernel) -> Kernel:

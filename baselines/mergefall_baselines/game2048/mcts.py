@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.mcts import Game, TreeSearch
-from mergefall_baselines.tree import GameKernels, tree_kernels
+from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
 
@@ -39,7 +39,7 @@ def cells_of(state, game):
 
 @kernel
 def advance(state, action, bits, after, game):
-    """Move and put the new tile; see `tree.GameKernels`."""
+    """Move and put the new tile; see `tree.tree_kernels`."""
     for i in range(state.size):
         after[i] = state[i]
     cells = cells_of(after, game)
@@ -54,24 +54,17 @@ def is_legal(state, action, game):
 
 
 @cache
-def game_kernels(decide: Kernel | None) -> GameKernels:
-    """The kernels of a search with a decision kernel at the leaves, or with leaves that are valued from outside."""
-    if decide is None:
-        return GameKernels(advance, is_legal, None)
+def search_kernels(decide: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
+    """(kernels of the tree, decision kernel); `decide` is that at the leaves, None: they are valued from outside."""
 
     @kernel
     def leaf(state, values, game):
         decide(cells_of(state, game), game.memory, values, game.leaf)
 
-    return GameKernels(advance, is_legal, leaf)
-
-
-@cache
-def _decision_kernel(game: GameKernels) -> Kernel:
-    search, _, conclude = tree_kernels(game)
+    search, select, conclude = tree_kernels(advance, is_legal, leaf)
 
     @kernel
-    def decide(cells, memory, values, settings):
+    def decide_by_tree(cells, memory, values, settings):
         tree, plan, own = settings
         root = cells_of(tree.states[0], own)
         for i in range(cells.size):
@@ -79,11 +72,7 @@ def _decision_kernel(game: GameKernels) -> Kernel:
         search(tree, plan, own)
         return conclude(tree, plan, own, values)
 
-    return decide
-
-
-def _write_root(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
-    root[:] = state[CELLS:]
+    return (search, select, conclude), decide_by_tree
 
 
 def _game(search: TreeSearch, way: Boards) -> Game:
@@ -92,12 +81,16 @@ def _game(search: TreeSearch, way: Boards) -> Game:
     leaf = copy.copy(leaf) if search.compiled else leaf  # its scratch memory is this search's alone
     decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
     settings = Settings(rows, cols, float(bool(search.rewards)), search.rewards == "log2", np.zeros(1, U), own)
-
-    def observations(states: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        return states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols)
-
+    kernels, decide_by_tree = search_kernels(decide)
     return Game(
-        game_kernels(decide), settings, -(-rows * cols // 8), 4, leaf, observations, _write_root, _decision_kernel
+        kernels=kernels,
+        settings=settings,
+        words=-(-rows * cols // 8),
+        n_actions=4,
+        leaf=leaf,
+        observations=lambda states: states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols),
+        write_root=lambda state, memory, root: np.copyto(root, state[CELLS:]),
+        decide=decide_by_tree,
     )
 
 

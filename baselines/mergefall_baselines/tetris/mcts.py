@@ -30,7 +30,7 @@ from mergefall_baselines.tetris.memory import (
     piece_from,
 )
 from mergefall_baselines.tetris.player import FORM
-from mergefall_baselines.tree import GameKernels, tree_kernels
+from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
 # The words of a state: the ids of the known pieces, the current one lowest, and their number; the chances of the next
@@ -91,34 +91,27 @@ def is_legal(state, action, game):
 
 
 @kernel
-def exclude_fatal(state, values, game):
-    """Set the values float64[A] of actions to -inf that are illegal or fatal in a state."""
-    board, piece = np.empty(state.size - COLUMNS, U), game.first + (np.int64(state[QUEUE]) & 15)
-    for action in range(values.size):
-        if values[action] > -np.inf:
-            rotation, column, y = rest(state[COLUMNS:], piece, action, game.slides)
+def exclude_fatal(states, values, game):
+    """Set the values float64[n, A] of actions to -inf that are illegal or fatal in the states uint64[n, words]."""
+    board = np.empty(states.shape[1] - COLUMNS, U)
+    for i in range(len(states)):
+        columns, piece = states[i, COLUMNS:], game.first + (np.int64(states[i, QUEUE]) & 15)
+        for action in range(values.shape[1]):
+            rotation, column, y = rest(columns, piece, action, game.slides)
             fatal = True
             if y >= 0:
-                copy(state[COLUMNS:], board)
+                copy(columns, board)
                 _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
             if fatal:
-                values[action] = -np.inf
-
-
-@kernel
-def exclude_all_fatal(states, values, game):
-    """`exclude_fatal` for values float64[n, A] in the states uint64[n, words]."""
-    for i in range(len(states)):
-        exclude_fatal(states[i], values[i], game)
+                values[i, action] = -np.inf
 
 
 @cache
-def game_kernels(decide: Kernel | None, move: Kernel | None, excludes: bool) -> GameKernels:
-    """The kernels of a search.
+def search_kernels(decide: Kernel | None, move: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
+    """(kernels of the tree, decision kernel).
 
     - `decide`: the decision kernel at the leaves; None: they are valued from outside.
     - `move`: values the terms of a move by a heuristic; None: only lines count.
-    - `excludes`: whether fatal placements are excluded after `decide`, which values them.
     """
     of_move, scored = cast(Kernel, move), move is not None
 
@@ -143,33 +136,23 @@ def game_kernels(decide: Kernel | None, move: Kernel | None, excludes: bool) -> 
         after[QUEUE], after[KNOWN] = queue, U(known)
         return id, reward, False
 
-    if decide is None:
-        return GameKernels(advance, is_legal, None)
-
     @kernel
     def leaf(state, values, game):
         for i in range(game.memory.size):
             game.memory[i] = U(0)
         observe(game.memory, state[QUEUE], np.int64(state[KNOWN]))
         decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
-        if excludes:
-            exclude_fatal(state, values, game)
 
-    return GameKernels(advance, is_legal, leaf)
-
-
-@cache
-def _decision_kernel(game: GameKernels) -> Kernel:
-    search, _, conclude = tree_kernels(game)
+    search, select, conclude = tree_kernels(advance, is_legal, leaf)
 
     @kernel
-    def decide(columns, queue, memory, values, settings):
+    def decide_by_tree(columns, queue, memory, values, settings):
         tree, plan, own = settings
         write_root(columns, queue, memory, tree.states[0], own)
         search(tree, plan, own)
         return placement_of(tree.states[0], conclude(tree, plan, own, values), own)
 
-    return decide
+    return (search, select, conclude), decide_by_tree
 
 
 def _game(search: TreeSearch, way: Rules) -> Game:
@@ -204,12 +187,17 @@ def _game(search: TreeSearch, way: Rules) -> Game:
         observe(memory, queue, known)
         write_root(states.columns_in.py_func(state), queue, memory, root, settings)
 
-    def exclude(nodes: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
-        exclude_all_fatal(nodes, values, settings)
-
-    kernels = game_kernels(decide, heuristic.kernels().move if heuristic else None, isinstance(leaf, TreeSearch))
+    kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
     return Game(
-        kernels, settings, COLUMNS + way.cols, way.n_actions, leaf, observations, write, _decision_kernel, exclude
+        kernels=kernels,
+        settings=settings,
+        words=COLUMNS + way.cols,
+        n_actions=way.n_actions,
+        leaf=leaf,
+        observations=observations,
+        write_root=write,
+        decide=decide_by_tree,
+        exclude=lambda nodes, values: exclude_fatal(nodes, values, settings),
     )
 
 
