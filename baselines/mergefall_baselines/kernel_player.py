@@ -357,7 +357,6 @@ class KernelPlayer(Player):
     def _decide_all(
         self, observation: Observation, state: Any, episode_start: Any, exact: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
-        """(actions, values, next memory) of one observation or a batch."""
         parts, shown, single = self.form.read(self.name, observation)
         rules = self._rules_for(shown)
         states = self.form.states(self.name, parts, rules)

@@ -193,12 +193,6 @@ class OfPredictor(Player):
         if not hasattr(predictor, "predict"):
             self.name = name_of(predictor)
             return
-        signature = inspect.signature(predictor.predict)
-        try:
-            signature.bind(None, state=None, episode_start=None, deterministic=True)
-        except TypeError as error:
-            expected = "predict(observation, state=None, episode_start=None, deterministic=True)"
-            raise ValueError(f"{name_of_player(predictor)} has predict{signature}; expected {expected}") from error
         self.name = getattr(predictor, "name", Player.name)
         self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
@@ -230,21 +224,6 @@ def name_of_player(player: Predictor) -> str:
     """
     name = getattr(player, "name", Player.name)
     return name if name != Player.name else type(getattr(player, "predictor", player)).__name__
-
-
-def as_player(value: Any, what: str) -> Player:
-    """A player, an object with ``predict``, or a function of an observation that returns an action, as a player.
-
-    Raises ValueError, which calls it `what`, for anything else.
-    """
-    if isinstance(value, Player):
-        return value
-    if callable(getattr(value, "predict", None)) or (callable(value) and not isinstance(value, type)):
-        return OfPredictor(value)
-    raise ValueError(
-        f"{what} is {value!r}; expected a Player, an object with Stable-Baselines3's `predict`, or a function of an "
-        "observation that returns an action"
-    )
 
 
 def checked(player: Predictor, action: Any) -> int:

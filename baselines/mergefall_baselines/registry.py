@@ -17,7 +17,7 @@ from mergefall.library import holds_function, to_json
 from mergefall.typing import Options
 
 from mergefall_baselines.kernel_player import FORMS
-from mergefall_baselines.player import Player, as_player
+from mergefall_baselines.player import OfPredictor, Player
 
 Factory = Callable[..., Any]
 _FACTORIES: dict[str, Factory] = {}
@@ -36,8 +36,6 @@ def register(name: str, factory: Factory) -> None:
     Worker processes of `evaluate` and `compare` get the factories that they need. The same class or function may be
     registered again, as a notebook does. Raises ValueError if the name is taken.
     """
-    if is_import(name):
-        raise ValueError(f"name is {name!r}; expected text such as '2048/mine', without a module")
     if name in _FACTORIES and name_of(_FACTORIES[name]) != name_of(factory):
         raise ValueError(f"there is a player {name!r} already")
     _FACTORIES[name] = factory
@@ -61,7 +59,7 @@ def make(name: str, **options: Any) -> Player:
     if "player" in options and "of" in inspect.signature(factory).parameters:
         options["of"] = options.pop("player")  # its name in version 0.1.0
     _check_options(name, options)
-    player = as_player(factory(**options), f"what {name} makes")
+    player = player_of(factory(**options), f"what {name} makes")
     player.name = player.made_as = name
     player.options = {key: to_json(value) for key, value in options.items()} | dict(player.options)
     player.functions = {key: value for key, value in options.items() if holds_function(value)}
@@ -108,8 +106,9 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
 
 
 def player_of(spec: Any, what: str = "player") -> Player:
-    """The player of a spec: a name, a mapping of `player` and options, or what `as_player` takes.
+    """The player of a spec: a name, a mapping of `player` and options, a player, or what acts as one.
 
+    That is an object with Stable-Baselines3's ``predict``, or a function of one observation that returns an action.
     Raises ValueError, which calls it `what`, for anything else.
 
     >>> from mergefall_baselines.registry import player_of
@@ -125,9 +124,14 @@ def player_of(spec: Any, what: str = "player") -> Player:
             return make(name, **options)
         if name is not None and not options:
             return player_of(name, what)
+    elif isinstance(spec, Player):
+        return spec
     elif hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
-        return as_player(spec, what)
-    raise ValueError(f"{what} is {spec!r}; expected a player's name, or a mapping of player and options")
+        return OfPredictor(spec)
+    raise ValueError(
+        f"{what} is {spec!r}; expected a Player, a player's name, a mapping of player and options, an object with "
+        "Stable-Baselines3's `predict`, or a function of an observation that returns an action"
+    )
 
 
 def without_memory(player: Player, what: str = "player") -> Player:
@@ -170,8 +174,6 @@ def factory_of(name: str) -> Factory:
         return _factory_at(name)
     near = get_close_matches(name, players(), 1)
     there = f"is it {near[0]}? There" if near else "there"
-    if "/" in name and not near and name.partition("/")[0] not in {known.partition("/")[0] for known in players()}:
-        raise ValueError(f"there is no player, folder or file {name!r}")
     raise ValueError(
         f"there is no player {name!r}; {there} are {', '.join(players())}, and paths of trained agents; "
         "classes and functions of a module are named as 'module:name'"
@@ -183,7 +185,7 @@ def _factory_at(path: str) -> Factory:
     found = imported(path)
     if isinstance(found, type) or (callable(found) and not hasattr(found, "predict") and not _is_policy(found)):
         return found
-    return lambda: as_player(found, path)
+    return lambda: player_of(found, path)
 
 
 def _is_policy(function: Callable[..., Any]) -> bool:

@@ -146,7 +146,6 @@ def halving(considered: int, simulations: int) -> NDArray[np.int64]:
 
 @kernel
 def tree_at(trees, t):
-    """The arrays of one tree."""
     tree, nodes, edges, states, values = trees
     return Trees(tree[t], nodes[t], edges[t], states[t], values[t])
 
@@ -171,7 +170,6 @@ def scaled(value, tree):
 
 @kernel
 def lost_value(tree, plan):
-    """The value of a lost position."""
     low, high = tree.tree[0].low, tree.tree[0].high
     if not np.isnan(plan.lost):
         return plan.lost

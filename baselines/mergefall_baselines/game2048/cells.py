@@ -15,7 +15,6 @@ from mergefall_baselines.game2048.search import INNER, Shape, own_moves, read
 
 
 def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
-    """The kernel that values an afterstate."""
     chance, mixed, scored, value_of = opponent == "chance", opponent == "mixed", shape.scored, shape.value_kernel
     real = shape.real if chance else np.float64
     dead, lowest, two, four = real(shape.dead), real(shape.lowest if chance else -np.inf), real(0.9), real(0.1)

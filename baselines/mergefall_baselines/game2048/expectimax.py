@@ -34,7 +34,6 @@ EXACT_CELLS = 6  # a table holds all positions of such a board
 
 
 def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
-    """The kernels that value a state, and an afterstate, next to the leaves."""
     evaluate, scored, by_lines, real = evaluator(shape), shape.scored, shape.by_lines, shape.real
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
 
@@ -73,7 +72,6 @@ def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
 
 
 def _afterstate_kernel(shape: Shape) -> Kernel:
-    """The kernel that values an afterstate."""
     evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
     last_state, mean_of_last = _last_level(shape)
@@ -129,7 +127,6 @@ def _afterstate_kernel(shape: Shape) -> Kernel:
 
 @cache
 def expectimax_kernel(shape: Shape) -> Kernel:
-    """The decision kernel of expectimax."""
     if shape.kind == "wide":
         return cells_kernel(shape, "chance")
     pack, scored, real, entry = shape.pack_kernel, shape.scored, shape.real, entry_type(shape.real)

@@ -33,7 +33,6 @@ U = np.uint64
 
 
 def worst_reply_kernel(shape: Shape) -> Kernel:
-    """The kernel that values an afterstate in minimax."""
     evaluate, scored, dead = evaluator(shape), shape.scored, float(shape.dead)
 
     @kernel
@@ -79,7 +78,6 @@ def worst_reply_kernel(shape: Shape) -> Kernel:
 
 
 def worst_cell_kernel(shape: Shape) -> Kernel:
-    """The kernel that values an afterstate in the mixed search."""
     evaluate, dead = evaluator(shape), float(shape.dead)
 
     @kernel
@@ -117,7 +115,6 @@ def worst_cell_kernel(shape: Shape) -> Kernel:
 
 @cache
 def minimax_kernel(shape: Shape) -> Kernel:
-    """The decision kernel of minimax."""
     if shape.kind == "wide":
         return cells_kernel(shape, "adversary")
     return _root_kernel(shape, worst_reply_kernel(shape), np.inf)
@@ -125,7 +122,6 @@ def minimax_kernel(shape: Shape) -> Kernel:
 
 @cache
 def mixed_kernel(shape: Shape) -> Kernel:
-    """The decision kernel of the mixed search."""
     if shape.kind == "wide":
         return cells_kernel(shape, "mixed")
     return _root_kernel(shape, worst_cell_kernel(shape), 2.0)

@@ -118,7 +118,6 @@ class TupleNetwork:
         return self.weights != np.float32(self.untouched)
 
     def _counts(self, touched: NDArray[np.bool_]) -> list[int]:
-        """The number of touched entries of each table."""
         return [int(np.count_nonzero(part)) for part in np.split(touched, np.cumsum(self.shape.sizes)[:-1])]
 
     @classmethod
@@ -133,7 +132,6 @@ class TupleNetwork:
         return network, checksum
 
     def _fill(self, arrays: Arrays) -> None:
-        """Take over the entries in arrays from `packed`."""
         known("a network", arrays, ("touched", "entries", "steps"))
         touched = touched_entries(arrays["touched"], self.weights.size)
         kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
@@ -171,5 +169,4 @@ def _planes(values: Array) -> NDArray[np.uint8]:
 
 
 def _joined(planes: NDArray[np.uint8], dtype: Any) -> Array:
-    """The inverse of `_planes`."""
     return np.ascontiguousarray(planes.T).reshape(-1).view(np.dtype(dtype).newbyteorder("<")).astype(dtype)

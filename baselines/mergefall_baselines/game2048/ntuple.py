@@ -82,7 +82,6 @@ class NetworkHeuristic(Heuristic):
     pack_kernel = property(lambda self: network_kernels(self.network.shape, self.limit)[1])
 
     def tables(self) -> tuple[Array, Array]:
-        """The network's weights, and nothing."""
         return self.network.weights, NO_TABLE
 
     def check_size(self, rows: int, cols: int) -> None:

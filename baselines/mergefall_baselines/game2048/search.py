@@ -79,7 +79,6 @@ class Shape(NamedTuple):
 
 @kernel
 def nothing(*arguments):
-    """Every board is worth 0."""
     return 0.0
 
 
@@ -108,7 +107,6 @@ def shape_of(heuristic: Any, kind: str, scored: bool) -> Shape:
 
 @kernel
 def read(ctx):
-    """The context at an address."""
     return borrow(ctx, CONTEXT, 1)[0]
 
 
@@ -244,7 +242,6 @@ class Search2048(KernelPlayer):
         return self.kernel_of(shape), (self._context(shape, way.rows, way.cols, exact), self._order)
 
     def _context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
-        """The address of a new context."""
         in_word = shape.kind != "wide"
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= self.exact_cells):
             raise ValueError(

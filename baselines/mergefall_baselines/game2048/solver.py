@@ -39,13 +39,12 @@ LARGE = 9  # cells: boards of this size take long to solve, so progress is shown
 
 
 @lru_cache(maxsize=3)  # the players of a process share solutions, of up to 0.8 GiB
-def solve(rows: int, cols: int, objective: str | int = "score", progress: bool = False) -> Solution:
+def solve(rows: int, cols: int, objective: str | int = "score") -> Solution:
     """Value every position of a small board exactly, to the end of the game and undiscounted.
 
     Args:
         rows, cols: one of 2×2, 2×3, 3×2, 2×4, 4×2 and 3×3.
         objective: ``"score"``, or a tile (4, 8, 16 …): values are the probability of ever making it.
-        progress: show progress bars on stderr.
 
     Raises ValueError for another size or objective.
 
@@ -57,10 +56,9 @@ def solve(rows: int, cols: int, objective: str | int = "score", progress: bool =
     """
     check_size(rows, cols)
     goal = check_objective(objective)
-    keys, bounds = _reachable(rows, cols, progress)
+    keys, bounds = _reachable(rows, cols)
     table = Table(keys, np.zeros(keys.size), bounds, line_table(cols), line_table(rows), rows, cols, goal)
-    layers = range(bounds.size - 2, 0, -1)
-    for layer in _track(layers, f"2048 {rows}×{cols}: valuing positions", progress):
+    for layer in _track(range(bounds.size - 2, 0, -1), rows, cols, "valuing positions"):
         evaluate_layer(layer, table)
     return Solution(table)
 
@@ -115,7 +113,7 @@ class Solution:
 
 
 @lru_cache(maxsize=2)  # shared by the objectives of one board
-def _reachable(rows: int, cols: int, progress: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _reachable(rows: int, cols: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """All reachable afterstates, packed, in layers, and where the layers begin."""
     starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols) for board in _starts(rows, cols)[0]]
     by_layer: dict[int, list[Any]] = {}
@@ -123,17 +121,13 @@ def _reachable(rows: int, cols: int, progress: bool) -> tuple[NDArray[np.uint64]
         by_layer.setdefault(int(half_sum(board)), []).append(board)
     lines = line_table(cols), line_table(rows)
     layers = [np.zeros(0, np.uint64)] * 2
-    for layer in _track(range(2, _layers(rows, cols)), f"2048 {rows}×{cols}: listing positions", progress):
+    count = 2 ** (rows * cols + 1) - 1  # no board is fuller than 4, 8, 16 …, one tile of each
+    for layer in _track(range(2, count), rows, cols, "listing positions"):
         new = [spawned(layers[layer - rank], rank, rows, cols) for rank in (1, 2)]
         states = np.unique(np.concatenate([np.array(by_layer.get(layer, []), np.uint64), *new]))
         layers.append(np.unique(slid(states, *lines, rows, cols)))
     bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
     return np.concatenate(layers), bounds
-
-
-def _layers(rows: int, cols: int) -> int:
-    """The number of layers: no board is fuller than 4, 8, 16 …, one tile of each."""
-    return 2 ** (rows * cols + 1) - 1
 
 
 def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
@@ -161,18 +155,17 @@ def check_objective(objective: str | int) -> int:
     return objective.bit_length() - 1
 
 
-def _track(layers: range, text: str, progress: bool) -> Iterable[int]:
-    if not progress:
+def _track(layers: range, rows: int, cols: int, doing: str) -> Iterable[int]:
+    if rows * cols < LARGE:
         return layers
     from rich.console import Console
     from rich.progress import track
 
-    return track(layers, text, console=Console(stderr=True))
+    return track(layers, f"2048 {rows}×{cols}: {doing}", console=Console(stderr=True))
 
 
 @kernel
 def decide(cells, memory, values, table):
-    """Fill values[4] by look-up; ties go to the lowest action."""
     decision_values(pack(cells, table.rows, table.cols), table, values)
     return np.argmax(values)
 
@@ -208,8 +201,7 @@ class Optimal(KernelPlayer):
         self.rewards = True if objective == "score" else None  # what its values count, for searches
 
     def solution(self, rows: int, cols: int) -> Solution:
-        """The solution for boards of this size; raises ValueError for a size that cannot be solved."""
-        return solve(rows, cols, self.objective, progress=rows * cols >= LARGE)
+        return solve(rows, cols, self.objective)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(way.rows, way.cols).table

@@ -55,7 +55,6 @@ def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
 
 
 def _tables(content: bytes) -> list[tuple[str, NDArray[Any]]]:
-    """The tables of a file: (name, entries)."""
     at = 0
 
     def take(kind: str, count: int) -> NDArray[Any]:
@@ -84,7 +83,6 @@ def _tables(content: bytes) -> list[tuple[str, NDArray[Any]]]:
 
 
 def _table(take: Callable[[str, int], NDArray[Any]], number: Callable[[str], int]) -> tuple[str, NDArray[Any]]:
-    """The next table."""
     if (form := number("u1")) != 4:
         raise ValueError(f"a table has the form {form}; expected 4")
     sign, digits, text, size, count = (number(kind) for kind in ("<u4", "<u2", "<u2", "<u2", "<u8"))

@@ -73,7 +73,6 @@ def chances_in(state):
 
 @kernel
 def write_root(columns, queue, memory, state, game):
-    """Write the state of a root."""
     state[QUEUE], state[KNOWN] = queue, U(game.known)
     state[BAG] = U(chances_of(memory, game.distribution, game.drawn, chances_in(state)))
     copy(columns, state[COLUMNS:])

@@ -85,7 +85,6 @@ class Node(NamedTuple):
 
 @kernel
 def read(ctx):
-    """The context's record."""
     return borrow(ctx, CONTEXT, 1)[0]
 
 
@@ -111,13 +110,11 @@ def lists_at(level, c):
 
 @kernel
 def weights_of(c):
-    """The heuristic's weights."""
     return borrow(c.weights, np.float64, c.weight_count)
 
 
 @kernel
 def scratch_of(c):
-    """A board to overwrite, uint64[cols]."""
     return borrow(c.scratch, np.uint64, c.cols)
 
 
@@ -188,14 +185,12 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
 
     @kernel
     def leaf_value(level, piece, placement, c):
-        """Value of a placement as a leaf, -inf if it is fatal."""
         rotation, column, y = at_rest(placement)
         columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
         return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
 
     @kernel
     def best_leaf(level, piece, c):
-        """The highest value of a piece's placements as leaves, -inf if all are fatal."""
         columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
         clear_first, values = c.clear_first != 0, borrow(c.keys, np.float64, 0)  # no values
         return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, False, values)[1]

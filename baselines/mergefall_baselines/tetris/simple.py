@@ -113,7 +113,6 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
 
     @kernel
     def decide(columns, queue, memory, values, settings):
-        """Value each legal placement by the mean of its games, and choose the best."""
         games, rules, _, scratch, _ = settings
         first, _, _, drawn, _, distribution = rules
         placements, _, _, weights, _ = scratch
