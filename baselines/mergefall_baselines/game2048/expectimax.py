@@ -30,7 +30,6 @@ from mergefall_baselines.game2048.search import (
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
 U = np.uint64
-EXACT_CELLS = 6  # a table holds all positions of such a board
 
 
 def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
@@ -234,7 +233,7 @@ def expectimax(
     if depth is None and table is False and time_limit is None:
         raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
     least = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else number("cutoff", cutoff, 0, 1)
-    numbers = leaf, rewards, order, time_limit, table, least, EXACT_CELLS
+    numbers = leaf, rewards, order, time_limit, table, least
     return Search2048(expectimax_kernel, heuristic, depth, *numbers, rows=rows, cols=cols)
 
 

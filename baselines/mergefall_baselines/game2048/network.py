@@ -135,7 +135,8 @@ class TupleNetwork:
         known("a network", arrays, ("touched", "entries", "steps"))
         touched = touched_entries(arrays["touched"], self.weights.size)
         kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
-        entries = _joined(typed("entries", arrays["entries"], np.uint8, kind.itemsize, total), kind)
+        planes = typed("entries", arrays["entries"], np.uint8, kind.itemsize, total)
+        entries = np.ascontiguousarray(planes.T).reshape(-1).view(kind.newbyteorder("<")).astype(kind)
         if "steps" in arrays:
             steps = typed("steps", arrays["steps"], np.float32, len(self.shape.sizes))
             with np.errstate(over="ignore"):
@@ -166,7 +167,3 @@ def _planes(values: Array) -> NDArray[np.uint8]:
     """The first bytes of all numbers, then the second …, uint8[bytes, n]: they compress far better than mixed."""
     little = values.astype(values.dtype.newbyteorder("<"))
     return np.ascontiguousarray(little.view(np.uint8).reshape(values.size, values.itemsize).T)
-
-
-def _joined(planes: NDArray[np.uint8], dtype: Any) -> Array:
-    return np.ascontiguousarray(planes.T).reshape(-1).view(np.dtype(dtype).newbyteorder("<")).astype(dtype)

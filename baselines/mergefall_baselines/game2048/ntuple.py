@@ -90,25 +90,21 @@ class NetworkHeuristic(Heuristic):
             raise ValueError(f"board of {rows}×{cols}; the network is for {shape.rows}×{shape.cols}")
 
 
-def network_file(name: str) -> Path:
-    """The file of a network: `name` is that of a shipped one, or a path. Raises ValueError if there is no file."""
-    shipped = sorted(path.stem for path in SHIPPED.glob("*.npz"))
-    path = SHIPPED / f"{name}.npz" if name in shipped else Path(str(name))
-    if not isinstance(name, str) or not path.is_file():
-        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {', '.join(shipped)}")
-    return path
-
-
 @lru_cache(maxsize=4)
 def _load(path: Path, changed: int, size: int) -> tuple[TupleNetwork, str]:
     return read_tdl2048(path) if path.suffix == SUFFIX else TupleNetwork.load(path)
 
 
 def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
-    """(the network of that name or file, the file's checksum); all players of a process share one copy."""
-    path = network_file(os.fspath(name) if isinstance(name, os.PathLike) else name).resolve()
-    about = path.stat()
-    return _load(path, about.st_mtime_ns, about.st_size)
+    """(the network in a file or of a shipped one's name, the file's checksum); players of a process share one copy.
+
+    Raises ValueError if there is no file.
+    """
+    shipped = sorted(path.stem for path in SHIPPED.glob("*.npz"))
+    path = SHIPPED / f"{name}.npz" if name in shipped else Path(str(name)).resolve()
+    if not isinstance(name, str | os.PathLike) or not path.is_file():
+        raise ValueError(f"network={name!r}; expected a file, or one that is shipped: {', '.join(shipped)}")
+    return _load(path, path.stat().st_mtime_ns, path.stat().st_size)
 
 
 def ntuple(

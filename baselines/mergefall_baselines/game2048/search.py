@@ -19,7 +19,6 @@ from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
 from mergefall.words import popcount
-from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
@@ -177,23 +176,6 @@ def own_moves(cells, rule):
     return max(3, popcount(np.uint64(ranks)) - 2) + 1
 
 
-def order_option(order: Sequence[int] | None) -> NDArray[np.int64]:
-    """The option `order`, checked, int64[4]: the four actions, the preferred ones in ties first."""
-    actions = np.asarray(range(4) if order is None else order)
-    if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
-        raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
-    return actions.astype(np.int64)
-
-
-def table_bits(cutoff: float) -> int:
-    """The size of a search's table: 2**bits entries.
-
-    Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than needed
-    costs time: the processor's caches do not hold it.
-    """
-    return min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(cutoff, 1e-300)))))
-
-
 # -- players -----------------------------------------------------------------------------------------------------------
 
 
@@ -205,7 +187,6 @@ class Search2048(KernelPlayer):
         heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
         depth: own moves, or one of `DEPTH_RULES`.
         leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
-        exact_cells: ``depth=None`` searches boards of up to so many cells.
         two_kernels: whether a decision is faster than exact values of all moves.
     """
 
@@ -222,20 +203,22 @@ class Search2048(KernelPlayer):
         time_limit: float | None = None,
         table: bool | str = False,
         cutoff: float = 0.0,
-        exact_cells: int = 4,
         two_kernels: bool = False,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
         super().__init__(rows=rows, cols=cols)
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
-        self.exact_cells, self.two_kernels = exact_cells, two_kernels
+        self.two_kernels = two_kernels
         if heuristic is not None:
             self.heuristic = heuristic if hasattr(heuristic, "pack_kernel") else make_heuristic(heuristic)
         self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
         self.rewards = heuristic is None if rewards is None else boolean("rewards", rewards)
-        self._order = order_option(order)
+        actions = np.asarray(range(4) if order is None else order)
+        if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
+            raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
+        self._order = actions.astype(np.int64)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
@@ -243,17 +226,21 @@ class Search2048(KernelPlayer):
 
     def _context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
         in_word = shape.kind != "wide"
-        if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= self.exact_cells):
+        most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
+        if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
             raise ValueError(
                 f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
-                f"{self.exact_cells} cells; expected a number of own moves, such as depth=3"
+                f"{most} cells; expected a number of own moves, such as depth=3"
             )
         heuristic = self.heuristic
         if heuristic:
             heuristic.check_size(rows, cols)
         tables = heuristic.tables() if heuristic else (NO_TABLE, NO_TABLE)
         weights = heuristic.weight_vector() if heuristic else NO_TABLE
-        entries = new_table(table_bits(self.cutoff) if self.table and in_word else 0, shape.real)
+        # Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than
+        # needed costs time: the processor's caches do not hold it.
+        bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
+        entries = new_table(bits if self.table and in_word else 0, shape.real)
         arrays = {
             "row_lines": packed.line_table(min(cols, LINE)),
             "column_lines": packed.line_table(min(rows, LINE)),

@@ -22,10 +22,9 @@ from mergefall_baselines.tetris.memory import (
     IDS,
     MEMORY,
     bag_after,
-    bits_of,
     chances_of,
-    distribution_index,
     distribution_option,
+    drawn_by,
     observe,
     piece_from,
 )
@@ -158,16 +157,16 @@ def _game(search: TreeSearch, way: Rules) -> Game:
     leaf: Any = search.leaf.with_rules(asdict(way))
     decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
     heuristic: Heuristic | None = search.heuristic
-    known = 1 + way.preview
+    known, (drawn, distribution) = 1 + way.preview, drawn_by(search.distribution, way)
     settings = Settings(
         first=way.piece_set.first,
         rows=way.rows,
         slides=way.placements == "slide",
         clear_first=way.overflow == "clear_first",
-        drawn=bits_of(way.piece_set.drawn),
+        drawn=drawn,
         known=known,
         kept=known if leaf.sees_next else 1,
-        distribution=distribution_index(search.distribution, way),
+        distribution=distribution,
         rewards=1.0 if search.rewards else 0.0,
         weights=heuristic.weight_vector() if heuristic else np.zeros(0),
         memory=np.zeros(MEMORY, U),

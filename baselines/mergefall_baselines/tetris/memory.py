@@ -9,7 +9,6 @@ equal probability. If it is 0, `weights` float64[7] are the probabilities of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mergefall.checks import choice
 from mergefall.kernels import kernel
 from mergefall.tetris.game import nth_bit
 from mergefall.tetris.rules import Rules
-from mergefall.words import below, next_bits, popcount
+from mergefall.words import below, popcount
 
 U = np.uint64
 STREAM, COUNTS, IDS = 0, 1, 7
@@ -32,18 +31,10 @@ def distribution_option(distribution: Any) -> str | None:
     return None if distribution is None else choice("distribution", distribution, DISTRIBUTIONS)
 
 
-def distribution_index(distribution: str | None, rules: Rules) -> int:
-    """The index in `DISTRIBUTIONS` of the option `distribution`; None follows the randomizer of `rules`."""
-    return DISTRIBUTIONS.index(distribution or OF_RANDOMIZER[rules.randomizer])
-
-
-def bits_of(ids: Iterable[int]) -> int:
-    """Piece ids as bits.
-
-    >>> bits_of([0, 3])
-    9
-    """
-    return sum(1 << id for id in ids)
+def drawn_by(distribution: str | None, rules: Rules) -> tuple[int, int]:
+    """(the ids that a game draws, as bits; the index in `DISTRIBUTIONS` of the option `distribution`)."""
+    ids = sum(1 << id for id in rules.piece_set.drawn)
+    return ids, DISTRIBUTIONS.index(distribution or OF_RANDOMIZER[rules.randomizer])
 
 
 @kernel
@@ -114,10 +105,3 @@ def piece_from(bits, bag, weights):
             if point < 0.0:
                 break
     return last
-
-
-@kernel
-def draw_from(memory, bag, weights):
-    """Draw a piece id from the chances, with the player's own random stream."""
-    memory[STREAM], bits = next_bits(memory[STREAM])
-    return piece_from(bits, bag, weights)

@@ -19,7 +19,7 @@ from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
-from mergefall_baselines.tetris.memory import IDS, bits_of, distribution_index, distribution_option
+from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
 from mergefall_baselines.tetris.player import FORM, counts_pieces
 from mergefall_baselines.tetris.search_kernels import CONTEXT, LISTED, Shape, search_kernel
 
@@ -111,14 +111,15 @@ class Expectimax(KernelPlayer):
         self.heuristic.check_size(rules.rows, rules.cols)
         known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
+        drawn, distribution = drawn_by(self.distribution, rules)
         numbers = {
             "depth": depth,
             "cols": cols,
             "rows": rules.rows,
             "first": rules.piece_set.first,
-            "drawn": bits_of(rules.piece_set.drawn),
+            "drawn": drawn,
             "known": known,
-            "distribution": distribution_index(self.distribution, rules),
+            "distribution": distribution,
             "clear_first": rules.overflow == "clear_first",
             "weight_count": weights.size,
             "beam": self.beam,

@@ -23,11 +23,10 @@ from mergefall_baselines.tetris.memory import (
     IDS,
     STREAM,
     bag_after,
-    bits_of,
     chances_of,
-    distribution_index,
     distribution_option,
-    draw_from,
+    drawn_by,
+    piece_from,
 )
 from mergefall_baselines.tetris.player import FORM
 
@@ -102,7 +101,8 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
             if placed + 1 < known:
                 id = np.int64(queue >> U(4 * (placed + 1))) & 15
             else:
-                id = draw_from(memory, bag, weights)
+                memory[STREAM], bits = next_bits(memory[STREAM])
+                id = piece_from(bits, bag, weights)
                 bag = bag_after(id, bag, drawn)
             piece = first + id
             if best is None:
@@ -177,7 +177,7 @@ class Rollout(KernelPlayer):
         self.distribution = distribution_option(distribution)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
-        drawn, distribution = bits_of(way.piece_set.drawn), distribution_index(self.distribution, way)
+        drawn, distribution = drawn_by(self.distribution, way)
         rules = way.piece_set.first, way.rows, way.overflow == "clear_first", drawn, 1 + way.preview, distribution
         placements, options = np.empty((2, way.n_actions), dtype=np.int64)
         board, no_values = np.empty(way.cols, dtype=np.uint64), np.empty(0)

@@ -9,7 +9,7 @@ from mergefall.game2048.packed import U, pack
 from mergefall_baselines import make, play_in_env
 from mergefall_baselines.arrays import write_arrays
 from mergefall_baselines.game2048.network import FORMAT, TupleNetwork
-from mergefall_baselines.game2048.ntuple import network_file, network_kernels, ntuple
+from mergefall_baselines.game2048.ntuple import SHIPPED, network_kernels, ntuple
 from mergefall_baselines.game2048.tuples import network_shape, tuple_kernels
 
 from .reference_network import ReferenceNetwork
@@ -228,7 +228,7 @@ def test_the_networks_that_come_with_the_package(name, options, games, score, si
     """The small one is above 51k, what 17 four-tuples are known to score."""
     player = make("2048/ntuple", network=name, **options)
     assert np.mean([player.play(ENV, seed).figures["score"] for seed in range(games)]) > score
-    assert network_file(name).stat().st_size <= size
+    assert (SHIPPED / f"{name}.npz").stat().st_size <= size
     network = player.heuristic.network
     assert network.record["hyperparameters"]["patterns"] == network.patterns
 
