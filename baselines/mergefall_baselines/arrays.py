@@ -25,12 +25,7 @@ _DESCRIPTION = "description"
 
 
 def write_arrays(
-    path: str | os.PathLike[str],
-    form: str,
-    version: int,
-    spec: Options,
-    arrays: Arrays,
-    compressed: bool = False,
+    path: str | os.PathLike[str], form: str, version: int, spec: Options, arrays: Arrays, compressed: bool = False
 ) -> str:
     """Write arrays of numbers and a `spec` of JSON types to a file of the format `form`; returns the checksum.
 

@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import player_of
-from mergefall_baselines.tree import (
-    Plan,
-    Trees,
-    halving,
-    new_trees,
-    tree_at,
-    update,
-)
+from mergefall_baselines.tree import Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
 

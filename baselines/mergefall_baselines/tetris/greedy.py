@@ -13,14 +13,7 @@ from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import (
-    ROTATIONS,
-    SLIDES,
-    STEPS,
-    at_rest,
-    packed,
-    row_at_rest,
-)
+from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS, at_rest, packed, row_at_rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 

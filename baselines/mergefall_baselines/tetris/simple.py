@@ -164,12 +164,7 @@ class Rollout(KernelPlayer):
     rewards = None  # no search counts both pieces and lines
 
     def __init__(
-        self,
-        games: int = 10,
-        length: int = 20,
-        heuristic: Any = None,
-        distribution: str | None = None,
-        **rules: Any,
+        self, games: int = 10, length: int = 20, heuristic: Any = None, distribution: str | None = None, **rules: Any
     ) -> None:
         super().__init__(**rules)
         self.games, self.length = integer("games", games, 1), integer("length", length, 1)
