@@ -169,16 +169,9 @@ def minimax(
 ) -> Search2048:
     """Minimax with alpha-beta: the best move when each new tile is the worst, over both tiles in every empty cell.
 
-    A *position* is a board with the player to move, an *afterstate* the board that a move leaves. With `d` own moves
-    left, their values are
-
-    - ``position(d)`` = max over legal moves of ``score + afterstate(d − 1)``, or the lost value if no move is legal;
-    - ``afterstate(d)`` = min over empty cells and both tiles of ``position(d)``;
-    - ``afterstate(0)`` = the leaf: the heuristic's value of the board, or with ``leaf="state"`` of the worst board with
-      one more tile.
-
-    `score` counts only with `rewards`. The lost value is the heuristic's `dead`. Pruning changes no chosen move.
-    `values` is exact for all four moves, and slower than `act`. Options: see `2048/expectimax`.
+    Values are those of `2048/expectimax`, but ``afterstate(d)`` = min over empty cells and both tiles of
+    ``position(d)``, and with ``leaf="state"`` the worst board with one more tile is the leaf. Pruning changes no chosen
+    move. `values` is exact for all four moves, and slower than `act`. Options: see `2048/expectimax`.
 
     Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
     ``monotone-smooth`` to depth ``"empties"``; and of the evaluation document (Hanoi capstone project, 2021), whose d5

@@ -147,8 +147,8 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
     moves, its terms of the last placement, and its terms of the board after both. The search looks only at known
     pieces: it has no chance nodes, and it prunes nothing.
 
-    A fatal placement is worth −inf, and so is one after which every placement of the next piece is fatal. Ties go to
-    the lowest action. If all actions are worth −inf, the player takes the first legal one.
+    A fatal placement is worth −inf, and so is one after which every placement of the next piece is fatal. Ties are
+    those of `tetris/expectimax`.
 
     Args:
         heuristic: a name, or a mapping of a name and weights (see `mergefall.tetris.HEURISTICS`). Default:
@@ -242,15 +242,13 @@ def quintris(
 ) -> Expectimax:
     """Expectimax of the Quintris document: pieces to come are as frequent as in this episode so far.
 
-    The value of an action: max over placements while the next piece is known (the current and the previewed ones), then
-    mean over pieces of max over placements. A leaf is worth `open-enclosed` of its board.
+    The search is that of `tetris/expectimax`, and a leaf is worth `open-enclosed` of its board. But
 
     - A piece's probability is its share of the pieces that came into view in this episode, the known ones included. A
       piece not seen yet has probability 0.
     - The search clears nothing: full rows stay on the board, and the full rows of the last board count.
     - Pieces drop straight down. If the environment allows slides, they are worth −inf.
     - A placement that rests above the field is worth −inf, and a node without any other counts `lost`.
-    - Ties go to the lowest action. If all actions are worth −inf, the player takes the first legal one.
 
     The search skips placements that a bound proves useless. This changes neither the chosen action nor any of `values`.
     The bound needs weights that reward full rows, punish open blanks, and punish enclosed ones no less. With other

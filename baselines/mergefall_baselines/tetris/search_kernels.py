@@ -1,17 +1,10 @@
 """The tree search of all Tetris players that look further than one piece, written once for any heuristic.
 
-Terms:
-
 - An *own move* is one placement. `left` counts the own moves still to come, `depth` those from the root.
 - A *node* is a board before an own move. While its next piece is known, its value is that of the best placement of that
-  piece. Otherwise it is a *chance node*: its value is the mean, over the pieces that may come, of the value of the best
-  placement of each.
-- A *leaf* is the last placement that is searched.
-
-Values:
-
-- A placement that is no leaf adds the heuristic's terms of the move to the value of the node after it.
-- A leaf is worth its terms of the move, its terms of the last placement, and the terms of the board after it.
+  piece, else the mean of that over the pieces that may come.
+- A *leaf* is the last placement that is searched. It is worth the heuristic's terms of the move, its terms of the last
+  placement, and the terms of the board after it. Any other placement adds its terms of the move to the node after it.
 - A fatal placement is worth -inf. A piece all of whose placements are worth -inf counts `lost`.
 """
 
@@ -66,21 +59,13 @@ CONTEXT = np.dtype(
 
 
 class Node(NamedTuple):
-    """A position between two placements; its board is that of its level.
+    """A position between two placements; its board is that of its level."""
 
-    Attributes:
-        level: int64, placements since the root.
-        queue: uint64, ids of the known pieces, 4 bits each, the next one lowest.
-        known: int64, how many pieces the queue holds.
-        left: int64, own moves still to come.
-        bag: int64, see `memory.py`.
-    """
-
-    level: np.int64
-    queue: np.uint64
-    known: int
-    left: int
-    bag: int
+    level: np.int64  # placements since the root
+    queue: np.uint64  # ids of the known pieces, 4 bits each, the next one lowest
+    known: int  # how many pieces the queue holds
+    left: int  # own moves still to come
+    bag: int  # see `memory.py`
 
 
 @kernel
