@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from functools import partial
-from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
@@ -33,8 +32,7 @@ from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, words
 from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
-CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays before Python looks at the keyboard
-PATIENCE = 0.05  # seconds: a chunk that took less is doubled
+CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays at once
 OUTGROWN, UNDECIDED = -1, -2  # instead of action a: the kernel cannot hold the board; UNDECIDED - a: no good values
 GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
 DEEPEST = 64  # own moves of a search with a time limit, where the search itself has no limit
@@ -131,40 +129,27 @@ def deepen(
 
 @dataclass(frozen=True)
 class Form:
-    """A game as the shell of its players needs it.
+    """A game as the shell of its players needs it."""
 
-    - `game`: its names.
-    - `rules`: the class of the environment's rules.
-    - `options`: the rules that players take as options.
-    - `memory_words`: words of a player's memory: its random stream, then what it remembers.
-    - `start`: kernel (state) that begins an episode; the state's stream is set.
-    - `loop`: made by `episode_loop`.
-    - `shift`: what an entry returns is a choice: an action, shifted by so many bits, with its details below.
-    - `signature`: of decision kernels with settings of a type.
-    - `entry`: (that signature, way) -> entry; its settings are the address of a decision kernel, then the kernel's.
-    - `ways`: the ways to hold the boards of some rules, the fastest first; a decision kernel is made for one.
-    - `read`: (player's name, observation) -> (its parts, the rules that it shows, whether it is single).
-    - `states`: (player's name, parts, rules) -> states uint64[n, words].
-    - `settle`: (player's name, values, state). Raises the error of values that are no decision, if they are none.
-    - `figures`: the game's figures in a state, by the names in `game.figures`.
-    - `counts`: whether a search by a player needs to know what came before the observation.
-    """
-
-    game: Game
-    rules: type[Any]
-    options: tuple[str, ...]
-    memory_words: int
-    start: Kernel
-    loop: Kernel
-    shift: int
-    signature: Callable[[Any], Any]
+    game: Game  # its names
+    rules: type[Any]  # of the environment
+    options: tuple[str, ...]  # the rules that players take as options
+    memory_words: int  # of a player's memory: its random stream, then what it remembers
+    start: Kernel  # (state) begins an episode; the state's stream is set
+    loop: Kernel  # made by `episode_loop`
+    shift: int  # what an entry returns is a choice: an action, shifted by so many bits, with its details below
+    signature: Callable[[Any], Any]  # of decision kernels with settings of a type
+    # (That signature, way) -> entry. Its settings are the address of a decision kernel, then the kernel's.
     entry: Callable[[Any, Any], Kernel]
+    # The ways to hold the boards of some rules, the fastest first. A decision kernel is made for one.
     ways: Callable[[Any], tuple[Any, ...]]
+    # (Player's name, observation) -> (its parts, the rules that it shows, whether it is single).
     read: Callable[[str, Observation], tuple[Any, dict[str, int], bool]]
-    states: Callable[[str, Any, Any], NDArray[np.uint64]]
+    states: Callable[[str, Any, Any], NDArray[np.uint64]]  # (player's name, parts, rules) -> uint64[n, words]
+    # (Player's name, values, state). Raises the error of values that are no decision, if they are none.
     settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
-    figures: Callable[[NDArray[np.uint64]], dict[str, int]]
-    counts: Callable[[KernelPlayer], bool]
+    figures: Callable[[NDArray[np.uint64]], dict[str, int]]  # of a state, by the names in `game.figures`
+    counts: Callable[[KernelPlayer], bool]  # whether a search needs to know what came before the observation
 
     def __reduce__(self) -> Any:
         return _form, (self.game.name,)
@@ -397,16 +382,15 @@ class KernelPlayer(Player):
         entry, settings = self._entry(way, exact)
         begin, chunk = 0, 1
         while begin < len(states):
-            part, began = slice(begin, begin + chunk), perf_counter()
+            part = slice(begin, begin + chunk)
             results = memory[part], values[part], actions[part]
             search = partial(self._call, decide_all, entry, states[part], *results, settings, self.form.shift)
+            begin += chunk
             if self.time_limit is None:
                 search()
+                chunk *= 2  # `Caller` goes by the time of the last ones
             else:
                 deepen(search, self.time_limit, self._held[self._held[settings][1]], *results)
-            begin += chunk
-            if self.time_limit is None and perf_counter() - began < PATIENCE:
-                chunk *= 2
 
     def _memory(self, state: Any, count: int, episode_start: Any) -> NDArray[np.uint64]:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""
@@ -438,11 +422,9 @@ class KernelPlayer(Player):
         kept, length, status, chunk = [np.empty(0, dtype=np.uint8)], 0, GO_ON, CHUNK
         while status != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
-            began = perf_counter()
             count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
             self._check_heuristic()
-            if perf_counter() - began < PATIENCE:
-                chunk = min(2 * chunk, LONGEST_CHUNK)
+            chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count
             if status <= UNDECIDED:

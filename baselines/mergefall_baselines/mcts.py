@@ -26,26 +26,18 @@ RANGE_SHARE = 0.25  # the default temperature, in units of the range of a positi
 
 
 class Game(NamedTuple):
-    """A game under certain rules, as a search needs it.
+    """A game under certain rules, as a search needs it."""
 
-    - `kernels`: (search, select, conclude), see `tree.tree_kernels`.
-    - `settings`: of these.
-    - `words`: of a node's state.
-    - `leaf`: the player that values leaves.
-    - `observations`: of nodes' states uint64[n, words].
-    - `write_root`: (state, memory, root). Writes the root that a search from a state of the environment begins with.
-    - `decide`: the decision kernel of a compiled search, whose settings are (tree, plan, `settings`).
-    - `exclude`: (states, values). Sets the values float64[n, A] of actions that are fatal to -inf.
-    """
-
-    kernels: tuple[Kernel, Kernel, Kernel]
-    settings: Any
-    words: int
+    kernels: tuple[Kernel, Kernel, Kernel]  # (search, select, conclude), see `tree.tree_kernels`
+    settings: Any  # of these
+    words: int  # of a node's state
     n_actions: int
-    leaf: Player
-    observations: Callable[[NDArray[np.uint64]], Observation]
+    leaf: Player  # which values leaves
+    observations: Callable[[NDArray[np.uint64]], Observation]  # of nodes' states uint64[n, words]
+    # (State, memory, root). Writes the root that a search from a state of the environment begins with.
     write_root: Callable[[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]], None]
-    decide: Kernel
+    decide: Kernel  # of a compiled search; its settings are (tree, plan, `settings`)
+    # (States, values). Sets the values float64[n, A] of actions that are fatal to -inf.
     exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], Any] = lambda states, values: None
 
 

@@ -93,21 +93,15 @@ class Trees(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The numbers of a search.
-
-    - `schedule`: int64[considered + 1, simulations], see `halving`.
-    - `temperature`: of priors; negative: in units of the range of a position's values.
-    - `gamma`: discount of each further move.
-    - `lost`: the value of a lost position; NaN: as far below the lowest value met as that is below the highest.
-    """
+    """The numbers of a search."""
 
     simulations: int
-    schedule: NDArray[np.int64]
+    schedule: NDArray[np.int64]  # [considered + 1, simulations], see `halving`
     value_scale: float
     exploration: float
-    temperature: float
-    lost: float
-    gamma: float
+    temperature: float  # of priors; negative: in units of the range of a position's values
+    lost: float  # value of a lost position; NaN: as far below the lowest value met as that is below the highest
+    gamma: float  # discount of each further move
     seed: np.uint64
 
 

@@ -49,7 +49,7 @@ class TupleNetwork:
         self.shape: Shape = network_shape(patterns, rows, cols)
         self.untouched = float(np.float32(number("untouched", untouched, -MOST, MOST)))
         self.record = dict(record or {})
-        self.weights = np.zeros(self.shape.size, dtype=np.float32)  # zeros take no memory until they are written
+        self.weights = np.zeros(sum(self.shape.sizes), dtype=np.float32)  # zeros take no memory until they are written
         if untouched:
             self.weights[:] = untouched
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,27 +72,24 @@ def _tables(content: bytes) -> list[tuple[str, NDArray[Any]]]:
         first = number("u1")
     if first:
         raise ValueError(f"it begins with the byte {first}; expected 0, or a w and 0")
-    tables = [_table(take, number) for _ in range(number("<u4"))]
+    tables = []
+    for _ in range(number("<u4")):
+        if (form := number("u1")) != 4:
+            raise ValueError(f"a table has the form {form}; expected 4")
+        sign, digits, text, size, count = (number(kind) for kind in ("<u4", "<u2", "<u2", "<u2", "<u8"))
+        if text:
+            raise ValueError("a table has a name in letters; expected the cells of a pattern")
+        cells = max(0, count.bit_length() - 1) // 4
+        name = f"{sign:0{digits or cells}x}"
+        if size not in NUMBERS or count != 16**cells or len(name) != cells:
+            expected = "the 16ⁿ entries of a pattern of n cells, in 4 or 8 bytes each"
+            raise ValueError(f"the table {name} has {count} entries of {size} bytes; expected {expected}")
+        tables.append((name, take(NUMBERS[size], count)))
+        while size := number("<u2"):
+            take("u1", size * number("<u8"))
     if at < len(content):
         raise ValueError(f"{len(content) - at} bytes follow its {len(tables)} tables; expected none")
     names = [name for name, _ in tables]
     if len(set(names)) < len(names):
         raise ValueError(f"its tables are {', '.join(names)}; expected different names")
     return tables
-
-
-def _table(take: Callable[[str, int], NDArray[Any]], number: Callable[[str], int]) -> tuple[str, NDArray[Any]]:
-    if (form := number("u1")) != 4:
-        raise ValueError(f"a table has the form {form}; expected 4")
-    sign, digits, text, size, count = (number(kind) for kind in ("<u4", "<u2", "<u2", "<u2", "<u8"))
-    if text:
-        raise ValueError("a table has a name in letters; expected the cells of a pattern")
-    cells = max(0, count.bit_length() - 1) // 4
-    name = f"{sign:0{digits or cells}x}"
-    if size not in NUMBERS or count != 16**cells or len(name) != cells:
-        expected = "the 16ⁿ entries of a pattern of n cells, in 4 or 8 bytes each"
-        raise ValueError(f"the table {name} has {count} entries of {size} bytes; expected {expected}")
-    entries = take(NUMBERS[size], count)
-    while size := number("<u2"):
-        take("u1", size * number("<u8"))
-    return name, entries

@@ -55,11 +55,6 @@ class Shape(NamedTuple):
         return [self.radix ** len(pattern) for pattern in self.patterns]
 
     @property
-    def size(self) -> int:
-        """The number of entries of all tables."""
-        return sum(self.sizes)
-
-    @property
     def images(self) -> int:
         """The number of symmetries of the board."""
         return 8 if self.rows == self.cols else 4
@@ -91,25 +86,20 @@ def network_shape(patterns: str | Iterable[str], rows: int = 4, cols: int = 4) -
     if not words:
         raise ValueError("a network without patterns; expected at least one, such as '012345'")
     shape = Shape(tuple(tuple(int(cell, 16) for cell in word) for word in words), rows, cols)
-    if shape.size >= 1 << 32:
-        raise ValueError(f"a network of {shape.size} entries; expected fewer than 2³²")
+    if sum(shape.sizes) >= 1 << 32:
+        raise ValueError(f"a network of {sum(shape.sizes)} entries; expected fewer than 2³²")
     return shape
 
 
 class TupleKernels(NamedTuple):
-    """The kernels of one shape.
+    """The kernels of one shape."""
 
-    - `value(board, weights)`: the value of a packed board, float32.
-    - `locate(board, weights, places, first)`: write the places of the board's entries to
-      ``places[first:first + lookups]`` (uint32), and begin to fetch the entries.
-    - `total(weights, places, first)`: the value of a board from its located places, float32.
-    - `adjust(weights, places, first, step)`: add `step` to each located entry.
-    """
-
-    value: Kernel
+    value: Kernel  # (board, weights): the value of a packed board, float32
+    # (board, weights, places, first): write the places of the board's entries to places[first:first + lookups], uint32,
+    # and begin to fetch the entries.
     locate: Kernel
-    total: Kernel
-    adjust: Kernel
+    total: Kernel  # (weights, places, first): the value of a board from its located places, float32
+    adjust: Kernel  # (weights, places, first, step): add `step` to each located entry
 
 
 @cache

@@ -38,30 +38,20 @@ QUEUE, KNOWN, BAG, CHANCES, COLUMNS = 0, 1, 2, 3, 3 + IDS
 
 
 class Settings(NamedTuple):
-    """What the kernels take.
+    """What the kernels take."""
 
-    - `first`: table row of piece id 0.
-    - `drawn`: ids that the game draws, as bits.
-    - `known`, `kept`: known pieces of a root; a placement that leaves fewer than `kept` draws one.
-    - `distribution`: of the unknown pieces, an index into `DISTRIBUTIONS`.
-    - `rewards`: what a line counts, 1 or 0.
-    - `weights`: float64[k], of the heuristic whose terms of a move count; empty without one.
-    - `memory`: uint64[8], scratch: what the leaf's player remembers.
-    - `leaf`: settings of the leaf's decision kernel, None without one.
-    """
-
-    first: int
+    first: int  # table row of piece id 0
     rows: int
     slides: bool
     clear_first: bool
-    drawn: int
-    known: int
-    kept: int
-    distribution: int
-    rewards: float
-    weights: NDArray[np.float64]
-    memory: NDArray[np.uint64]
-    leaf: Any
+    drawn: int  # ids that the game draws, as bits
+    known: int  # pieces of a root
+    kept: int  # a placement that leaves fewer known pieces draws one
+    distribution: int  # of the unknown pieces, an index into `DISTRIBUTIONS`
+    rewards: float  # what a line counts, 1 or 0
+    weights: NDArray[np.float64]  # of the heuristic whose terms of a move count; empty without one
+    memory: NDArray[np.uint64]  # [8], scratch: what the leaf's player remembers
+    leaf: Any  # settings of the leaf's decision kernel, None without one
 
 
 @kernel

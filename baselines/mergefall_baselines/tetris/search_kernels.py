@@ -119,19 +119,13 @@ def node_after(node, id, c):
 
 
 class Shape(NamedTuple):
-    """What a search is compiled for.
+    """What a search is compiled for."""
 
-    Attributes:
-        terms: the heuristic's `parts`; its weights are data.
-        slides: whether placements slide.
-        clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
-        bound: None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that
-            many more placements has a higher value than it returns, so the search skips placements that cannot matter.
-    """
-
-    terms: Terms
-    slides: bool
-    clears: bool
+    terms: Terms  # the heuristic's `parts`; its weights are data
+    slides: bool  # whether placements slide
+    clears: bool  # False leaves full rows on the boards of the search; the rules' overflow is then strict
+    # None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that many more
+    # placements has a higher value than it returns, so the search skips placements that cannot matter.
     bound: Kernel
 
 
