@@ -528,13 +528,12 @@ OF_TREES = [
     ({"considered": 0}, "considered is 0"),
     ({"exploration": 0}, "exploration is 0; expected a finite number above 0"),
     ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
-    ({"gumbel_scale": -1}, "gumbel_scale is -1; expected a finite number from 0"),
     ({"value_scale": float("nan")}, "value_scale is nan"),
     ({"lost": "no"}, "lost is 'no'"),
     ({"rewards": 1}, "rewards is 1; expected True, False"),
     ({"seed": -1}, "seed is -1"),
     ({"heuristic": "snake"}, "'snake'"),
-    ({"heuristic": {"player": 3}}, "player is 3; expected a player's name"),
+    ({"heuristic": {"player": 3}}, "player is 3; expected a Player, a player's name"),
     ({"heuristic": {"player": "nobody"}}, "no player 'nobody'"),
 ]
 

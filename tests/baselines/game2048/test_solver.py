@@ -9,8 +9,7 @@ import random
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
-from mergefall_baselines.game2048.optimal import Optimal
-from mergefall_baselines.game2048.solver import solve
+from mergefall_baselines.game2048.solver import Optimal, solve
 
 from ...envs.tools import golden
 
