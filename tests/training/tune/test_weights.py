@@ -120,7 +120,6 @@ def test_damage_and_other_runs_are_errors(tmp_path):
 
     assert "line 2: a trial is {'weights': {}}; expected {" in complaint(lines[0], '{"weights": {}}\n')
     assert "'mean': 'high'" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
-    assert "line 3: the file has" in complaint(*lines[:2], lines[3])
     assert "another run: settings.slack is" in complaint(*lines, climb=replace(SMALL, slack=2))
 
 

@@ -133,11 +133,9 @@ class ContestResult:
         return [line for line in self.lines if line.rows[0].group]
 
     def beside_baseline(self, line: Line) -> tuple[Estimate | None, Estimate | None]:
-        """Trained agents beside those of the baseline: the mean difference seed by seed, and the chance of more.
+        """What trained agents gain over those of the baseline, seed by seed, and the chance that a run is better.
 
-        - The difference is None if the numbers of training seeds differ.
-        - The chance is the probability that a run is better than one of the baseline. Both are None for the baseline
-          itself, and without a baseline that was trained.
+        Both are None for the baseline itself, and without a trained one; the difference if numbers of runs differ.
         """
         base = next((other for other in self.trained if other.label == self.baseline), None)
         if base is None or base.label == line.label:
@@ -238,16 +236,9 @@ class ContestResult:
             runs = [row.evaluation.header.player for row in line.rows]
             mean = asdict(line.mean_of_runs)
             trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
-        return {
-            "name": self.name,
-            "env": header.env_id,
-            "env_kwargs": header.env_kwargs,
-            "max_episode_steps": header.max_episode_steps,
-            "adversary": self.adversary,
-            "baseline": self.baseline,
-            "players": players,
-            "trained": trained,
-        }
+        about = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
+        about |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
+        return about | {"baseline": self.baseline, "players": players, "trained": trained}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"

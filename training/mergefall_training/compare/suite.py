@@ -6,8 +6,7 @@ agents that are trained for the comparison. It may have a `label` and a number o
 training/README.md, shows a file.
 
 `presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none. With
-several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each rate, and one table shows all
-means. Rate 0 is the plain game.
+several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each, and one table shows all means.
 """
 
 from __future__ import annotations
@@ -63,18 +62,10 @@ class Training:
         """The configuration of a run."""
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
         board = {name: rules[name] for name in game_of(contest.env).spaces}
-        return configure(
-            self.algorithm,
-            contest.env,
-            env_kwargs=board | contest.env_kwargs | self.env_kwargs,
-            max_episode_steps=self.max_episode_steps,
-            changed=self.hyperparameters,
-            preset=self.preset,
-            timesteps=self.timesteps,
-            interval=self.interval,
-            episodes=self.episodes,
-            seed=seed,
-        )
+        kwargs = board | contest.env_kwargs | self.env_kwargs
+        same = ("preset", "timesteps", "interval", "episodes", "max_episode_steps")
+        own = {name: getattr(self, name) for name in same} | {"changed": self.hyperparameters, "env_kwargs": kwargs}
+        return configure(self.algorithm, contest.env, seed=seed, **own)
 
 
 @dataclass(frozen=True)
@@ -136,10 +127,7 @@ class Suite:
     contests: tuple[Contest, ...]
 
     def only(self, games: Iterable[str]) -> Suite:
-        """The suite with some of its games; the name of a series stands for all its contests.
-
-        Raises ValueError for a name that it lacks.
-        """
+        """The suite with some games; a series' name stands for all its contests. Raises ValueError for other names."""
         names = [contest.series or contest.name for contest in self.contests]
         chosen = [choice("game", name, list(dict.fromkeys(names))) for name in games]
         kept = tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in chosen)
@@ -152,9 +140,7 @@ def suite_names() -> list[str]:
 
 
 def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
-    """The suite of a name (`suite_names`), or in a YAML file.
-
-    Raises ValueError if there is no such suite, or if something in it makes no sense.
+    """The suite of a name (`suite_names`), or in a YAML file; raises ValueError if it is none or makes no sense.
 
     >>> load_suite("quick").contests[0].env
     'mergefall/Game2048-v0'

@@ -1,7 +1,7 @@
 """Random-restart hill climbing over named weights, after the two-tetrad document.
 
-A climb changes one weight at a time, first up, then down, by `step · max(|weight|, unit)`: relative for large weights,
-yet able to leave 0 and to change a sign. It ends after `passes` over all weights, or after a pass that kept nothing.
+A climb changes one weight at a time, first up, then down, and ends after `passes` over all weights, or after a pass
+that kept nothing. Changes are relative for large weights, yet able to leave 0 and to change a sign.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Tunes the weights of a player's heuristic by hill climbing (`climbing.py`) over games.
 
-- A *trial* plays games with one set of weights. Its value is the mean score, in Tetris the mean number of lines. Where
-  a cap ends games the mean includes them, so a low cap makes good weights look alike.
-- All trials play the same games, seeds from 500,000 on, so weights are compared on equal luck.
+- A *trial* plays games with one set of weights, all trials the same ones, seeds from 500,000 on. Its value is the mean
+  score, in Tetris the mean number of lines. A low cap makes good weights look alike, for its games count, too.
 - What a search tries next depends only on its arguments and the trials so far; so a resumed one reads those on file.
 - The best of many trials was also lucky. So the ends of the best climbs and the start each play `finals` fresh games,
   seeds from 750,000 on. The best mean there is the result.
@@ -64,34 +63,27 @@ class Tuning:
 
 @contextmanager
 def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
-    """Yields a function like `play` whose trials are those on file, in order, then new ones, which it appends."""
+    """Yields a function like `play` that takes trials from the file, and appends those that are not there."""
     if path is None:
         yield play
         return
-    on_file: list[WeightTrial] = []
+    trials: dict[str, WeightTrial] = {}
 
     def read(record: dict[str, Any]) -> None:
         weights, *numbers = (record.get(field.name) for field in fields(WeightTrial))
         numbers += weights.values() if isinstance(weights, dict) else [None]
         if len(record) != len(fields(WeightTrial)) or not all(isinstance(number, int | float) for number in numbers):
             raise ValueError(f"a trial is {record}; expected {WeightTrial.__annotations__}")
-        on_file.append(WeightTrial(**record))
+        trials[json.dumps([weights, record["seed"], record["games"]])] = WeightTrial(**record)
 
     with LineFile(path, "trials", header, partial(check_same_run, "trials"), read) as file:
-        played = 0
 
         def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
-            nonlocal played
-            played += 1
-            if played > len(on_file):
-                made = play(weights, seed, games)
-                file.write(asdict(made))
-                return made
-            there = on_file[played - 1]
-            if (there.weights, there.seed, there.games) != (weights, seed, games):
-                expected = f"weights={weights}, seed={seed}, games={games}"
-                raise ValueError(f"{path}, line {played + 1}: the file has {there}; expected {expected}")
-            return there
+            key = json.dumps([weights, seed, games])
+            if key not in trials:
+                trials[key] = play(weights, seed, games)
+                file.write(asdict(trials[key]))
+            return trials[key]
 
         yield trial
 
