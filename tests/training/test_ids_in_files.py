@@ -79,7 +79,7 @@ def test_a_record(tmp_path, refused, capsys):
     path = tmp_path / "run.jsonl"
     evaluate("tetris/random", TETRIS, 1, env_kwargs=SMALL, workers=1, out=path, progress=False)
     rewritten(path, TETRIS, f"mergefall:{TETRIS}")
-    assert Show.recorded(path, 0).record is not None
+    assert Show.recorded(path, 0).actions
     rewritten(path, f"mergefall:{TETRIS}", EVIL)
     refused(read_records, path, match=rf"run.jsonl, line 1: {REFUSED}")
     refused(Show.recorded, path, 0)

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from mergefall_training.learn.run import Config
 
 Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
-Executor = Literal["processes", "ray"]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
+EnvOption = Annotated[Pairs, tyro.conf.arg(help="Argument of the environment, NAME=VALUE in YAML; may be repeated.")]
+Option = Annotated[Pairs, tyro.conf.arg(help="Option of the player, NAME=VALUE in YAML; may be repeated.")]
+Workers = Annotated[int | None, tyro.conf.arg(help="Processes that play side by side; default: one per core.")]
+PLACES = "Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."
+Executor = Annotated[Literal["processes", "ray"], tyro.conf.arg(help=PLACES)]
 
 GAME2048 = "mergefall/Game2048-v0"
 
@@ -37,8 +41,7 @@ class InEnvironment:
 
     env: str | None = None
     """Id of the environment; default: that of the player or the algorithm, else mergefall/Game2048-v0."""
-    env_option: Pairs = ()
-    """Argument of the environment, NAME=VALUE in YAML; may be repeated."""
+    env_option: EnvOption = ()
     max_episode_steps: int | None = None
     """Moves (Tetris: pieces) after which a game is cut off; default: no cap."""
 
@@ -50,8 +53,7 @@ class WithPlayer(InEnvironment):
     player: PlayerName
     """Name of a player, as `mergefall players` lists them; path of a trained agent (run folder or model file); or
     `module:name`, a class or function that makes a player or a model of Stable-Baselines3."""
-    option: Pairs = ()
-    """Option of the player, NAME=VALUE in YAML; may be repeated."""
+    option: Option = ()
 
     def make_player(self) -> Player:
         """The player with its options."""
@@ -83,7 +85,7 @@ Who = Annotated[WithPlayer, tyro.conf.arg(name="")]
 
 def play(
     env: Annotated[str, tyro.conf.Positional] = GAME2048,
-    env_option: Pairs = (),
+    env_option: EnvOption = (),
     seed: int | None = None,
     render_mode: Literal["ansi", "human"] = "ansi",
     adviser: str | None = None,
@@ -94,7 +96,6 @@ def play(
 
     Args:
         env: Id of the environment.
-        env_option: Argument of the environment, NAME=VALUE in YAML; may be repeated.
         seed: Seed of the game; default: a new game each time.
         render_mode: `ansi`: in the terminal; `human`: in a window.
         adviser: Player that is asked for hints; default: expectimax in 2048, two-tetrad in Tetris.
@@ -171,7 +172,7 @@ def advise(
     player: PlayerName,
     where: Where,
     positions: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = (),
-    option: Pairs = (),
+    option: Option = (),
     file: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -184,7 +185,6 @@ def advise(
         player: The player, as for `evaluate`.
         where: The environment.
         positions: Positions; default: the lines of `file`, or of standard input.
-        option: Option of the player, NAME=VALUE in YAML; may be repeated.
         file: File with a position on each line.
         json: Print JSON objects with `position` and `actions`, the best action first; a fatal one has the value null.
     """
@@ -218,7 +218,7 @@ def evaluate(
     who: Who,
     episodes: int = 100,
     seed: int = 0,
-    workers: int | None = None,
+    workers: Workers = None,
     executor: Executor = "processes",
     out: Path | None = None,
     adversary: Pairs = (),
@@ -229,8 +229,6 @@ def evaluate(
         who: The player.
         episodes: Number of games.
         seed: Seed of the first game; game k has seed + k.
-        workers: Processes that play side by side; default: one per core.
-        executor: Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here).
         out: File to which each finished game is appended; the same command resumes a stopped run.
         adversary: Argument of the adversary, which picks some of the new tiles or pieces against the player:
             `player=NAME` or `rate=SHARE`, in YAML; may be repeated; default: no adversary.
@@ -261,7 +259,7 @@ def compare(
     suite: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = ("quick",),
     out: Path | None = None,
     game: Pairs = (),
-    workers: int | None = None,
+    workers: Workers = None,
     executor: Executor = "processes",
 ) -> None:
     """Play a suite: several players on the same seeds, with a table, files and plots. Or compare files of episodes.
@@ -272,7 +270,6 @@ def compare(
         out: Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run.
         game: Name of one of the suite's games to play; may be repeated; default: all of them.
         workers: Processes that train and play side by side; default: one per core.
-        executor: Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here).
     """
     if any(name.endswith(".jsonl") for name in suite):
         from mergefall_training.compare.versus import compare_files
@@ -426,7 +423,7 @@ def demonstrate(
     episodes: int = 100,
     seed: int = 1_000_000,
     dataset: str | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
 ) -> None:
     """Write a player's games as a Minari dataset, to learn from.
 
@@ -435,7 +432,6 @@ def demonstrate(
         episodes: Number of games.
         seed: Seed of the first game; seeds below a million are for evaluations.
         dataset: Name of the dataset, such as NAMESPACE/NAME-v0; default: mergefall/ENVIRONMENT/PLAYER-v0.
-        workers: Processes that play side by side; default: one per core.
     """
     from mergefall_training.learn import import_extra
 
@@ -530,7 +526,7 @@ def export(
 def bench_text(
     function: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODULE:FUNCTION")],
     env: str = GAME2048,
-    env_option: Pairs = (),
+    env_option: EnvOption = (),
     puzzles: int = 200,
     batch: int | None = None,
     seed: int = 0,
@@ -547,7 +543,6 @@ def bench_text(
     Args:
         function: The function, `module:name`: it takes a prompt and returns an answer.
         env: Id of the environment.
-        env_option: Argument of the environment, NAME=VALUE in YAML; may be repeated.
         puzzles: Number of test puzzles.
         batch: The function takes a list of up to so many prompts and returns a list of answers; default: one prompt.
         seed: Seed of the puzzles.
