@@ -79,7 +79,7 @@ def known(owner: str, given: Options, names: Iterable[str]) -> None:
     if unknown := sorted(set(map(str, given)) - set(names)):
         near = get_close_matches(unknown[0].replace("-", "_"), names, 1)
         hint = f". Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names)}{hint}")
+        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names) or 'none'}{hint}")
 
 
 def number(

@@ -6,7 +6,7 @@ Both come with the extra `render` and are imported only when something is drawn.
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pygame import Surface
 
@@ -93,7 +92,7 @@ def pixels(surface: Surface) -> NDArray[np.uint8]:
     channels = np.frombuffer(memory, np.uint8).reshape(height, -1, 4)
     picture = np.empty((height, width, 3), np.uint8)
     for channel, shift in enumerate(surface.get_shifts()[:3]):  # a channel's place in a word, in bits
-        picture[:, :, channel] = channels[:, :width, shift // 8 if sys.byteorder == "little" else 3 - shift // 8]
+        picture[:, :, channel] = channels[:, :width, shift // 8]  # on little-endian machines, as Numba's all are
     return picture
 
 
@@ -136,17 +135,26 @@ def short_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
-def draw_bars(axes: Axes, parts: dict[str, float], low: float, high: float) -> None:
-    """Draw a named bar for each part, on an axis that holds values from `low` to `high`."""
-    values = list(parts.values())
-    places = range(len(values))
-    bars = axes.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
-    axes.bar_label(bars, [short_number(value) for value in values], padding=4, fontsize=9, color=INK)
-    room = 0.28 * ((high - low) or 1.0)  # for the numbers at the bars' ends
-    axes.set_xlim(low - room if low < 0 else 0, high + room)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_yticks(places, list(parts), fontsize=9, color=INK)
-    axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.set_xticks([])
-    axes.tick_params(which="both", length=0)
-    axes.spines[:].set_visible(False)
+def draw_terms(height: float, widths: tuple[float, float], rows: Sequence[tuple[Any, ...]]) -> Figure:
+    """A figure with rows of this height in inches: a drawing, and beside it a named bar for each part of a value.
+
+    `rows`: (what draws into the axes that it receives, the parts by name, title of the bars, title of the drawing).
+    """
+    figure = new_figure(8, height * len(rows))
+    every = [0.0, *(value for _, parts, *_ in rows for value in parts.values())]
+    room = 0.28 * ((max(every) - min(every)) or 1.0)  # for the numbers at the bars' ends
+    all_axes = figure.subplots(len(rows), 2, width_ratios=widths, squeeze=False)
+    for (left, right), (draw, parts, about, title) in zip(all_axes, rows, strict=True):
+        draw(left)
+        left.set_title(title, loc="left", fontsize=10, color=INK)
+        values, places = list(parts.values()), range(len(parts))
+        bars = right.barh(places, values, color=[GOOD if value >= 0 else BAD for value in values], height=0.62)
+        right.bar_label(bars, list(map(short_number, values)), padding=4, fontsize=9, color=INK)
+        right.set_title(about, loc="left", fontsize=10, color=INK)
+        right.set(xlim=(min(every) - room if min(every) < 0 else 0, max(every) + room), ylim=(len(values) - 0.4, -0.6))
+        right.axvline(0, color=INK, linewidth=0.8)
+        right.set_yticks(places, list(parts), fontsize=9, color=INK)
+        right.set_xticks([])
+        right.tick_params(which="both", length=0)
+        right.spines[:].set_visible(False)
+    return figure

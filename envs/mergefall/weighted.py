@@ -13,7 +13,7 @@ from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mergefall.checks import number
+from mergefall.checks import known, number
 from mergefall.typing import Options
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
@@ -79,6 +79,9 @@ class WeightedSum:
     def option_names(self) -> list[str]:
         return [field.name for field in fields(self)]
 
+    def check_size(self, rows: int, cols: int) -> None:
+        """Raises ValueError for a board size that the heuristic is not defined on."""
+
     def check(self) -> None:
         """Raises what a user's function raised while compiled code called it (`functions.BoardFunction`)."""
 
@@ -108,10 +111,7 @@ def options_of(heuristic: WeightedSum, options: Options) -> dict[str, Any]:
         if not isinstance(vector, str) or vector not in vectors:
             raise ValueError(f"{name} has no weights {vector!r}; there are {', '.join(vectors)}")
         options = {**vectors[vector], **options}
-    known = heuristic.option_names
-    if unknown := sorted(map(str, set(options) - set(known))):
-        has = f"it has {', '.join(known)}" if known else "it has none"
-        raise ValueError(f"{name} has no weight {', '.join(map(repr, unknown))}; {has}")
+    known(name, options, heuristic.option_names)
     return options
 
 

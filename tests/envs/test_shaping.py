@@ -132,7 +132,7 @@ def test_boards_beyond_a_word():
         ({"potential": 3}, "potential is 3"),
         ({"potential": "bcts", "discount": 1}, "shaping has no 'discount'; it has potential, gamma"),
         ({"potential": "low"}, "'low'; there are"),
-        ({"potential": {"name": "?", "lowness": 1}}, "no weight 'lowness'"),
+        ({"potential": {"name": "?", "lowness": 1}}, "has no 'lowness'"),
         ({"potential": {"holes": 1}}, "None; there are"),
         ({"potential": "?", "gamma": 0}, "gamma is 0; expected a finite number above 0 up to 1"),
         ({"potential": "?", "gamma": 1.01}, "gamma is 1.01"),

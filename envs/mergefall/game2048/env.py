@@ -22,8 +22,6 @@ from mergefall.typing import Info
 # By action mask a function that makes a fresh array of it, and by rank the tile: look-ups are faster than arithmetic.
 _MASKS = tuple(np.array([mask >> action & 1 for action in range(4)], np.int8).copy for mask in range(16))
 _TILES = (0, *(1 << rank for rank in range(1, 256)))
-_ARROWS = (1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes, in the order of the actions
-_KEYS = {(code,): action for action, code in enumerate(_ARROWS)} | {(ord(key),): i for i, key in enumerate("wdsa")}
 
 
 class Game2048Env(GameEnv):
@@ -81,22 +79,18 @@ class Game2048Env(GameEnv):
     - `legal`: whether the action was legal; True after `reset`.
     - `shaping`: F, 0 after `reset`; only with the argument `shaping`.
 
-    The unwrapped environment also has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `chance_outcomes(action)` and `set_starts(pool)`.
-
     ## Arguments
 
     - `rows`, `cols`: 2 to 6 each; default: 4.
     - `goal`: the tile that ends the game, a power of two from 8; default: None, play until no move is legal.
     - `reward`: `"score"` (default), `"log2"` or `"goal"`, which needs a `goal`.
     - `illegal_limit`: illegal actions in a row that truncate the episode; default: 100.
-    - `shaping`: a mapping for potential-based shaping, which leaves the optimal policy unchanged; default: None. Keys:
-      `potential`, a heuristic's name or a mapping of `name` and weights; optionally `gamma` (default: 0.99; it must be
-      the learner's discount), `scale`, `squash` and `offset` (defaults: see `mergefall.shaping`).
+    - `shaping`: a mapping for potential-based shaping, such as `{"potential": "nneonneo", "gamma": 0.99}`; default:
+      None. `mergefall.shaping` describes its keys.
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`; default: None.
 
-    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes the batched environment, `Game2048VectorEnv`. To
-    play by hand, call `gymnasium.utils.play.play(env, wait_on_player=True)` and use the arrow keys or W, A, S, D.
+    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes the batched environment, `Game2048VectorEnv`.
+    `mergefall play` in a shell lets a person play.
 
     ## Example
 
@@ -111,9 +105,6 @@ class Game2048Env(GameEnv):
     >>> obs[0, 0], obs[3, 0]
     (np.uint8(2), np.uint8(2))
 
-    ## Version History
-
-    - v0: first version.
     """
 
     title = "2048 · mergefall"
@@ -155,7 +146,3 @@ class Game2048Env(GameEnv):
 
     def _frame(self, mode: str) -> Any:
         return frame(self._cells, int(self._states[0, SCORE]), mode)
-
-    def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
-        """The keys for `gymnasium.utils.play`: the arrows, and W, A, S, D."""
-        return dict(_KEYS)

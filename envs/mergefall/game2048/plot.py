@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mergefall.draw import BAD, GOOD, INK, NEW, draw_bars, new_figure, short_number
+from mergefall.draw import BAD, GOOD, INK, NEW, draw_terms, new_figure, short_number
 from mergefall.game2048.clusters import clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
@@ -38,21 +39,17 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
     batch = np.asarray(boards)
     batch = batch[None] if batch.ndim == 2 else batch
     values, parts = h(batch, to_move), _weighted(h, batch, to_move)
-    drawn = {name: part for name, part in parts.items() if name != "base"}
-    figure = new_figure(8, 2.1 * len(batch))
-    axes = figure.subplots(len(batch), 2, width_ratios=(1, 2.2), squeeze=False)
-    everything = np.concatenate([[0.0], *drawn.values()])
-    low, high = everything.min(), everything.max()
-    for i, (left, right) in enumerate(axes):
-        draw_board(left, batch[i])
-        draw_bars(right, {name: float(part[i]) for name, part in drawn.items()}, low, high)
-        note = "" if "base" not in parts else f"  (base {short_number(parts['base'][i])} included)"
-        if not np.isclose(values[i], sum(part[i] for part in parts.values())):
-            note = "  (no move left: not the sum)"
-        right.set_title(f"{h.name}: {short_number(values[i])}{note}", loc="left", fontsize=10, color=INK)
-        if titles:
-            left.set_title(titles[i], loc="left", fontsize=10, color=INK)
-    return figure
+    rows = []
+    for i, (board, value) in enumerate(zip(batch, values, strict=True)):
+        own = {name: float(part[i]) for name, part in parts.items()}
+        about = f"{h.name}: {short_number(value)}"
+        if not np.isclose(value, sum(own.values())):
+            about += "  (no move left: not the sum)"
+        elif "base" in own:
+            about += f"  (base {short_number(own['base'])} included)"
+        own.pop("base", None)
+        rows.append((partial(draw_board, ranks=board), own, about, titles[i] if titles else ""))
+    return draw_terms(2.1, (1, 2.2), rows)
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:

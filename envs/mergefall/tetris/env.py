@@ -125,9 +125,6 @@ class TetrisEnv(TetrisGames, GameEnv):
       is for evaluators; observations never show it;
     - `shaping`: float, with the argument `shaping` only: F; 0 after `reset`.
 
-    The unwrapped environment has `action_masks()`, `clone_state()`, `restore_state(state)`, `afterstates()`,
-    `fatal_actions()`, `afterstate_terms(heuristic)`, `chance_outcomes(action)` and `set_starts(pool)`.
-
     ## Arguments
 
     - `cols`: 4 to 16; default: 10.
@@ -140,9 +137,8 @@ class TetrisEnv(TetrisGames, GameEnv):
     - `overflow`: `"strict"` (default) or `"clear_first"`.
     - `reward`: `"lines"` (default) or `"score"`.
     - `illegal_limit`: illegal actions in a row after which the episode is truncated; default: 100.
-    - `shaping`: a mapping for potential-based shaping, which keeps the optimal policy; default: None. `potential` is a
-      heuristic's name, or a mapping of `name` and weights; its board terms count. Optional: `gamma` (default: 0.99; it
-      must be the learner's), `scale`, `squash` and `offset` (defaults for each potential: `mergefall.shaping`).
+    - `shaping`: a mapping for potential-based shaping, such as `{"potential": "bcts", "gamma": 0.99}`; default: None.
+      `mergefall.shaping` describes its keys; the terms of the board count.
     - `render_mode`: `"ansi"`, `"rgb_array"`, `"human"` or None (default). Cells have their pieces' colours; cells that
       were given or restored are grey.
 
@@ -162,9 +158,6 @@ class TetrisEnv(TetrisGames, GameEnv):
     >>> reward, info["lines"], info["score"], info["pieces"]
     (1.0, 1, 40, 1)
 
-    ## Version History
-
-    - v0: first version.
     """
 
     title = "Tetris · mergefall"

@@ -109,15 +109,6 @@ def clear(columns, full):
 
 
 @kernel
-def own_cells(piece, rotation, y, full):
-    """The number of a piece's cells in the rows whose bits are set in `full`."""
-    own = 0
-    for i in range(WIDTHS[piece, rotation]):
-        own += popcount((MASKS[piece, rotation, i] << U(y)) & full)
-    return own
-
-
-@kernel
 def is_above(columns, rows):
     """Whether a cell above the field of `rows` rows is filled."""
     any_cell = U(0)
@@ -141,7 +132,9 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
     full = full_rows(columns)  # the piece's own rows, and any that were full on a caller's board
     if full == 0:
         return 0, 0, above
-    own = own_cells(piece, rotation, y, full)
+    own = 0
+    for i in range(WIDTHS[piece, rotation]):
+        own += popcount((MASKS[piece, rotation, i] << U(y)) & full)
     clear(columns, full)
     return popcount(full), own, clear_first and is_above(columns, rows)
 

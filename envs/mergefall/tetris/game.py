@@ -208,25 +208,18 @@ def begin(state, starts, drawn):
 
 
 @kernel
-def advance(state):
-    """Move the queue on: drop the current piece and draw one at the end."""
-    _, _, preview, _, _ = settings_of(state)
-    state[QUEUE] = state[QUEUE] >> U(NIBBLE_BITS) | U(draw_piece(state)) << U(NIBBLE_BITS * preview)
-
-
-@kernel
 def play(state, rotation, column, y):
     """Play a legal placement and draw the next piece: (lines, whether the game is over).
 
     The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
     (_, rows), piece = size_of(state), table_row(state, queued(state, 0))
-    _, _, _, _, clear_first = settings_of(state)
+    _, _, preview, _, clear_first = settings_of(state)
     lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
     state[PIECES] += U(1)
     state[LINES] += U(lines)
     state[SCORE] += U(LINE_SCORES[lines])
-    advance(state)
+    state[QUEUE] = state[QUEUE] >> U(NIBBLE_BITS) | U(draw_piece(state)) << U(NIBBLE_BITS * preview)
     return lines, over
 
 

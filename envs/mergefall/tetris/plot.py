@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import INK, NEW, draw_bars, new_figure, short_number
+from mergefall.draw import INK, NEW, draw_terms, short_number
 from mergefall.tetris.heuristics.base import Heuristic
 from mergefall.tetris.rules import Placement, board_array
 
@@ -36,24 +37,16 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
         ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
     """
     several = np.ndim(states[0]) != 1 if isinstance(states, list) and states else np.ndim(states) == 3
-    shown: list[Any] = list(states) if several else [states]
-    placements = [state if isinstance(state, Placement) else None for state in shown]
-    boards = [p.locked if p else board_array(state) for p, state in zip(placements, shown, strict=True)]
-    parts = [_weighted(h, state if p else board) for p, state, board in zip(placements, shown, boards, strict=True)]
-    rows, cols = max(board.shape[0] for board in boards), max(board.shape[1] for board in boards)
-    figure = new_figure(8, len(boards) * min(4.0, max(2.2, 0.16 * rows)))
-    axes = figure.subplots(len(boards), 2, width_ratios=(0.5 * max(cols / 10, 0.6), 1.5), squeeze=False)
-    everything = [0.0, *(value for part in parts for value in part.values())]
-    for i, (left, right) in enumerate(axes):
-        placement = placements[i]
-        draw_board(left, boards[i], placement.cells if placement else ())
-        draw_bars(right, parts[i], min(everything), max(everything))
-        value = h(placement) if placement else h.board(boards[i])
-        note = f"empty board {short_number(h.board(np.zeros_like(boards[i])))} included"
-        right.set_title(f"{h.name}: {short_number(value)}  ({note})", loc="left", fontsize=10, color=INK)
-        if titles:
-            left.set_title(titles[i], loc="left", fontsize=10, color=INK)
-    return figure
+    rows, tall, wide = [], 0, 0
+    for i, state in enumerate(states if several else [states]):
+        placed = isinstance(state, Placement)
+        board = state.locked if placed else board_array(state)
+        tall, wide = max(tall, board.shape[0]), max(wide, board.shape[1])
+        value, empty = h(state) if placed else h.board(board), h.board(np.zeros_like(board))
+        about = f"{h.name}: {short_number(value)}  (empty board {short_number(empty)} included)"
+        drawing = partial(draw_board, board=board, cells=state.cells if placed else ())
+        rows.append((drawing, _weighted(h, state if placed else board), about, titles[i] if titles else ""))
+    return draw_terms(min(4.0, max(2.2, 0.16 * tall)), (0.5 * max(wide / 10, 0.6), 1.5), rows)
 
 
 def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:

@@ -16,7 +16,7 @@ from mergefall.checks import MOST_COUNTED, choice, integer
 from mergefall.rules import GameRules
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, WIDTHS, PieceSet, rotations
+from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, PieceSet, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, rest
 from mergefall.typing import Array
 
@@ -318,12 +318,7 @@ def place(
     columns = field.columns_of(cells)
     _, leftmost, y = rest(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
     if y < 0:
-        why = "a slide that is blocked or repeats another placement"
-        if (width := WIDTHS[index, rotation]) == 0 or column + width > cols:
-            why = "beyond the wall" if width else "a rotation that repeats another"
-        raise ValueError(
-            f"{name} at rotation {rotation}, column {column}, slide {slide} is {why}; expected a legal one"
-        )
+        raise ValueError(f"{name} at rotation {rotation}, column {column}, slide {slide}; expected a legal placement")
     locked = columns.copy()
     field.put(locked, index, rotation, leftmost, y)
     lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)

@@ -113,9 +113,6 @@ class Heuristic(WeightedSum):
     def of_empty(self, board: NDArray[np.uint8]) -> float:
         return sum(getattr(self, name) * term for name, term in self.terms(board).items())  # not tile-order's GAME_OVER
 
-    def check_size(self, rows: int, cols: int) -> None:
-        """Raises ValueError for a board size that the heuristic is not defined on."""
-
     def _parts(self, ranks: ArrayLike, to_move: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(the value of each board, the terms [terms, …]) of one board or a batch, checked."""
         boards = checks.array("ranks", ranks, "(rows, cols) or (n, rows, cols)")

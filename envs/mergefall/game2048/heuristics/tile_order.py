@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mergefall.checks import boolean
 from mergefall.game2048.board import UP, legal_mask, slide
 from mergefall.game2048.heuristics.base import Heuristic, filled
-from mergefall.game2048.packed import LINE, U, mirror, transpose
+from mergefall.game2048.packed import BYTES, LINE, NIBBLE_PER_BYTE, TOP_BIT_PER_BYTE, U, mirror, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
 from mergefall.weighted import check_weight, dot
@@ -145,10 +145,9 @@ def fill_tables(distinct, counts, orders):
 @kernel(forceinline=True)
 def larger(board, rank):
     """A bit for each cell above a rank."""
-    bytes_ = U(0x0F0F0F0F0F0F0F0F)
-    high = U(0x8080808080808080)
-    lift = (U(127) - rank) * U(0x0101010101010101)
-    return ((board & bytes_) + lift & high) | ((board >> U(4) & bytes_) + lift & high) >> U(1)
+    lift = (U(127) - rank) * BYTES
+    even, odd = (board & NIBBLE_PER_BYTE) + lift, (board >> U(4) & NIBBLE_PER_BYTE) + lift
+    return (even & TOP_BIT_PER_BYTE) | (odd & TOP_BIT_PER_BYTE) >> U(1)
 
 
 @kernel(forceinline=True)

@@ -148,9 +148,6 @@ class Heuristic(WeightedSum):
     def of_empty(self, board: NDArray[np.uint8]) -> float:
         return self.board(board)
 
-    def check_size(self, rows: int, cols: int) -> None:
-        """Raises ValueError for a board size that the heuristic is not defined on."""
-
     def __call__(self, placement: Placement) -> float:
         """The value of a placement; −inf if it ended the game. Raises ValueError for anything but a `Placement`."""
         _check_placement(placement)

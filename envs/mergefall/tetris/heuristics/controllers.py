@@ -82,13 +82,7 @@ class Dt10(Linear):
 
 @dataclass(frozen=True)
 class Dt20(Linear):
-    """The controller that classification-based modified policy iteration found on 10×20.
-
-    The positive weight of `holes` is as published.
-
-    Source: V. Gabillon, M. Ghavamzadeh & B. Scherrer, Approximate dynamic programming finally performs well in the game
-    of Tetris (2013).
-    """
+    """Like `Dt10`, found on 10×20. Source: as there."""
 
     name: ClassVar[str] = "dt-20"
 
