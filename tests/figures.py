@@ -59,10 +59,6 @@ def value(record: Record, what: str = "") -> str:
     return text + what + (f" ({record['interval']})" if "interval" in record else "")
 
 
-def with_figure(record: Record) -> str:
-    return value(record, f" {record['figure']}")
-
-
 def rate(tile: str) -> Callable[[Record], str]:
     """The column of a tile's rate."""
 
@@ -96,15 +92,12 @@ def size(record: Record) -> str:
 
 
 def field(name: str) -> Callable[[Record], str]:
-    return lambda record: str(record.get(name, ""))
+    """The column of a field; the parts of a list are joined."""
+    return lambda record: ", ".join(parts) if isinstance(parts := record.get(name, ""), list) else str(parts)
 
 
 def difference(name: str) -> Callable[[Record], str]:
     return lambda record: "{} [{}, {}]".format(*record[name]) if name in record else ""
-
-
-def listed(name: str) -> Callable[[Record], str]:
-    return lambda record: ", ".join(record.get(name, ()))
 
 
 def label(record: Record) -> str:
@@ -136,7 +129,7 @@ MAIN = (
 )
 # By a table's name: its columns, the ids of its records (None: all that answer the question of this name).
 TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
-    "main": (WHO | {"mean [95 %]": with_figure} | MS, MAIN),
+    "main": (WHO | {"mean [95 %]": lambda record: value(record, f" {record['figure']}")} | MS, MAIN),
     "documented-2048": (SCORE | TILES | PUBLISHED, None),
     "league-2048": (SCORE | TILES | MS, None),
     "ntuple": (SCORE | TILES | MS | LEARNT | PUBLISHED, None),
@@ -157,10 +150,10 @@ TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
     "shaping-goal": (GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
     "shaping-dqn": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
     "shaping": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
-    "ways-2048": (SCORE | {"of each run": listed("runs")}, None),
-    "ways-tetris": (LINES | {"of each run": listed("runs")}, None),
+    "ways-2048": (SCORE | {"of each run": field("runs")}, None),
+    "ways-tetris": (LINES | {"of each run": field("runs")}, None),
     "past-teachers": (SCORE | RUNS | MS, None),
-    "distill-teachers": (WHO | {"mean score or lines": value, "of each run": listed("runs")}, None),
+    "distill-teachers": (WHO | {"mean score or lines": value, "of each run": field("runs")}, None),
     "trees": (SCORE | MS, None),
     "trees-sz": (LINES | MS, None),
     "trees-tetris": (LINES | MS, None),

@@ -119,10 +119,13 @@ def say(title: str, figure: float, unit: str) -> None:
 
 def bench_start(rounds: int) -> None:
     print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
-    games = (("mergefall/Game2048-v0", 1, "one 2048"), ("mergefall/Game2048-v0", 64, "64 games of 2048"))
-    games += (("mergefall/Game2048-v0", 1024, "1024 games of 2048, all threads"),)
-    games += (("mergefall/Tetris-v0", 1, "one Tetris"), ("mergefall/Tetris-v0", 1024, "1024 games of Tetris"))
-    for env, size, title in games:
+    for env, size, title in (
+        ("mergefall/Game2048-v0", 1, "one 2048"),
+        ("mergefall/Game2048-v0", 64, "64 games of 2048"),
+        ("mergefall/Game2048-v0", 1024, "1024 games of 2048, all threads"),
+        ("mergefall/Tetris-v0", 1, "one Tetris"),
+        ("mergefall/Tetris-v0", 1024, "1024 games of Tetris"),
+    ):
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
             times = []

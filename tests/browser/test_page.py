@@ -99,10 +99,6 @@ def page(runs, tmp_path_factory):
     return out
 
 
-def test_the_page_opens_without_complaints(page, asked):
-    assert asked(page, START) == [2, 2]
-
-
 def test_each_replay_ends_with_the_recorded_score(page, runs, asked):
     found = asked(page, TO_THE_END)
     assert {player for player, *_ in found} == {title for title, _ in runs[1]}

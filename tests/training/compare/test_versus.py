@@ -46,11 +46,16 @@ def test_players_are_compared_on_the_seeds_of_both():
     assert wider.confidence == 0.999
 
 
-def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(ValueError, match="2048/greedy and 2048/random have no seed in common"):
-        play("2048/greedy", 3).versus(play("2048/random", 3, seed=3))
-    with pytest.raises(ValueError, match=r"env_kwargs is .*'rows': 3.* for 2048/greedy, .*'rows': 2"):
-        play("2048/greedy", 3).versus(play("2048/random", 3, kwargs={"rows": 2, "cols": 3}))
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"seed": 3}, "2048/greedy and 2048/random have no seed in common"),
+        ({"kwargs": {"rows": 2, "cols": 3}}, r"env_kwargs is .*'rows': 3.* for 2048/greedy, .*'rows': 2"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(other, message):
+    with pytest.raises(ValueError, match=message):
+        play("2048/greedy", 3).versus(play("2048/random", 3, **other))
 
 
 def test_capped_games_of_tetris_have_no_difference():

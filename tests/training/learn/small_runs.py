@@ -3,9 +3,8 @@
 from itertools import pairwise
 
 import numpy as np
-from mergefall_training.learn import trainer
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, open_run, read_curve
+from mergefall_training.learn.run import Config, read_curve, train
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
@@ -28,8 +27,7 @@ def small(algorithm, changed=None, timesteps=192, interval=64, env_id=G2048, env
 
 def trained(folder, config, **how):
     """The last model of a run."""
-    with open_run(folder, config, progress=False, **how) as run:
-        trainer(config.algorithm).train(run)
+    train(folder, config, progress=False, **how)
     return load_model(folder / "model.npz")
 
 

@@ -29,8 +29,6 @@ def test_a_move_joins_splits_and_makes_clusters():
     assert not still.legal
     assert (still.joined, still.split, still.new) == ((), (), ())
 
-
-def test_a_move_on_the_far_side():
-    change = compare_move([[0, 1, 0, 1], [0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 0, 0]], 1)
-    assert change.after[0] == (0, 0, 0, 2)
-    assert [c.cells for c in change.joined] == [(3, 7)]
+    far = compare_move([[0, 1, 0, 1], [0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 0, 0]], 1)
+    assert far.after[0] == (0, 0, 0, 2)
+    assert [c.cells for c in far.joined] == [(3, 7)]
