@@ -13,7 +13,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, cast
 
 import numba
@@ -60,8 +60,6 @@ class BoardFunction:
     An exception cannot pass through compiled code: `check` raises it afterwards. Raises ValueError for a Numba function
     that does not compile.
     """
-
-    said = False  # that a Python function is slow
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name, self._function = name, function
@@ -173,8 +171,8 @@ def _compiled(function: Any, name: str, failed: NDArray[np.int64]) -> Any:
         raise ValueError(f"{name} does not compile for a board int64[rows, cols]: {error}") from error
 
 
+@cache  # once for each function
 def _say_slow(name: str) -> None:
-    if not BoardFunction.said and multiprocessing.parent_process() is None:  # once, not in each worker
-        BoardFunction.said = True
+    if multiprocessing.parent_process() is None:  # not in each worker
         message = "is a Python function, called for each valued board; with @numba.njit it runs at compiled speed"
         print(f"mergefall: {name} {message}", file=sys.stderr, flush=True)

@@ -229,14 +229,6 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     A kernel that calls itself must pass arguments of the types that it received. Do not pass literals: they have other
     types, and Numba crashes when it loads kernels from its cache that call each other in a circle.
-
-    Example:
-        >>> from mergefall.kernels import kernel
-        >>> @kernel
-        ... def twice(x):
-        ...     return 2 * x
-        >>> twice.py_func(4)
-        8
     """
     if function is None:
         return lambda decorated: kernel(decorated, **options)

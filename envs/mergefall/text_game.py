@@ -4,11 +4,7 @@
 >>> from mergefall.text_game import TextGame
 >>> env = TextGame(gym.make("mergefall/Game2048-v0", rows=2, cols=2))
 >>> observation, info = env.reset(options={"board": "2 ./2 ."})
->>> print(observation)
-Board:
-2 .
-2 .
-Legal moves: up, right, down
+>>> print(observation.splitlines()[-1])
 Answer with one move in <answer></answer>.
 >>> observation, reward, terminated, truncated, info = env.step("Both merge. <answer>down</answer>")
 >>> reward, info["verdict"]

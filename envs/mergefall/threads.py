@@ -24,9 +24,7 @@ def _helpers(process: int) -> ThreadPoolExecutor:
 
 
 def cores() -> int:
-    """The number of cores that this process may use: `PYTHON_CPU_COUNT`, else what system and container grant."""
-    if os.environ.get("PYTHON_CPU_COUNT", "").isdecimal():
-        return max(1, int(os.environ["PYTHON_CPU_COUNT"]))
+    """The number of cores that system and container grant this process."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(OSError, ValueError):  # no Linux, or no limit ("max")
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()

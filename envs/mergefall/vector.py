@@ -186,8 +186,6 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             return np.ones(self.num_envs, dtype=np.bool_)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             raise ValueError(f"reset_mask is {mask!r}; expected a bool array of shape ({self.num_envs},)")
-        if not mask.any():
-            raise ValueError("reset_mask is False everywhere; expected at least one game to reset")
         if not self._started and not mask.all():
             raise gym.error.ResetNeeded("the first reset must be of all games; expected no reset_mask")
         return np.ascontiguousarray(mask)  # kernels do not look at strides

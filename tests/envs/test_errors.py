@@ -50,7 +50,7 @@ def test_calls_of_batches():
             call()
     envs.reset(seed=0)
     state = envs.clone_state()
-    masks = [[True, False, False], some[:2], some.astype(int), np.zeros(3, bool)]
+    masks = [[True, False, False], some[:2], some.astype(int)]
     for call, message in [
         (lambda: envs.step([0, 40, 0]), "action of game 1 is 40"),
         (lambda: envs.step([0, 0, -1]), "action of game 2 is -1"),

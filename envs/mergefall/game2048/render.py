@@ -66,7 +66,7 @@ def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
 
     Args:
         ranks: a board, as integer ranks (log2 of the tile, 0 for empty) or in its text form.
-        score: written above the board, with the largest tile; default: no such panel.
+        score: written above the board; default: no such panel.
 
     Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
     """
@@ -87,7 +87,8 @@ def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:
     surface = pygame().Surface((width, height + top))
     surface.fill(PAGE)
     if score is not None:
-        surface.blit(_panel(width, score, int(ranks.max())), (0, 0))
+        surface.blit(fitting("SCORE", BOARD, width, 13), (GAP, 10))
+        surface.blit(fitting(f"{score}", DARK, width - 2 * GAP, 26), (GAP, 30))
     surface.blit(rounded(width, height, BOARD, ROUND), (0, top))
     for r in range(rows):
         for c in range(cols):
@@ -104,17 +105,3 @@ def _tile(rank: int) -> Surface:
     word = fitting(str(1 << rank), front, SIDE * 0.82, SIDE * 0.44)
     tile.blit(word, ((SIDE - word.get_width()) / 2, (SIDE - word.get_height()) / 2))
     return tile
-
-
-def _panel(width: int, score: int, rank: int) -> Surface:
-    """The panel above a board: the score on the left, the largest tile on the right if there is room."""
-    panel = pygame().Surface((width, PANEL), pygame().SRCALPHA)
-    label, number = fitting("SCORE", BOARD, width, 13), fitting(f"{score}", DARK, width - 2 * GAP, 26)
-    panel.blit(label, (GAP, 10))
-    panel.blit(number, (GAP, 30))
-    largest = fitting(f"{1 << rank}" if rank else "0", DARK, width, 26)
-    if 4 * GAP + number.get_width() + largest.get_width() <= width:
-        label = fitting("LARGEST", BOARD, width, 13)
-        panel.blit(label, (width - GAP - label.get_width(), 10))
-        panel.blit(largest, (width - GAP - largest.get_width(), 30))
-    return panel

@@ -8,7 +8,7 @@ A state is uint64[9 + cols]. A copy of it is the whole game, random stream inclu
     PIECES    pieces placed so far
     ILLEGAL   illegal actions in a row
     STEPS     actions in this episode
-    RULES     the rules (`rules_word`)
+    RULES     the rules (`Rules.rules_word`)
     BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
     QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
     COLUMNS…  the board, a word for each column (`field.py`)
@@ -49,20 +49,6 @@ FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # t
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
 IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
-
-
-def rules_word(
-    cols: int, rows: int, pieces: str, randomizer: str, preview: int, slides: bool, clear_first: bool
-) -> int:
-    return (
-        cols << COLS_SHIFT
-        | rows << ROWS_SHIFT
-        | SETS.index(pieces) << SET_SHIFT
-        | RANDOMIZERS.index(randomizer) << RANDOMIZER_SHIFT
-        | preview << PREVIEW_SHIFT
-        | slides << SLIDES_BIT
-        | clear_first << CLEAR_FIRST_BIT
-    )
 
 
 def nibbles(words: NDArray[np.uint64] | np.uint64, count: int) -> NDArray[np.int64]:

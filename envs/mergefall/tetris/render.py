@@ -178,23 +178,13 @@ def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, margin: int) 
 @cache
 def _cell(colour: Colour, side: int) -> Any:
     cell = pygame().Surface((side, side), pygame().SRCALPHA)
-    inner, radius = side - GAP, max(2, side // 8)
-    if colour is EMPTY:
-        cell.blit(rounded(inner, inner, EMPTY, radius), (GAP // 2, GAP // 2))
-        return cell
-    edge = max(1, side // 9)
-    light = tuple(n + (255 - n) * 2 // 5 for n in colour)
-    dark = tuple(n * 3 // 4 for n in colour)
-    cell.blit(rounded(inner, inner, dark, radius), (GAP // 2, GAP // 2))
-    cell.blit(rounded(inner, inner - edge, light, radius), (GAP // 2, GAP // 2))
-    cell.blit(rounded(inner, inner - 2 * edge, colour, radius), (GAP // 2, GAP // 2 + edge))
+    cell.blit(rounded(side - GAP, side - GAP, colour, max(2, side // 8)), (GAP // 2, GAP // 2))
     return cell
 
 
 @cache
 def _outline(colour: Colour, side: int) -> Any:
-    cell, edge = pygame().Surface((side, side), pygame().SRCALPHA), max(1, side // 9)
-    cell.blit(rounded(side - GAP, side - GAP, colour, max(2, side // 8)), (GAP // 2, GAP // 2))
+    cell, edge = _cell(colour, side).copy(), max(1, side // 9)
     inside = side - GAP - 2 * edge
     cell.blit(rounded(inside, inside, EMPTY, max(1, side // 12)), (GAP // 2 + edge, GAP // 2 + edge))
     return cell

@@ -80,14 +80,15 @@ class Rules(GameRules):
         return gym.spaces.Dict(spaces)
 
     def rules_word(self) -> int:
-        return game.rules_word(
-            self.cols,
-            self.rows,
-            self.pieces,
-            self.randomizer,
-            self.preview,
-            self.placements == "slide",
-            self.overflow == "clear_first",
+        """The word RULES of the game's states."""
+        return (
+            self.cols << game.COLS_SHIFT
+            | self.rows << game.ROWS_SHIFT
+            | game.SETS.index(self.pieces) << game.SET_SHIFT
+            | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
+            | self.preview << game.PREVIEW_SHIFT
+            | (self.placements == "slide") << game.SLIDES_BIT
+            | (self.overflow == "clear_first") << game.CLEAR_FIRST_BIT
         )
 
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
