@@ -53,11 +53,10 @@ class LineFile:
     Args:
         path, what: the file, and what it holds, for messages.
         header: the first line of a new file.
-        check: called with the file's header and `header` as JSON reads it back; raises ValueError if they differ.
         read: called with the object on each other line; raises ValueError for a wrong one.
 
-    Raises ValueError for what `check` and `read` refuse, for a header of other types than JSON's, for damage, and if
-    another run has the file open.
+    Raises ValueError for a file of another run (`check`), for what `read` refuses, for a header of other types than
+    JSON's, for damage, and if another run has the file open.
     """
 
     def __init__(
@@ -65,10 +64,9 @@ class LineFile:
         path: str | os.PathLike[str],
         what: str,
         header: Options,
-        check: Callable[[dict[str, Any], dict[str, Any]], None],
         read: Callable[[dict[str, Any]], None],
     ) -> None:
-        self.path = Path(path)
+        self.path, self.what = Path(path), what
         try:
             line = json.dumps(header, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -78,7 +76,7 @@ class LineFile:
             lines, whole = read_lines(self.path, what, torn_header=line.encode())
             self.header, *records = lines or [json.loads(line)]
             with in_place(f"{self.path}, line 1"):
-                check(self.header, json.loads(line))
+                self.check(self.header, json.loads(line))
             for number, record in enumerate(records, start=2):
                 with in_place(f"{self.path}, line {number}"):
                     read(record)
@@ -86,6 +84,11 @@ class LineFile:
             if not lines:
                 self.write(header)
             until_read.pop_all()  # the file stays open
+
+    def check(self, there: Options, here: Options) -> None:
+        """Raises ValueError if the file's header is not the expected one."""
+        if differing := differences(there, here):
+            raise ValueError(f"the file holds {self.what} of another run: {'; '.join(differing)}. Choose another file.")
 
     def write(self, record: Options) -> None:
         """Append a line and flush it. Raises ValueError if somebody has removed or replaced the file."""
@@ -96,10 +99,8 @@ class LineFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        with self._file:
-            if kind is None:
-                _check_there(self._file, self.path)
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def _check_there(file: BinaryIO, path: Path) -> None:
@@ -190,12 +191,6 @@ def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
             there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
             lines.append(f"{parent}{key} is {there} there, {here} here")
     return lines
-
-
-def check_same_run(what: str, there: Options, here: Options) -> None:
-    """Raises ValueError if the header of a file of `what` differs from the expected one."""
-    if differing := differences(there, here):
-        raise ValueError(f"the file holds {what} of another run: {'; '.join(differing)}. Choose another file.")
 
 
 def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:

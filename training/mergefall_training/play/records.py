@@ -26,12 +26,12 @@ from mergefall.checks import MOST_COUNTED, id_of_file
 from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
 from mergefall.library import origin
-from mergefall.typing import Array
+from mergefall.typing import Array, Options
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import added
 from numpy.typing import NDArray
 
-from mergefall_training.files import LineFile, check_same_run, in_place, model_file, read_lines
+from mergefall_training.files import LineFile, in_place, model_file, read_lines
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -154,7 +154,7 @@ class Header:
         return {name: value for name, value in content.items() if name != "adversary" or value is not None}
 
 
-def header_from(record: dict[str, Any]) -> Header:
+def header_from(record: Options) -> Header:
     """The header in the first line of a file. Raises ValueError for anything else."""
     content = {"adversary": None, "code": {}, **record}
     form, version = content.pop("format", None), content.pop("version", None)
@@ -287,7 +287,7 @@ class RecordFile(LineFile):
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self.episodes: dict[int, Episode] = {}
-        super().__init__(path, "episodes", header.first_line(), self._check, partial(add_episode, self.episodes))
+        super().__init__(path, "episodes", header.first_line(), partial(add_episode, self.episodes))
 
     def append(self, episode: Episode) -> None:
         """Write a finished episode to the file and flush it."""
@@ -296,11 +296,11 @@ class RecordFile(LineFile):
         self.write(record | {"checksum": checksum(header_from(self.header), record)})
         self.episodes[episode.seed] = episode
 
-    def _check(self, there: dict[str, Any], here: dict[str, Any]) -> None:
+    def check(self, there: Options, here: Options) -> None:
         header, ours = header_from(there), header_from(here)
         if same_player(ours.player, ours.options, header):
             ours = replace(ours, player=header.player)
-        check_same_run("episodes", asdict(header), asdict(ours))
+        super().check(asdict(header), asdict(ours))
 
 
 def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:

@@ -101,18 +101,16 @@ def to_markdown(table: Table) -> str:
 
 
 def _parts(cell: Cell, missing: str) -> tuple[str, str]:
-    """The text of a cell, and that of its interval; `missing`: the text of an estimate that is not there."""
-    if isinstance(cell, str):
-        return cell, ""
-    return (missing, "") if cell[0] is None else texts(cell[0], cell[1])
+    """The text of a cell, and that of its interval; `missing`: the text of an estimate that is not there.
 
-
-def texts(estimate: Estimate, number: Number) -> tuple[str, str]:
-    """An estimate and its interval as texts, a dash for what the games do not tell.
-
-    >>> texts(Estimate(27345.0, 26000.0, math.inf), short)
+    >>> _parts((Estimate(27345.0, 26000.0, math.inf), short), "-")
     ('27.3k', '26.0k-inf')
     """
+    if isinstance(cell, str):
+        return cell, ""
+    estimate, number = cell
+    if estimate is None:
+        return missing, ""
     value = number(estimate.value) if math.isfinite(estimate.value) else "-"
     dash = "-" if estimate.low >= 0 else " to "  # a dash beside a minus sign is hard to read
     return value, f"{number(estimate.low)}{dash}{number(estimate.high)}" if math.isfinite(estimate.low) else "-"

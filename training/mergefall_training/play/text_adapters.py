@@ -89,7 +89,7 @@ def openenv_types() -> tuple[type[Any], type[Any], type[Any]]:
 
         def __init__(self, env_id: str, env_kwargs: Options | None = None) -> None:
             super().__init__()
-            self._env, self._state = _game(env_id, env_kwargs), core.State()
+            self._env, self._state = TextGame(gym.make(env_id, **(env_kwargs or {})), rules=True), core.State()
 
         def reset(self, seed: int | None = None, episode_id: str | None = None, **_: Any) -> Any:
             prompt, _info = self._env.reset(seed=seed)
@@ -119,7 +119,7 @@ def textarena_game() -> type[Any]:
 
     class Game(ta.Env):
         def __init__(self, env_id: str, env_kwargs: Options | None = None) -> None:
-            self._env = _game(env_id, env_kwargs, patience=2**31)
+            self._env = TextGame(gym.make(env_id, **(env_kwargs or {})), rules=True, patience=2**31)
 
         def reset(self, num_players: int = 1, seed: int | None = None) -> None:
             prompt, _ = self._env.reset(seed=seed)
@@ -144,7 +144,3 @@ def textarena_game() -> type[Any]:
             return self.state.step()
 
     return Game
-
-
-def _game(env_id: str, env_kwargs: Options | None, patience: int = 3) -> TextGame:
-    return TextGame(gym.make(env_id, **(env_kwargs or {})), rules=True, patience=patience)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,7 @@ from mergefall.typing import Options
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 
-from mergefall_training.files import LineFile, check_same_run
+from mergefall_training.files import LineFile
 from mergefall_training.play.advice import Adviser
 from mergefall_training.play.puzzles import Puzzle, default_judge, judged, puzzles, rules_of
 from mergefall_training.play.records import code_of
@@ -126,7 +125,7 @@ def _answers(
         answers[record["id"]] = record["answer"]
 
     size = 1 if batch is None else integer("batch", batch, 1)
-    file = LineFile(out, "answers", header, partial(check_same_run, "answers"), read) if out else nullcontext()
+    file = LineFile(out, "answers", header, read) if out else nullcontext()
     with file, progress_bar("asking", len(tests), completed=len(answers), enabled=progress) as show:
         asked = [puzzle for puzzle in tests if puzzle.id not in answers]
         for first in range(0, len(asked), size):

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -27,7 +26,7 @@ from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
-from mergefall_training.files import LineFile, check_same_run
+from mergefall_training.files import LineFile
 from mergefall_training.play.records import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -76,7 +75,7 @@ def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
             raise ValueError(f"a trial is {record}; expected {WeightTrial.__annotations__}")
         trials[json.dumps([weights, record["seed"], record["games"]])] = WeightTrial(**record)
 
-    with LineFile(path, "trials", header, partial(check_same_run, "trials"), read) as file:
+    with LineFile(path, "trials", header, read) as file:
 
         def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
             key = json.dumps([weights, seed, games])
