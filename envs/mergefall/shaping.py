@@ -78,12 +78,8 @@ class Shaping:
     def read(cls, options: Any, rules: Any, library: Library[Any]) -> Self | None:
         """The shaping that the argument `shaping` of an environment describes; None for None.
 
-        - `options`: a mapping with the keys `potential` (whatever `heuristic` of the game takes, or `{"player": …}`)
-          and, optionally, `gamma` (default: 0.99), `scale`, `squash` and `offset` (defaults: see the module). None as a
-          value means the default.
-        - `rules`: the environment's.
-        - `library`: the game's heuristics.
-
+        Its keys: `potential` (whatever `heuristic` of the game takes, or `{"player": …}`) and, optionally, `gamma`
+        (default: 0.99), `scale`, `squash` and `offset` (defaults: see the module). None as a value means the default.
         Raises ValueError for anything else.
         """
         if options is None:

@@ -85,7 +85,7 @@ def observe_mask(env: Environment, observation: str = "observation", mask: str =
     - ``action_mask``: int8[actions], 1 for each legal action; as in `info`.
 
     The arguments name the keys: RLlib expects ``"observations"``, Tianshou ``"obs"`` and ``"mask"``, PettingZoo the
-    defaults. Raises ValueError for two equal keys.
+    defaults.
 
     >>> import mergefall
     >>> seen, _ = observe_mask(flat(gym.make("mergefall/Game2048-v0"))).reset(seed=0)
@@ -247,8 +247,6 @@ def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
     game = _game(env)
     own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (game, env))
     if kind == "mask":
-        if keys[0] == keys[1]:
-            raise ValueError(f"observation and mask are both {keys[0]!r}; expected two names")
         masks = gym.spaces.Box(0, 1, (game.rules.n_actions,), np.int8)
         return tuple(keys), gym.spaces.Dict({keys[0]: seen, keys[1]: masks})
     if seen != own:

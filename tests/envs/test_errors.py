@@ -133,7 +133,6 @@ def test_boards_of_2048(board, message):
     (lambda: TextGame(gym.make(G2048), patience=0), "patience is 0"),
     (lambda: TextGame(gym.make("CartPole-v1")), "expected an environment of mergefall"),
     (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
-    (lambda: observe_mask(gym.make(G2048), "obs", "obs"), "both 'obs'; expected two names"),
     (lambda: Game2048VectorEnv(threads=0), "threads is 0"),
     (lambda: Game2048VectorEnv(0), "num_envs is 0"),
     (lambda: Game2048VectorEnv(10**30), "num_envs is 10+; expected an integer from 1 to"),

@@ -11,15 +11,14 @@ distances: otherwise the compiler could not tell that they do not overlap, and w
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
-from mergefall.kernels import direct, kernel, unowned
+from mergefall.kernels import kernel, unowned
 from mergefall.words import next_bits
 
 U = np.uint64
@@ -159,17 +158,6 @@ def step(first, end, states, actions, fresh, pool, rules, out):
             capped = (max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps)
             out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck | capped
             _show(i, states, mask, top, legal, out)
-
-
-@cache
-def stepper() -> Any:
-    """`step` compiled for what `Game2048VectorEnv` passes, to be called without Numba's look at each argument's type.
-
-    Numba takes as long to recognise two records as 64 games take to play.
-    """
-    states, rules = core.new_states(1, 4, 4), (packed.lines_for(4, 4), LOG2, 1, 0)
-    actions, fresh, pool = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros((0, 16), np.uint8)
-    return direct(step, 0, 1, states, actions, fresh, pool, rules, Seen.empty(1, 2))
 
 
 @kernel

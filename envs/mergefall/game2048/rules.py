@@ -37,6 +37,10 @@ def board_array(
       to.
 
     Raises ValueError for anything else.
+
+    >>> board_array("2 ./. 8")
+    array([[1, 0],
+           [0, 3]], dtype=uint8)
     """
     if isinstance(ranks, str):
         ranks = reference.from_text(ranks)
@@ -45,6 +49,9 @@ def board_array(
         raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else 'rows × cols'}")
     most = array.size + array.size.bit_length() if highest is None else highest
     return checked_ranks("board", array, most).copy()
+
+
+from_text = board_array
 
 
 def checked_ranks(name: str, array: NDArray[Any], highest: int) -> NDArray[np.uint8]:
@@ -245,13 +252,3 @@ def to_text(ranks: Any) -> str:
     '2 ./. 8'
     """
     return reference.to_text(tuple(map(tuple, board_array(ranks).tolist())))
-
-
-def from_text(text: str) -> NDArray[np.uint8]:
-    """The ranks uint8[rows, cols] of a text form; raises ValueError for anything else.
-
-    >>> from_text("2 ./. 8")
-    array([[1, 0],
-           [0, 3]], dtype=uint8)
-    """
-    return board_array(text)

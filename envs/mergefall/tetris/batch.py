@@ -5,13 +5,12 @@ Each game is a row of state words (`game.py`). A step's outputs are a new `Seen`
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.kernels import direct, kernel, unowned
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
@@ -134,14 +133,6 @@ def step(first, end, states, actions, fresh, pool, rules, seen):
         truncated[i] = stuck or (max_steps > 0 and np.int64(state[game.STEPS]) >= max_steps)
         show(state, over, boards[i], nexts[i], masks[i])
         _figures(i, state, pieces, lines, scores, placed, multisets)
-
-
-@cache
-def stepper() -> Any:
-    """`step` compiled for what `TetrisVectorEnv` passes, to be called without Numba's look at each argument's type."""
-    seen, rules = Seen.empty(1, 1, 1, 1, 1), (np.zeros(6), 1, 0)
-    states, pool = np.zeros((1, game.COLUMNS + 4), U), np.zeros((0, 5), U)
-    return direct(step, 0, 1, states, np.zeros(1, np.int64), np.zeros(1, np.bool_), pool, rules, seen)
 
 
 @kernel

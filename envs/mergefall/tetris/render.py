@@ -24,8 +24,8 @@ from mergefall.draw import (
     rounded,
 )
 from mergefall.tetris import game
-from mergefall.tetris.field import boards_of
-from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, WIDTHS, rotations
+from mergefall.tetris.field import boards_of, put
+from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import Rules, board_array
 
@@ -55,7 +55,7 @@ class Canvas:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._first = NAMES.index(rules.piece_set.names[0])
+        self._first = rules.piece_set.first
         height = rules.rows + rules.piece_set.storage
         self._fills = np.zeros((height, rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
 
@@ -91,15 +91,12 @@ class Canvas:
 
     def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
         """The cells in which an action brings the current piece to rest, storage rows included; none if illegal."""
-        columns, piece, height = state[game.COLUMNS :].copy(), self._piece(state), len(self._fills)
+        columns, piece = state[game.COLUMNS :], self._piece(state)
         rotation, column, y = rest(columns, piece, action, self._rules.placements == "slide")
-        cells = np.zeros((height, self._rules.cols), dtype=bool)
-        over = bool((columns >> np.uint64(self._rules.rows)).any())  # then a piece may rest above the picture
-        if y >= 0 and not over:
-            tall, wide = HEIGHTS[piece, rotation], WIDTHS[piece, rotation]
-            where = slice(height - y - tall, height - y), slice(column, column + wide)
-            cells[where] = boards_of(MASKS[piece, rotation, :wide], tall) == 1
-        return cells
+        after, over = columns.copy(), (columns >> np.uint64(self._rules.rows)).any()
+        if y >= 0 and not over:  # else a piece may rest above the picture
+            put(after, piece, rotation, column, y)
+        return boards_of(after ^ columns, len(self._fills)) == 1
 
 
 def frame(scene: Scene, mode: str) -> Any:

@@ -221,6 +221,9 @@ def board_array(board: Any, cols: int | None = None, rows: int | None = None) ->
         board: an array or nested lists of 0 and 1 (or bools), or text: `.` for empty, `#` for filled, rows separated by
             `/` or line breaks.
         cols, rows: the expected size; default: any size from 4×4 to 16 columns by 40 rows.
+
+    >>> board_array("..../..../#.../##.#")[3]
+    array([1, 1, 0, 1], dtype=uint8)
     """
     if isinstance(board, str):
         lines = board.replace("/", "\n").split()
@@ -231,6 +234,9 @@ def board_array(board: Any, cols: int | None = None, rows: int | None = None) ->
     if array.ndim != 2 or (rows and array.shape != (rows, cols)):
         raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else 'rows × columns'}")
     return checked_cells("board", array).copy()
+
+
+from_text = board_array
 
 
 def checked_cells(name: str, array: Array) -> NDArray[np.uint8]:
@@ -251,15 +257,6 @@ def to_text(board: Any) -> str:
     '..../..../#.../##.#'
     """
     return "/".join("".join(".#"[cell] for cell in row) for row in board_array(board).tolist())
-
-
-def from_text(text: str) -> NDArray[np.uint8]:
-    """The board uint8[rows, cols] of a text as `to_text` writes it. Raises ValueError for other text.
-
-    >>> from_text("..../..../#.../##.#")[3]
-    array([1, 1, 0, 1], dtype=uint8)
-    """
-    return board_array(text)
 
 
 @dataclass(frozen=True, eq=False)
