@@ -20,7 +20,7 @@ import gymnasium as gym
 import numba
 import numpy as np
 from mergefall.chance import STREAM
-from mergefall.checks import known, number
+from mergefall.checks import number
 from mergefall.games import Game
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
@@ -194,7 +194,6 @@ class KernelPlayer(Player):
     playing: Any = None  # a heuristic by which the player plays games out
 
     def __init__(self, **rules: Any) -> None:
-        known("the player", rules, self.form.options)
         self._rules = {name: value for name, value in rules.items() if value is not None}
         self.form.rules(**self._rules)
         self._renew()

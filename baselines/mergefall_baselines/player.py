@@ -237,11 +237,6 @@ def checked(player: Predictor, action: Any) -> int:
     return int(array.item())
 
 
-def takes_masks(player: Predictor) -> bool:
-    """Whether ``predict`` takes the legal actions as `action_masks`, as MaskablePPO's does."""
-    return "action_masks" in inspect.signature(player.predict).parameters
-
-
 # -- games step by step -----------------------------------------------------------------------------------------------
 
 
@@ -298,7 +293,8 @@ def chosen_by(player: Predictor, seed: int) -> Choose:
     `player` is anything with ``predict``. A `Player` is started with the seed. A ``predict`` that takes `action_masks`,
     as MaskablePPO's does, gets the legal actions.
     """
-    state, masked = player.start(seed) if isinstance(player, Player) else None, takes_masks(player)
+    state = player.start(seed) if isinstance(player, Player) else None
+    masked = "action_masks" in inspect.signature(player.predict).parameters
 
     def choose(step: Step) -> int:
         nonlocal state
