@@ -242,15 +242,11 @@ def checked(player: Predictor, action: Any) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """A position of a game, or of each game of a batch, and the action that led to it.
-
-    - `observation`, `info`, `reward`, `terminated`, `truncated`: as the environment returned them.
-    - `action`: None at the start.
-    """
+    """A position of a game, or of each game of a batch, as the environment returned it, and what led to it."""
 
     observation: Any
     info: dict[str, Any]
-    action: Any = None
+    action: Any = None  # at the start
     reward: Any = 0.0
     terminated: Any = False
     truncated: Any = False

@@ -86,14 +86,11 @@ class Expectimax(KernelPlayer):
         super().__init__(**rules)
         self.heuristic = make_heuristic(heuristic)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
+        self.sees_next = self.depth > 1
         self.distribution = distribution_option(distribution)
         self.beam = 0 if beam is None else integer("beam", beam, 1)
         self.lost = -math.inf if lost is None else number("lost", lost)
         self.time_limit = seconds_option(time_limit)
-
-    @property
-    def sees_next(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.depth > 1
 
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -266,8 +266,7 @@ def search_kernel(shape: Shape) -> Kernel:
     def decide(columns, queue, memory, values, settings):
         ctx, exact = settings
         c, level = read(ctx), np.int64(0)
-        for action in range(values.size):
-            values[action] = -np.inf
+        values[:] = -np.inf
         copy(columns, board_at(level, c))
         prepare(columns, c.rows, memo_at(level, c))
         bag = chances_of(memory, c.distribution, c.drawn, borrow(c.chances, np.float64, IDS))

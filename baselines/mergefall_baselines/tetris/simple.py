@@ -9,7 +9,7 @@ import numpy as np
 from mergefall.checks import integer
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
-from mergefall.tetris.field import place
+from mergefall.tetris.field import copy, place
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms
 from mergefall.tetris.placements import action_of, at_rest, list_placements
@@ -44,8 +44,7 @@ def any_of(placements, count, memory):
 def choose_any(columns, queue, memory, values, settings):
     """Choose any legal placement; each is worth 0."""
     first, slides, placements = settings
-    for action in range(values.size):
-        values[action] = -np.inf
+    values[:] = -np.inf
     count = list_placements(columns, first + (np.int64(queue) & 15), slides, placements)
     for i in range(count):
         values[action_of(placements[i])] = 0.0
@@ -90,8 +89,7 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
         first, rows, clear_first, drawn, known, _ = rules
         _, options, board, weights, values = scratch
         piece, points = first + (np.int64(queue) & 15), 0.0
-        for c in range(board.size):
-            board[c] = columns[c]
+        copy(columns, board)
         for placed in range(length):
             rotation, column, y = at_rest(placement)
             lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
@@ -116,8 +114,7 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
         games, rules, _, scratch, _ = settings
         first, _, _, drawn, _, distribution = rules
         placements, _, _, weights, _ = scratch
-        for action in range(values.size):
-            values[action] = -np.inf
+        values[:] = -np.inf
         count = list_placements(columns, first + (np.int64(queue) & 15), slides, placements)
         bag = chances_of(memory, distribution, drawn, weights)
         chosen, highest = placements[0], -np.inf
