@@ -282,10 +282,6 @@ class KernelPlayer(Player):
             if name in others and others[name] != ours:
                 raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={others[name]!r}")
 
-    def _rules_for(self, shown: dict[str, int]) -> Any:
-        self._check_rules(shown, "the observation shows")
-        return self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
-
     # -- the protocol -------------------------------------------------------------------------------------------------
 
     def start(self, seed: int) -> NDArray[np.uint64] | None:
@@ -342,7 +338,8 @@ class KernelPlayer(Player):
         self, observation: Observation, state: Any, episode_start: Any, exact: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
         parts, shown, single = self.form.read(self.name, observation)
-        rules = self._rules_for(shown)
+        self._check_rules(shown, "the observation shows")
+        rules = self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
         states = self.form.states(self.name, parts, rules)
         memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:

@@ -6,7 +6,7 @@ Both prune on bounds that change no value that decides, so the chosen move is th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -114,25 +114,15 @@ def worst_cell_kernel(shape: Shape) -> Kernel:
 
 
 @cache
-def minimax_kernel(shape: Shape) -> Kernel:
-    if shape.kind == "wide":
-        return cells_kernel(shape, "adversary")
-    return _root_kernel(shape, worst_reply_kernel(shape), np.inf)
-
-
-@cache
-def mixed_kernel(shape: Shape) -> Kernel:
-    if shape.kind == "wide":
-        return cells_kernel(shape, "mixed")
-    return _root_kernel(shape, worst_cell_kernel(shape), 2.0)
-
-
-def _root_kernel(shape: Shape, reply: Kernel, first: float) -> Kernel:
-    """The decision kernel of a search whose opponent is ``reply(board, left, alpha, first, ctx)``.
+def adversary_kernel(mixed: bool, shape: Shape) -> Kernel:
+    """The decision kernel of minimax or of the mixed search.
 
     Each move gets its exact value. If the context is `bounded`, only the first best one does, and the others get bounds
     below it.
     """
+    if shape.kind == "wide":
+        return cells_kernel(shape, "mixed" if mixed else "adversary")
+    reply, first = (worst_cell_kernel(shape), 2.0) if mixed else (worst_reply_kernel(shape), np.inf)
     pack, scored = shape.pack_kernel, shape.scored
 
     @kernel
@@ -184,7 +174,9 @@ def minimax(
         1
     """
     options = leaf, rewards, order, time_limit
-    return Search2048(minimax_kernel, heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols)
+    return Search2048(
+        partial(adversary_kernel, False), heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols
+    )
 
 
 def mixed(
@@ -215,4 +207,6 @@ def mixed(
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
     options = leaf, False, order, time_limit
-    return Search2048(mixed_kernel, heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols)
+    return Search2048(
+        partial(adversary_kernel, True), heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols
+    )
