@@ -201,11 +201,11 @@ class TetrisNetwork(nn.Module):
 
 
 class Agent(nn.Module):
-    """Actor and critic on one network; with `bfloat16`, the network computes in it."""
+    """Actor and critic on one network; the network computes in bfloat16 if that is `fast`."""
 
-    def __init__(self, envs: Any, channels: int, bfloat16: bool) -> None:
+    def __init__(self, envs: Any, channels: int, fast: bool) -> None:
         super().__init__()
-        self.bfloat16, space = bfloat16, envs.single_observation_space
+        self.fast, space = fast, envs.single_observation_space
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
         self.actor = nn.Linear(self.network.width, int(envs.single_action_space.n))
         self.critic = nn.Linear(self.network.width, 1)
@@ -216,7 +216,7 @@ class Agent(nn.Module):
                     nn.init.zeros_(layer.bias)
 
     def get_hidden(self, obs: Tensor) -> Tensor:
-        with torch.autocast(obs.device.type, torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast(obs.device.type, torch.bfloat16, enabled=self.fast):
             return self.network(obs).float()
 
     def get_value(self, obs: Tensor) -> Tensor:
@@ -228,7 +228,7 @@ class Agent(nn.Module):
         """(action, logprob, entropy, value), each [n]; draws the action by default, and never an illegal one."""
         hidden = self.get_hidden(obs)
         logits = self.actor(hidden).masked_fill(~mask, -1e9)  # with −∞, the entropy would contain 0 · −∞
-        logprobs = logits.log_softmax(dim=1)
+        logprobs: Tensor = logits.log_softmax(dim=1)
         probs = logprobs.exp()
         if action is None:
             action = probs.cpu().multinomial(1).squeeze(1).to(obs.device)  # a GPU draws the same
@@ -266,8 +266,8 @@ class Trainer:
         self.args = args
         torch.manual_seed(args.seed)
         self.envs = make_envs(args, args.num_envs, "SameStep")
-        reset = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
-        self.next_obs, self.next_mask = obs_and_mask(*reset, args.device)
+        obs, infos = self.envs.reset(seed=FIRST_SEED * (args.seed + 1))
+        self.next_obs, self.next_mask = obs_and_mask(obs, infos, args.device)
         processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
         fast = args.device != "cpu" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
         self.agent = Agent(self.envs, args.channels, args.mixed_precision and fast).to(args.device)
@@ -381,7 +381,7 @@ class Player:
 
     def __init__(self, checkpoint: str) -> None:
         args, parameters = load(checkpoint)
-        self.agent = Agent(make_envs(args, 1, "NextStep"), args.channels, bfloat16=False)
+        self.agent = Agent(make_envs(args, 1, "NextStep"), args.channels, fast=False)
         self.agent.load_state_dict(parameters)
 
     @staticmethod

@@ -34,4 +34,4 @@ def use_mixed_precision(policy: torch.nn.Module) -> None:
     fast = device.type == "cuda" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
     for module in policy.modules():
         if hasattr(module, "mixed_precision"):
-            module.mixed_precision = fast  # pyright: ignore[reportAttributeAccessIssue]
+            module.mixed_precision = fast  # pyright: ignore[reportArgumentType]

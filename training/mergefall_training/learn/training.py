@@ -88,15 +88,19 @@ class Learner(Protocol):
 
     def learn(self) -> dict[str, float]:
         """Do one round; returns figures to log."""
+        ...
 
     def arrays(self) -> Arrays:
         """The model's arrays, as `Run.evaluate` takes them."""
+        ...
 
     def network(self) -> dict[str, Any]:
         """What the algorithm's `player` needs besides the arrays, JSON types."""
+        ...
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
+        ...
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` steps."""

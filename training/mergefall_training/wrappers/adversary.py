@@ -126,8 +126,8 @@ class VectorAdversary(VectorWrapper):
         self._player, self._rate = _checked(env, player, rate)
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        game, actions = self.unwrapped, np.asarray(actions)
-        states = game.clone_state()
+        game: Any = self.unwrapped
+        states, actions = game.clone_state(), np.asarray(actions)
         draws = coins(states[:, STREAM]) < self._rate
         if draws.any() and self.action_space.contains(actions):
             boards, _, legal = game.afterstates()

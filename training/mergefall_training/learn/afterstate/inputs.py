@@ -12,7 +12,7 @@ faster from a one-hot than from heights.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel, unowned
@@ -143,7 +143,7 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: NDArray[np.i
     lowest, count = (np.zeros(n, np.int64), rules.n_actions) if actions is None else (actions, 1)
     begins, most = np.zeros(n + 1, np.int64), n * count
     inputs = np.empty((most, tetris_inputs(rules.cols)), F)
-    table = Afterstates(begins, np.empty(most, np.int64), np.empty(most, F), np.empty(most, np.bool_), inputs)
+    table: Any = Afterstates(begins, np.empty(most, np.int64), np.empty(most, F), np.empty(most, np.bool_), inputs)
     of_rules = rules.rows, rules.piece_set.first, slides, clear_first, rules.payments()
     _fill(boards, pieces, lowest, count, *of_rules, table)
     return Afterstates(begins, *(part[: begins[-1]] for part in table[1:]))

@@ -95,7 +95,7 @@ def build(config: Config, device: str) -> Any:
     known(config.algorithm, given, sorted(defaults))
     for name, value in given.items():
         check_value(name, value, defaults[name])
-    chosen = defaults | given
+    chosen: dict[str, Any] = {**defaults, **given}
     if config.algorithm == "maskable-ppo":
         size, batch = chosen["n_envs"] * chosen["n_steps"], chosen["batch_size"]
         if size % batch:
