@@ -8,6 +8,7 @@ from mergefall_training.learn.kickstart.train import Learner
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.train import build
+from mergefall_training.learn.training import set_learning_rate
 
 from tests.training.learn.small_runs import G2048, NETWORK, SMALL, small
 
@@ -36,7 +37,7 @@ def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo(tmp_pat
     buffer.full = True
     model.train()
 
-    ours.set_learning_rate()
+    set_learning_rate(ours.policy.optimizer, ours.h.learning_rate, ours.config, ours.step)
     ours._fit(played, None, 0.0, np.arange(32))
     theirs, moved = parameters_of(model.policy), parameters_of(ours.policy)
     assert any(not np.array_equal(start[name], moved[name]) for name in start)

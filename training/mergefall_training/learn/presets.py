@@ -28,8 +28,6 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
 
     `name` is one of the preset's `others`; default: the usual preset. Raises ValueError if there is no such preset.
 
-    >>> load_preset("maskable-ppo", "mergefall/Game2048-v0")["env_kwargs"]
-    {'reward': 'log2'}
     >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
     120000000
     """

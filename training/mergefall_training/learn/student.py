@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.games import batch_of_one, concatenate
@@ -18,7 +17,7 @@ from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class
 from mergefall_training.learn.sb3.train import KNOWN, made_of, warm_start
 from mergefall_training.learn.teachers import Teachers
-from mergefall_training.learn.training import Learner, schedule
+from mergefall_training.learn.training import Learner, games_of
 
 F = np.float32
 EPSILON, MOST_PAID = 1e-8, 10.0  # as in Stable-Baselines3's VecNormalize
@@ -120,13 +119,7 @@ class Student(Learner):
         self.config, self.h, self.step = config, h, 0
         self.device = device_of(device)
         torch.manual_seed(config.first_seed)
-        self.games: Any = gym.make_vec(
-            config.env_id,
-            h.n_envs,
-            autoreset_mode="SameStep",
-            max_episode_steps=config.max_episode_steps,
-            **config.env_kwargs,
-        )
+        self.games = games_of(config, h.n_envs)
         spaces = self.games.single_observation_space, self.games.single_action_space
         kind, kwargs = policy_class("maskable-ppo", h.policy, h.policy_kwargs, config.env_kwargs)
         with made_of(config):
@@ -199,11 +192,6 @@ class Student(Learner):
         return Rollout(concatenate(boards), *(np.concatenate(column) for column in games))
 
     # -- learning -----------------------------------------------------------------------------------------------------
-
-    def set_learning_rate(self) -> None:
-        """Set the learning rate of this step."""
-        for group in self.policy.optimizer.param_groups:
-            group["lr"] = schedule("learning_rate", self.h.learning_rate)(1 - self.step / self.config.timesteps)
 
     def descend(self, loss: torch.Tensor) -> None:
         """Take a gradient step."""

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import gymnasium as gym
 from mergefall.checks import boolean, integer, known, number
 from mergefall.typing import Arrays, Options
 
@@ -172,6 +173,18 @@ def training_progress(run: Run) -> Iterator[Callable[[int], None]]:
             at = run.points[-1].step if run.points else 0
             interrupt.add_note(f"{run.folder} has a checkpoint at step {at}; add --resume to the command to continue")
             raise
+
+
+def games_of(config: Config, count: int) -> Any:
+    """A batch of a run's environments, each of which begins a new game in the step that ends one."""
+    options = {"max_episode_steps": config.max_episode_steps, **config.env_kwargs}
+    return gym.make_vec(config.env_id, count, autoreset_mode="SameStep", **options)
+
+
+def set_learning_rate(optimizer: Any, rate: float | str, config: Config, step: int) -> None:
+    """Set a step's learning rate from the hyper-parameter `rate`."""
+    for group in optimizer.param_groups:
+        group["lr"] = schedule("learning_rate", rate)(1 - step / config.timesteps)
 
 
 def schedule(name: str, value: Any) -> Callable[[float], float]:

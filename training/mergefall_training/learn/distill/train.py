@@ -24,7 +24,7 @@ from mergefall.typing import Options
 
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.student import Student, StudentHyperparameters
-from mergefall_training.learn.training import hyperparameters_of, module_of
+from mergefall_training.learn.training import hyperparameters_of, module_of, set_learning_rate
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Learner(Student):
         labels = self.teachers.targets(played.observations, played.masks, at)
         self.rounds.append((played.observations, played.masks, labels, played.returns))
         boards, masks, targets, returns = (concatenate(column) for column in zip(*self.rounds, strict=True))
-        self.set_learning_rate()
+        set_learning_rate(self.policy.optimizer, self.h.learning_rate, self.config, self.step)
         self.policy.set_training_mode(True)
         totals = np.zeros(2)
         for _ in range(self.h.gradient_steps):

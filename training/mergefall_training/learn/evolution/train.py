@@ -17,10 +17,6 @@ candidates. In each generation:
 A game's length is mostly luck, so the Gaussian's mean is noisy: the model is a running mean of these means. A run's
 steps are pieces; the last generation is played to its end, so a run may take more steps than its `timesteps`.
 
-A pickle of the library's state would tie a checkpoint to one release of it. But everything that it does follows from
-the random numbers and the candidates' values. So a checkpoint keeps these values, and a restored run learns from them
-again, which takes a millisecond for each generation.
-
 Example:
     mergefall train cma-es --env mergefall/Tetris-v0 --out runs/evolved
     mergefall evaluate runs/evolved --episodes 100
@@ -201,6 +197,7 @@ class Learner(training.Learner):
         return {"heuristic": h.heuristic, "names": names_of(heuristic_of(h.heuristic)), "depth": h.depth}
 
     def state(self) -> dict[str, Any]:
+        # All that the library does follows from the random numbers and these values; its pickle is that of one release.
         return {"model": self.model, "values": np.array(self.values), "base": self.base}
 
     def restore(self, step: int, state: Options) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.student import Rollout, Student, StudentHyperparameters
-from mergefall_training.learn.training import hyperparameters_of, module_of
+from mergefall_training.learn.training import hyperparameters_of, module_of, set_learning_rate
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Learner(Student):
         played, targets = self.play(), None
         if weight > 0:
             targets = self.teachers.targets(played.observations, played.masks, at)
-        self.set_learning_rate()
+        set_learning_rate(self.policy.optimizer, self.h.learning_rate, self.config, self.step)
         self.policy.set_training_mode(True)
         figures: list[NDArray[np.float64]] = []
         for _ in range(self.h.n_epochs):
