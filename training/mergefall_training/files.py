@@ -64,7 +64,7 @@ class LineFile:
         path: str | os.PathLike[str],
         what: str,
         header: Options,
-        read: Callable[[dict[str, Any]], None],
+        read: Callable[[dict[str, Any]], object],
     ) -> None:
         self.path, self.what = Path(path), what
         try:

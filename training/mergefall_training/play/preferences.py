@@ -118,9 +118,7 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
 
 def _observation_wrapper(envs: Any) -> Any:
     """The first observation wrapper in a model's training environments that can be seen and is not ours, or None."""
-    while hasattr(envs, "venv"):
-        envs = envs.venv
-    env = getattr(envs, "envs", None)  # of a DummyVecEnv, or of a NativeVecEnv
+    env = getattr(envs and envs.unwrapped, "envs", None)  # of a DummyVecEnv, or of a NativeVecEnv
     env = env[0] if isinstance(env, list) else env
     while isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
         kinds = gym.ObservationWrapper | gym.vector.VectorObservationWrapper

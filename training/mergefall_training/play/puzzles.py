@@ -7,8 +7,6 @@ The reward of a move is how little it loses against the best one, by the values 
 1 for the best legal move and 0 for the worst; 1 for all if all are equally good. A fatal placement, an illegal move and
 an answer that cannot be read earn 0. A value within a billionth of the best one counts as equal, because early in a
 game on 3×3 moves may differ by no more.
-
-On boards up to 3×3, `2048/optimal` knows the exact values. It is the default up to 2×3.
 """
 
 from __future__ import annotations

@@ -174,7 +174,8 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
     >>> print(f"{rate.value:.0%} ({rate.low:.1%} to {rate.high:.1%})")
     100% (96.3% to 100.0%)
     """
-    _check_counts(successes, trials)
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"expected 0 <= successes <= trials and trials > 0; got {successes} of {trials}")
     z2 = NormalDist().inv_cdf(1 - _tail(confidence)) ** 2
     rate = successes / trials
     centre = (rate + z2 / (2 * trials)) / (1 + z2 / trials)
@@ -292,7 +293,6 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
     >>> print(f"{rate.value:.0%} ({rate.low:.0%} to {rate.high:.1%})")
     0% (0% to 30.8%)
     """
-    _check_counts(successes, trials)
     tail, k, n = _tail(confidence), successes, trials
     ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
@@ -308,11 +308,6 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
     low = _crossing(lambda rate: at_least(rate) > tail, 0, k / n) if k else 0.0
     high = _crossing(lambda rate: at_most(rate) < tail, k / n, 1) if k < n else 1.0
     return Estimate(k / n, low, high)
-
-
-def _check_counts(successes: float, trials: int) -> None:
-    if not 0 <= successes <= trials or trials == 0:
-        raise ValueError(f"expected 0 <= successes <= trials and trials > 0; got {successes} of {trials}")
 
 
 def _series(term: float, factors: Iterable[float]) -> float:

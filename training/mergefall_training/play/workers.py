@@ -327,17 +327,6 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _interrupts_held_back() -> Generator[None]:
-    """Delays Ctrl-C inside the block, and in processes started inside it until they can end without a traceback."""
-    previous = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        if previous is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
 def _start_worker(threads: int) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     if "torch" in sys.modules:  # it has read the variable
@@ -354,8 +343,13 @@ def on_processes(
     pool: ProcessPoolExecutor, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], in_order: bool = False
 ) -> Generator[Any]:
     """What `function` returns for the arguments of each job; in any order, unless `in_order`."""
-    with _interrupts_held_back():
+    # Ctrl-C waits, in the processes that start here until they can end without a traceback.
+    previous = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
         futures = [pool.submit(function, *job) for job in jobs]
+    finally:
+        if previous is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
     try:
         for future in futures if in_order else as_completed(futures):
             yield future.result()
