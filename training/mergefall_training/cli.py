@@ -106,8 +106,8 @@ def play(
 
     if option and adviser is None:
         raise ValueError(f"--option {option[0]} is the adviser's; expected --adviser, too")
-    window, kwargs, options = render_mode == "human", parse_options(env_option), parse_options(option)
-    watching.play(env, kwargs, seed, window=window, adviser=adviser, options=options, out=out)
+    spec = None if adviser is None else {"player": adviser, **parse_options(option)}
+    watching.play(env, parse_options(env_option), seed, window=render_mode == "human", adviser=spec, out=out)
 
 
 def watch(

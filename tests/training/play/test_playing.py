@@ -78,7 +78,7 @@ def test_a_move_taken_back_leaves_the_game_as_it_was(keys, game):
 
 
 def test_a_hint_names_the_best_actions_and_aims_at_the_first():
-    session = Session(TETRIS, {"rows": 8}, 1, "ansi", "tetris/greedy", {"heuristic": "bcts"})
+    session = Session(TETRIS, {"rows": 8}, 1, "ansi", {"player": "tetris/greedy", "heuristic": "bcts"})
     values = session._adviser.values(session.step.observation)
     session.press("h")
     assert session.cursor.action == values.argmax()

@@ -228,7 +228,7 @@ class Evaluation:
             median=None if self.censored else bootstrap(np.median, self.results),
             iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
-            moves_per_game=sum(e.turns for e in self.episodes) / len(self.episodes),
+            moves_per_game=sum(getattr(e, self.game.turns) for e in self.episodes) / len(self.episodes),
             ms_per_move=self.ms_per_move,
         )
 

@@ -65,11 +65,6 @@ class Episode:
         """The headline figure of the game."""
         return getattr(self, self.game.headline)
 
-    @property
-    def turns(self) -> int:
-        """The number of moves, or of pieces."""
-        return getattr(self, self.game.turns)
-
 
 @dataclass(frozen=True)
 class Game2048Episode(Episode):

@@ -30,6 +30,7 @@ from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import chosen_by, recorded, steps
+from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.live import Live
@@ -197,9 +198,8 @@ class Show:
     def recorded(cls, path: Path, seed: int | None) -> Show:
         """A recorded game; without a seed the one with the lowest result. The player plays if actions are missing."""
         header, episodes = read_records(path)
-        if seed is None and episodes:
-            seed = min(episodes, key=lambda episode: episode.result).seed
-        record = next((episode for episode in episodes if episode.seed == seed), None)
+        of_seed = [episode for episode in episodes if seed in (None, episode.seed)]
+        record = min(of_seed, key=lambda episode: episode.result, default=None)
         if record is None:
             seeds = f", from seeds {episodes[0].seed} to {episodes[-1].seed}" if episodes else ""
             raise ValueError(f"{path} has no game from seed {seed}; it has {len(episodes)} games{seeds}")
@@ -301,10 +301,10 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
 # -- playing by hand ---------------------------------------------------------------------------------------------------
 
 BY_HAND = "by hand"  # the player's name in records
-ADVISERS: dict[str, tuple[str, dict[str, Any]]] = {  # by the environment's id, else by the game's name
-    "2048": ("2048/expectimax", {"heuristic": "nneonneo", "depth": 3}),
-    "tetris": ("tetris/two-tetrad", {"heuristic": "bcts"}),
-    "mergefall/Quintris-v0": ("quintris/expectimax", {}),
+ADVISERS: dict[str, dict[str, Any]] = {  # by the environment's id, else by the game's name
+    "2048": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
+    "tetris": {"player": "tetris/two-tetrad", "heuristic": "bcts"},
+    "mergefall/Quintris-v0": {"player": "quintris/expectimax"},
 }
 SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
 PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
@@ -369,16 +369,14 @@ class Session:
         kwargs: Options,
         seed: int | None,
         render_mode: str,
-        adviser: str | None = None,
-        options: Options | None = None,
+        adviser: str | Options | None = None,
     ) -> None:
         self.game: Game = game_of(env_id)
         wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped
-        name, usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
-        chosen = make(name, **usual) if adviser is None else make(adviser, **dict(options or {}))
-        self._adviser: Player = chosen.with_rules(self.game.rules_of(self.kwargs))
+        usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
+        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.kwargs))
         self.cursor = Cursor(self.env) if self.game.name == "tetris" else None
         self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
 
@@ -448,8 +446,7 @@ def play(
     seed: int | None,
     *,
     window: bool = False,
-    adviser: str | None = None,
-    options: Options | None = None,
+    adviser: str | Options | None = None,
     out: Path | None = None,
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
@@ -458,7 +455,7 @@ def play(
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
-    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser, options)
+    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser)
     if not window and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
     with ExitStack() as opened:
