@@ -188,7 +188,6 @@ class KernelPlayer(Player):
     rules_are_options: bool = True  # whether `with_rules` adds to `options`
     remembers: bool = False  # whether a decision depends on anything but the observation
     compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
-    two_kernels: bool = False  # whether `_make_decider` uses `exact`
     time_limit: float | None = None  # seconds for a decision
     distribution: str | None = None  # the option `distribution` of searches that have it
     playing: Any = None  # a heuristic by which the player plays games out
@@ -224,7 +223,6 @@ class KernelPlayer(Player):
         raise NotImplementedError
 
     def decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
-        exact = exact or not self.two_kernels
         return self._once((way, exact), lambda: self._make_decider(way, exact))
 
     def _entry(self, way: Any, exact: bool) -> tuple[np.uint64, np.uint64]:

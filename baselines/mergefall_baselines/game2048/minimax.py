@@ -174,9 +174,7 @@ def minimax(
         1
     """
     options = leaf, rewards, order, time_limit
-    return Search2048(
-        partial(adversary_kernel, False), heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols
-    )
+    return Search2048(partial(adversary_kernel, False), heuristic, depth, *options, rows=rows, cols=cols)
 
 
 def mixed(
@@ -207,6 +205,4 @@ def mixed(
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
     options = leaf, False, order, time_limit
-    return Search2048(
-        partial(adversary_kernel, True), heuristic, depth, *options, two_kernels=True, rows=rows, cols=cols
-    )
+    return Search2048(partial(adversary_kernel, True), heuristic, depth, *options, rows=rows, cols=cols)

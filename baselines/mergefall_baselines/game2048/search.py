@@ -187,7 +187,6 @@ class Search2048(KernelPlayer):
         heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
         depth: own moves, or one of `DEPTH_RULES`.
         leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
-        two_kernels: whether a decision is faster than exact values of all moves.
     """
 
     form = FORM
@@ -203,13 +202,11 @@ class Search2048(KernelPlayer):
         time_limit: float | None = None,
         table: bool | str = False,
         cutoff: float = 0.0,
-        two_kernels: bool = False,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
         super().__init__(rows=rows, cols=cols)
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
-        self.two_kernels = two_kernels
         if heuristic is not None:
             self.heuristic = heuristic if hasattr(heuristic, "pack_kernel") else make_heuristic(heuristic)
         self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)

@@ -67,7 +67,6 @@ class Expectimax(KernelPlayer):
     """
 
     form = FORM
-    two_kernels = True  # `exact` is a setting
     rewards = False
     clears = True  # whether full rows are cleared within the search; without, pieces drop and none may rest too high
     only_known = False  # whether the search ends with the known pieces
