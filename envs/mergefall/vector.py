@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 MOST_GAMES = 1 << 24  # of a batch
+RENDER_MODES = ("ansi", "rgb_array")
 
 
 @cache
@@ -46,27 +47,34 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
     - `max_episode_steps`: actions after which an episode is truncated; default: None, no cap.
     - `threads`: threads that share a step; default: one for each core that has at least `fewest` games to play.
-
-    It draws no pictures: a single environment draws the game whose state `restore_state` gives it.
+    - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
 
     Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
+    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
+    `_shown` and `_frames`.
     """
 
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
     _shown: Any  # (seen) -> (the batched observation in it, the infos by key)
+    _frames: Any  # (mode) -> a frame of each game in the mode "ansi" or "rgb_array"
+
+    def _paint(self, i: int, action: int | None) -> None:
+        """Called if there are pictures, before game `i` is stepped, and with None when it has begun anew."""
 
     def __init__(
         self,
         num_envs: int = 1,
         *values: Any,
         shaping: Options | None = None,
+        render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
         threads: int | None = None,
         **arguments: Any,
     ) -> None:
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(RENDER_MODES)}, or None")
         modes = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
@@ -79,9 +87,10 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if threads is None:
             threads = max(1, min(cores(), self.num_envs // self.fewest))
         self.threads = min(integer("threads", threads, 1), self.num_envs)
+        self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.single_type.metadata | {
-            "render_modes": [],
+            "render_modes": list(RENDER_MODES),
             "autoreset_mode": self.autoreset_mode,
         }
         self.single_observation_space = rules.observation_space()
@@ -94,8 +103,10 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
         self._started = False
+        self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
+        self._canvases: dict[int, Any] = {}  # what pictures remember of each game
         self._limits = rules.limits(max_episode_steps or 0)
 
     def reset(
@@ -113,6 +124,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         for i, one in enumerate(self._seeds(seed)):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
+                self._given_seeds[i] = one
         seen = self.rules.seen(self.num_envs)
         if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
             self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
@@ -120,12 +132,18 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             starts = self._pool if start is None else start[None]
             self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
             self.rules.kernels.look(self._states, self._everyone, seen)
+        self._paint_all(np.flatnonzero(mask))
         observations, columns = self._shown(seen)
         for column in columns.values():
             column[~mask] = 0
         self._ended[mask] = False
         self._started = True
         return observations, _infos(columns, None if self.shaping is None else np.zeros(self.num_envs), mask)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The seed that `reset` last gave to each game; -1 for a game that was given none."""
+        return tuple(self._given_seeds)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -142,6 +160,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
+        if self.render_mode is not None:
+            self._paint_all(np.flatnonzero(~fresh), actions)
+            self._paint_all(np.flatnonzero(fresh))
         seen, paid = self.rules.seen(self.num_envs), None
         before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
@@ -159,9 +180,20 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         infos.update(_infos(columns, paid, np.ones(self.num_envs, dtype=np.bool_)))
         return observations, seen.rewards, seen.terminated, seen.truncated, infos
 
+    def _paint_all(self, which: NDArray[np.int64], actions: NDArray[np.int64] | None = None) -> None:
+        for i in which.tolist() if self.render_mode else ():
+            self._paint(i, None if actions is None else int(actions[i]))
+
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
         _stepper(type(self.rules))(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
+            return None
+        return tuple(self._frames(self.render_mode))
 
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
@@ -178,6 +210,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if paid is not None:
             paid[which] = 0.0
         self.rules.kernels.begin(self._states, which, self._pool, True)
+        self._paint_all(which)
         self.rules.kernels.look(self._states, which, seen)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
@@ -231,6 +264,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._states = self.rules.restored(state, self._states)
         self._ended = self.rules.ended(self._states, self.max_episode_steps)
         self._started = True
+        self._paint_all(self._everyone)
 
 
 def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def test_batched_is_single(name, kwargs, mode):
     n = 5
     native = gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs)
     sync = SyncVectorEnv([lambda: gym.make(name, **kwargs)] * n, autoreset_mode=mode)
-    modes = {"render_modes": []}  # a batch draws nothing
+    modes = {"render_modes": native.metadata["render_modes"]}  # a batch shows no windows
     assert native.metadata == {**sync.metadata, **modes}
     for attribute in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
         assert getattr(native, attribute) == getattr(sync, attribute)
@@ -215,14 +215,23 @@ def test_batched_is_single(name, kwargs, mode):
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
 def test_rendering(name, mode):
     env = gym.make(name, render_mode=mode)
-    env.reset(seed=0)
-    picture = env.render()
+    envs = gym.make_vec(name, num_envs=2, render_mode=mode)
+    _, info = env.reset(seed=0)
+    envs.reset(seed=0)
+    for _ in range(5):
+        action = int(info["action_mask"].argmax())
+        _, _, _, _, info = env.step(action)
+        envs.step([action, action])
+    picture, pictures = env.render(), envs.render()
+    assert equal(pictures[0], picture)
+    assert len(pictures) == 2
     if mode == "rgb_array":
         assert picture.dtype == np.uint8
         assert picture.ndim == 3
         assert picture.std() > 10
     env.close()
     env.close()
+    envs.close()
 
 
 @each_id

@@ -85,6 +85,9 @@ class NativeVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
 
+    def get_images(self) -> Sequence[Any]:
+        return self.envs.render() or [None] * self.num_envs
+
 
 def make_vec_env(
     env_id: str,
