@@ -245,3 +245,9 @@ def test_a_window_for_human(name, monkeypatch):
     pickle.loads(pickle.dumps(env.unwrapped)).step(1)
     env.close()
     assert not pygame.display.get_init()
+
+
+def test_the_keys_of_2048_for_play_by_hand():
+    keys = gym.make(IDS[0]).unwrapped.get_keys_to_action()
+    for arrow, action in zip((pygame.K_UP, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_LEFT), range(4), strict=True):
+        assert keys[(arrow,)] == action

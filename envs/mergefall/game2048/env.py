@@ -22,6 +22,8 @@ from mergefall.typing import Info
 # By action mask a function that makes a fresh array of it, and by rank the tile: look-ups are faster than arithmetic.
 _MASKS = tuple(np.array([mask >> action & 1 for action in range(4)], np.int8).copy for mask in range(16))
 _TILES = (0, *(1 << rank for rank in range(1, 256)))
+_ARROWS = (1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes, in the order of the actions
+_KEYS = {(code,): action for action, code in enumerate(_ARROWS)} | {(ord(key),): i for i, key in enumerate("wdsa")}
 
 
 class Game2048Env(GameEnv):
@@ -90,7 +92,8 @@ class Game2048Env(GameEnv):
     - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`; default: None.
 
     `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes the batched environment, `Game2048VectorEnv`.
-    `mergefall play` in a shell lets a person play.
+    To play by hand, use `mergefall play` in a shell, or `gymnasium.utils.play.play(env, wait_on_player=True)`: arrow
+    keys or W, A, S, D.
 
     ## Example
 
@@ -105,6 +108,9 @@ class Game2048Env(GameEnv):
     >>> obs[0, 0], obs[3, 0]
     (np.uint8(2), np.uint8(2))
 
+    ## Version History
+
+    - v0: first version.
     """
 
     title = "2048 · mergefall"
@@ -146,3 +152,7 @@ class Game2048Env(GameEnv):
 
     def _frame(self, mode: str) -> Any:
         return frame(self._cells, int(self._states[0, SCORE]), mode)
+
+    def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
+        """The keys for `gymnasium.utils.play`: the arrows, and W, A, S, D."""
+        return dict(_KEYS)

@@ -158,6 +158,9 @@ class TetrisEnv(TetrisGames, GameEnv):
     >>> reward, info["lines"], info["score"], info["pieces"]
     (1.0, 1, 40, 1)
 
+    ## Version History
+
+    - v0: first version.
     """
 
     title = "Tetris · mergefall"

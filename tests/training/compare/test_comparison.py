@@ -5,6 +5,7 @@ import json
 import math
 import re
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -106,6 +107,8 @@ def test_the_files_hold_the_same_figures(tmp_path):
     assert flat[-1][1]["mean"]["low"] is None
     small = results[0]
     assert repr(small).startswith(f"<{small.name}: {len(small.rows)} players")
+    table = ElementTree.fromstring(small._repr_html_())
+    assert [line[0].text for line in table.findall(".//tr")[1:]] == [row.label for row in small.rows]
 
 
 def test_labels_are_printed_as_they_are_and_nothing_is_written_unless_asked(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from mergefall_baselines.player import title
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary
 from mergefall_training.play.statistics import Estimate, improvement, mean_of_runs
-from mergefall_training.play.tables import Cell, Table, percent, short
+from mergefall_training.play.tables import Cell, Table, percent, short, to_html
 
 TILE_COLUMNS = 6
 
@@ -242,6 +242,9 @@ class ContestResult:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
+
+    def _repr_html_(self) -> str:
+        return to_html(self.table())
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:

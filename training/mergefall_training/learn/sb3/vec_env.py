@@ -85,7 +85,7 @@ class NativeVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
 
-    def get_images(self) -> Sequence[Any]:
+    def get_images(self) -> Any:
         return self.envs.render() or [None] * self.num_envs
 
 
