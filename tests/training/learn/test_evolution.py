@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from mergefall.tetris import HEURISTICS
 from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
 from mergefall_training.learn.afterstate.player import player as player_of_network
-from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player, weighted
+from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player
 from mergefall_training.learn.evolution.train import Learner
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
@@ -68,7 +69,8 @@ def test_pieces_are_those_of_greedy_players_on_common_fresh_games():
     for generation in (0, 3):
         learner.values = [[0.0] * 12] * generation
         for weights, pieces in zip(candidates, learner.play(candidates), strict=True):
-            mine = make("tetris/greedy", heuristic=weighted(HEURISTICS["bcts"], weights))
+            bcts = HEURISTICS["bcts"]
+            mine = make("tetris/greedy", heuristic=replace(bcts, **dict(zip(names_of(bcts), weights, strict=True))))
             seeds = [1_000_000 + 2 * generation + k for k in range(2)]
             assert pieces.tolist() == [len(mine.play(TETRIS, seed, SMALL, 60)) for seed in seeds]
 
@@ -118,7 +120,7 @@ def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
 def test_any_features_and_any_heuristic_can_be_learnt():
     chosen = heuristic_of(["diversity", "landing_height"])
     assert names_of(chosen) == ["landing_height", "diversity"]
-    learnt = weighted(chosen, np.array([-2.0, 0.5]))
+    learnt = replace(chosen, landing_height=-2.0, diversity=0.5)
     assert np.flatnonzero(learnt.weight_vector()).tolist() == [0, 9]
     assert type(heuristic_of(["landing_height", "diversity"])) is type(chosen)
     assert type(chosen).name != type(heuristic_of(["diversity", "lines"])).name  # their kernels are told apart by it

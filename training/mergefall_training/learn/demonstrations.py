@@ -70,7 +70,8 @@ def demonstrate(
     chosen = make(player) if isinstance(player, str) else player
     job = task(chosen, env_id, env_kwargs, max_episode_steps)
     seeds = range(integer("seed", seed, 0), seed + integer("episodes", episodes, 1))
-    name = dataset_name(chosen.name, env_id) if dataset is None else dataset
+    environment = env_id.rpartition("/")[2].rpartition("-v")[0]
+    name = dataset or f"mergefall/{environment}/{chosen.name.strip('/').replace('/', '-')}-v0"
     namespace, target = parse_dataset_id(name)[0], Path(get_dataset_path(name))
     if target.exists():
         raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
@@ -98,16 +99,6 @@ def demonstrate(
         env.close()
         shutil.rmtree(part, ignore_errors=True)
     return name
-
-
-def dataset_name(player: str, env_id: str) -> str:
-    """The default name of a player's dataset.
-
-    >>> dataset_name("2048/expectimax", "mergefall/Game2048-v0")
-    'mergefall/Game2048/2048-expectimax-v0'
-    """
-    environment = env_id.rpartition("/")[2].rpartition("-v")[0]
-    return f"mergefall/{environment}/{player.strip('/').replace('/', '-')}-v0"
 
 
 def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) -> Iterator[EpisodeBuffer]:

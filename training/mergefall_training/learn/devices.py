@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -18,20 +20,16 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def fuse(optimizer: torch.optim.Adam) -> None:
-    """Let Adam update all parameters in one call, which is several times as fast for small networks."""
-    for group in optimizer.param_groups:
-        group["fused"] = True
+def quicken(policy: Any, mixed_precision: bool) -> None:
+    """Let Adam update all parameters in one call, which is several times as fast for small networks.
 
-
-def use_mixed_precision(policy: torch.nn.Module) -> None:
-    """Let extractors with a `mixed_precision` compute in bfloat16 where that is much faster than float32.
-
-    It is on GPUs, and on CPUs with AMX or AVX-512 BF16.
+    With `mixed_precision`, extractors that have it compute in bfloat16 where that is much faster than float32: on GPUs,
+    and on CPUs with AMX or AVX-512 BF16.
     """
-    device = next(policy.parameters()).device
+    for group in policy.optimizer.param_groups:
+        group["fused"] = True
     processor = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older PyTorch
-    fast = device.type == "cuda" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
+    fast = policy.device.type == "cuda" or any(processor.get(name) for name in ("amx_bf16", "avx512_bf16"))
     for module in policy.modules():
         if hasattr(module, "mixed_precision"):
-            module.mixed_precision = fast  # pyright: ignore[reportArgumentType]
+            module.mixed_precision = mixed_precision and fast

@@ -12,7 +12,7 @@ from mergefall.typing import Array, Observation, Options
 from numpy.typing import NDArray
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 
-from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
+from mergefall_training.learn.devices import device_of, quicken
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class
 from mergefall_training.learn.sb3.train import KNOWN, made_of, warm_start
@@ -125,9 +125,7 @@ class Student(Learner):
         with made_of(config):
             self.policy: Any = kind(*spaces, lambda _: 0.0, **kwargs)
         self.policy.to(self.device)
-        fuse(self.policy.optimizer)
-        if h.mixed_precision:
-            use_mixed_precision(self.policy)
+        quicken(self.policy, h.mixed_precision)
         self.teachers = Teachers(config, h.teacher, h.gap_share, h.workers, taught)
         self.random = torch.Generator().manual_seed(config.first_seed)
         self.deviations, self.returns = RunningMeanStd(shape=()), np.zeros(h.n_envs)

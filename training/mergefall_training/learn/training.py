@@ -23,7 +23,6 @@ H = TypeVar("H")
 
 
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
-LEAST = {"learning_starts": 0, "threads": 1}
 SHARES = ("gamma", "gae_lambda", "td_lambda", "tau", "average", "coherence", "exploration_rate")
 SHARES += ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
 POSITIVE = ("max_grad_norm", "target_kl", "gap_share", "spread")
@@ -54,8 +53,8 @@ def check_value(name: str, value: Any, default: Any) -> None:
         schedule(name, value)
     elif isinstance(default, bool):
         boolean(name, value)
-    elif isinstance(default, int) or name in LEAST:
-        integer(name, value, LEAST.get(name, 1))
+    elif isinstance(default, int) or name == "threads":
+        integer(name, value, 0 if name == "learning_starts" else 1)
     elif isinstance(default, float):
         number(name, value, 0)
 

@@ -92,18 +92,14 @@ def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float
     return chosen, rate
 
 
-def _recorded(player: Spec) -> Any:
-    """A player as JSON types, for an environment's spec; one that `make` did not make stays as it is."""
-    if isinstance(player, Player):
-        return player if player.made_as is None or player.functions else {"name": player.made_as, **player.options}
-    return recorded(player)
-
-
 class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """`adversary` for a single environment."""
 
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
-        RecordConstructorArgs.__init__(self, player=_recorded(player), rate=rate)
+        spec = recorded(player)
+        if isinstance(player, Player) and player.made_as is not None and not player.functions:
+            spec = {"name": player.made_as, **player.options}
+        RecordConstructorArgs.__init__(self, player=spec, rate=rate)
         gym.Wrapper.__init__(self, env)
         self._player, self._rate = _checked(env, player, rate)
 

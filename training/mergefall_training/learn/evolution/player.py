@@ -17,7 +17,6 @@ from mergefall.weighted import weights_of
 from mergefall_baselines import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.search import Expectimax
-from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.player import player as player_of_network
 from mergefall_training.learn.agents import of_file
@@ -37,11 +36,6 @@ def heuristic_of(spec: Any) -> Heuristic:
 def names_of(heuristic: Heuristic) -> list[str]:
     """The names of a heuristic's weights."""
     return list(weights_of(heuristic.to_json()))
-
-
-def weighted(heuristic: Heuristic, weights: NDArray[np.float64]) -> Heuristic:
-    """A heuristic with other weights, in the order of `names_of`."""
-    return replace(heuristic, **dict(zip(names_of(heuristic), weights.tolist(), strict=True)))
 
 
 def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: Any = None) -> Player:
@@ -71,5 +65,5 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: A
         theirs = f"{weights.dtype}{list(weights.shape)} for {network.get('names')}, of the arrays {sorted(arrays)}"
         raise ValueError(f"a model's weights are {theirs}; expected one float64 for each of {names_of(own)}")
     ahead = network.get("depth", 1) if depth is None else depth
-    chosen = weighted(own, weights)
+    chosen = replace(own, **dict(zip(names_of(own), weights.tolist(), strict=True)))
     return of_file(Greedy(chosen) if ahead == 1 else Expectimax(chosen, ahead, lost=LOST), spec)

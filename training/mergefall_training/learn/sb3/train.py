@@ -32,7 +32,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from mergefall_training.files import model_file
-from mergefall_training.learn.devices import device_of, fuse, use_mixed_precision
+from mergefall_training.learn.devices import device_of, quicken
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, Run
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
@@ -114,9 +114,7 @@ def build(config: Config, device: str) -> Any:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
     with made_of(config):
         model = kind(policy, envs, seed=config.first_seed, device=device_of(device), **arguments)
-    if chosen["mixed_precision"]:
-        use_mixed_precision(model.policy)
-    fuse(model.policy.optimizer)
+    quicken(model.policy, chosen["mixed_precision"])
     return model
 
 
