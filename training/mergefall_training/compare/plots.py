@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -41,7 +41,7 @@ def draw(result: ContestResult, form: Literal["png", "svg"] = "png") -> dict[str
     pictures = {}
     for name, figure in figures.items():
         content = io.BytesIO()
-        more = {"transparent": True, "metadata": {"Date": None}} if form == "svg" else {"dpi": 144}
+        more: Any = {"transparent": True, "metadata": {"Date": None}} if form == "svg" else {"dpi": 144}
         figure.savefig(content, format=form, **more)
         pictures[name] = content.getvalue()
     return pictures

@@ -64,8 +64,8 @@ class Training:
         board = {name: rules[name] for name in game_of(contest.env).spaces}
         kwargs = board | contest.env_kwargs | self.env_kwargs
         same = ("preset", "timesteps", "interval", "episodes", "max_episode_steps")
-        own = {name: getattr(self, name) for name in same} | {"changed": self.hyperparameters, "env_kwargs": kwargs}
-        return configure(self.algorithm, contest.env, seed=seed, **own)
+        own: dict[str, Any] = {name: getattr(self, name) for name in same}
+        return configure(self.algorithm, contest.env, env_kwargs=kwargs, changed=self.hyperparameters, seed=seed, **own)
 
 
 @dataclass(frozen=True)
