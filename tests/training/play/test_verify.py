@@ -169,7 +169,7 @@ def test_the_command_tells_which_records_hold(tmp_path, capsys):
         ({"env_id": "mergefall/Nope-v0"}, "Nope"),
         ({"version": 99}, "format version is 99"),
         ({"format": "something else"}, "format is 'something else'"),
-        ({"env_kwargs": {"rows": 3, "columns": 3}}, "unexpected keyword argument 'columns'"),
+        ({"env_kwargs": {"rows": 3, "columns": 3}}, "has no 'columns'; it has rows, cols"),
     ],
 )
 def test_a_header_of_other_types_is_refused_by_name(tmp_path, changed, said):

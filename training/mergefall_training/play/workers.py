@@ -29,9 +29,10 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
-from mergefall.checks import integer
+from mergefall.checks import integer, known
 from mergefall.games import ENVIRONMENTS, GAMES, game_of, take
 from mergefall.imports import load, strings_in
 from mergefall.threads import cores
@@ -153,16 +154,16 @@ def task(
     env.close()
     spec: Any = env.spec
     # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
-    known = spec.id if spec.namespace == "mergefall" else env_id
+    plain_id = spec.id if spec.namespace == "mergefall" else env_id
     kwargs = all_kwargs(env, kwargs)
     player = _in_rules(player_of(player), env, kwargs)
     if against is not None and against["rate"] == 0:
         against = None  # the plain game, draw by draw, which compiled loops can play
     if against is None and isinstance(player, KernelPlayer):
-        rules = player.form.rules_of(known, kwargs)  # raises for an environment of another game
+        rules = player.form.rules_of(plain_id, kwargs)  # raises for an environment of another game
         if player.heuristic is not None:
             player.heuristic.check_size(rules.rows, rules.cols)
-    return Task(player, known, kwargs, spec.max_episode_steps, against)
+    return Task(player, plain_id, kwargs, spec.max_episode_steps, against)
 
 
 def _in_rules(player: Player, env: gym.Env[Any, Any], kwargs: Options) -> Player:
@@ -180,6 +181,9 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
     except DependencyNotInstalled:
         raise
     except (GymnasiumError, ImportError, TypeError) as error:
+        entry: Any = gym.registry.get(env_id.removeprefix("mergefall:"))
+        if entry is not None and entry.id in ENVIRONMENTS:
+            known(env_id, kwargs, inspect.signature(load_env_creator(entry.entry_point)).parameters)
         near = [one for one in ENVIRONMENTS if env_id and env_id in one and env_id != one]
         reason = f"did you mean {near[0]}?" if near else error
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
