@@ -307,7 +307,7 @@ def learner(algorithm, env_id, changed=None):
     config = configure(algorithm, env_id, changed=changed)
     size = {"maskable-ppo": 20_480, "dqn": 12_800}.get(algorithm, 16_384)
     if folder_of(algorithm) == "sb3":
-        model, _ = trainer(algorithm).build(config, "auto")
+        model = trainer(algorithm).build(config, "auto")
         model.set_logger(logger(None, []))
         model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
         return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
