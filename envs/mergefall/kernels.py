@@ -131,10 +131,6 @@ class _KernelCache(NullCache):
         self._dispatcher, self._function = dispatcher, dispatcher.py_func
         self._code = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # without a search for a folder
 
-    @property
-    def cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return str(next(iter(self._folders()), ""))
-
     def _folders(self) -> list[Path]:
         """Where files are looked for, and written to if it can be."""
         source = Path(self._function.__code__.co_filename)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import choice, integer, made_of
+from mergefall.checks import choice, integer, made_of, typed
 from mergefall.typing import Array, Options
 
 
@@ -108,10 +108,7 @@ class GameRules:
 
         What kernels use as an index is checked, so that no state makes them read elsewhere.
         """
-        if not isinstance(state, np.ndarray) or state.dtype != np.uint64 or state.shape != like.shape:
-            shape = f"{state.dtype}{list(state.shape)}" if isinstance(state, np.ndarray) else type(state).__name__
-            raise ValueError(f"state is {shape}; expected uint64{list(like.shape)} from clone_state()")
-        copy = np.array(state, order="C")
+        copy = np.array(typed("state", state, np.uint64, *like.shape), order="C")
         for name, values, wrong, expected in self._faults(copy.reshape(-1, copy.shape[-1])):
             if wrong.any():
                 i = int(wrong.argmax())

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Self
 
@@ -113,13 +114,11 @@ class Shaping:
             number("offset", values.get("offset", offset)),
         )
 
-    def __post_init__(self) -> None:
-        if isinstance(self.potential, WeightedSum):
-            # The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments at the dots.
-            potential: Any = self.potential
-            kernel, arguments = potential.potentials()
-            object.__setattr__(self, "_kernel", kernel)
-            object.__setattr__(self, "_arguments", (*arguments, self.offset, self.scale, self.squash == "asinh"))
+    @cached_property
+    def _compiled(self) -> tuple[Any, tuple[Any, ...]]:
+        """The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments before the values."""
+        kernel, arguments = self.potential.potentials()
+        return kernel, (*arguments, self.offset, self.scale, self.squash == "asinh")
 
     def __reduce__(self) -> Any:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
@@ -127,8 +126,8 @@ class Shaping:
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
         if isinstance(self.potential, WeightedSum):
-            values = np.empty(len(states))
-            self._kernel(states, *self._arguments, values)  # pyright: ignore[reportAttributeAccessIssue]
+            values, (kernel, arguments) = np.empty(len(states)), self._compiled
+            kernel(states, *arguments, values)
             self.potential.check()
             return values
         values, going = np.zeros(len(states)), np.flatnonzero(~self.rules.observed(states)[1])

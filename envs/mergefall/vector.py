@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, integer, made_of
+from mergefall.checks import MOST_COUNTED, integer, made_of, typed
 from mergefall.env import GameEnv, Games
 from mergefall.games import each
 from mergefall.kernels import direct
@@ -230,8 +230,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def _checked_mask(self, mask: Any) -> NDArray[np.bool_]:
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ValueError(f"reset_mask is {mask!r}; expected a bool array of shape ({self.num_envs},)")
+        mask = typed("reset_mask", mask, np.bool_, self.num_envs)
         if not self._started and not mask.all():
             raise gym.error.ResetNeeded("the first reset must be of all games; expected no reset_mask")
         return np.ascontiguousarray(mask)  # kernels do not look at strides

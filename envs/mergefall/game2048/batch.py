@@ -46,19 +46,6 @@ class Seen(NamedTuple):
     max_tiles: NDArray[np.int64]
     legal: NDArray[np.bool_]
 
-    @classmethod
-    def empty(cls, n: int, words: int) -> Seen:
-        return cls(
-            np.empty((n, words), np.uint64),
-            np.empty(n, np.float64),
-            np.empty(n, np.bool_),
-            np.empty(n, np.bool_),
-            np.empty(n, np.uint32),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-        )
-
 
 # -- a block of 4×4 games ----------------------------------------------------------------------------------------------
 

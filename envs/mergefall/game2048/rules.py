@@ -127,7 +127,16 @@ class Rules(GameRules):
         return cells.reshape(len(cells), self.rows * self.cols * (highest + 1))
 
     def seen(self, count: int) -> batch.Seen:
-        return batch.Seen.empty(count, -(-self.rows * self.cols // 8))
+        return batch.Seen(
+            cells=np.empty((count, -(-self.rows * self.cols // 8)), np.uint64),
+            rewards=np.empty(count, np.float64),
+            terminated=np.empty(count, np.bool_),
+            truncated=np.empty(count, np.bool_),
+            masks=np.empty(count, np.uint32),
+            scores=np.empty(count, np.int64),
+            max_tiles=np.empty(count, np.int64),
+            legal=np.empty(count, np.bool_),
+        )
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
         lines = packed.lines_for(self.rows, self.cols)

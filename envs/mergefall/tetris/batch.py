@@ -34,23 +34,6 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
     multisets: NDArray[np.int64]  # [n, piece ids]; [n, 0] unless the randomizer is "hidden"
 
-    @classmethod
-    def empty(cls, n: int, cells: int, preview: int, actions: int, multiset: int) -> Seen:
-        return cls(
-            boards=np.empty((n, cells), np.uint8),
-            pieces=np.empty(n, np.int64),
-            nexts=np.empty((n, preview), np.int64),
-            rewards=np.empty(n, np.float64),
-            terminated=np.empty(n, np.bool_),
-            truncated=np.empty(n, np.bool_),
-            masks=np.empty((n, actions), np.int8),
-            lines=np.empty(n, np.int64),
-            scores=np.empty(n, np.int64),
-            placed=np.empty(n, np.int64),
-            legal=np.empty(n, np.bool_),
-            multisets=np.empty((n, multiset), np.int64),
-        )
-
 
 @kernel
 def write_mask(columns, piece, mask):

@@ -15,7 +15,7 @@ from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
 from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.render import Canvas, frame
 from mergefall.tetris.rules import Rules
-from mergefall.tetris.terms import afterstate_terms
+from mergefall.tetris.terms import terms_kernel
 from mergefall.typing import Info
 
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
@@ -44,8 +44,15 @@ class TetrisGames(Games):
 
         `heuristic` is a name, a mapping of `name` and weights, or a `Heuristic`.
         """
-        terms, legal, over = map(self._own, afterstate_terms(self._states, self.rules, heuristic))
-        return terms, legal, over
+        chosen, rules = LIBRARY.read(heuristic), self.rules
+        chosen.check_size(rules.rows, rules.cols)
+        names = chosen.placement_names + chosen.last_names + chosen.board_names
+        terms = np.zeros((len(self._states), rules.n_actions, len(names)))
+        legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
+        terms_kernel(chosen.parts)(self._states, chosen.weight_vector(), terms, legal, over)
+        chosen.check()
+        order = [names.index(name) for name in chosen.term_names]
+        return self._own(terms[..., order]), self._own(legal), self._own(over)
 
 
 class TetrisEnv(TetrisGames, GameEnv):

@@ -116,8 +116,20 @@ class Rules(GameRules):
         return np.concatenate([board.reshape(len(board), self.rows * self.cols), one_hot], axis=1)
 
     def seen(self, count: int) -> batch.Seen:
-        multiset = self.n_pieces if self.randomizer == "hidden" else 0
-        return batch.Seen.empty(count, self.rows * self.cols, self.preview, self.n_actions, multiset)
+        return batch.Seen(
+            boards=np.empty((count, self.rows * self.cols), np.uint8),
+            pieces=np.empty(count, np.int64),
+            nexts=np.empty((count, self.preview), np.int64),
+            rewards=np.empty(count, np.float64),
+            terminated=np.empty(count, np.bool_),
+            truncated=np.empty(count, np.bool_),
+            masks=np.empty((count, self.n_actions), np.int8),
+            lines=np.empty(count, np.int64),
+            scores=np.empty(count, np.int64),
+            placed=np.empty(count, np.int64),
+            legal=np.empty(count, np.bool_),
+            multisets=np.empty((count, self.n_pieces if self.randomizer == "hidden" else 0), np.int64),
+        )
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
         return self.payments(), self.illegal_limit, max_steps

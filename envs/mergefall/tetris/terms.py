@@ -5,21 +5,18 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, field_mask, place, put
-from mergefall.tetris.heuristics import Heuristic, heuristic
 from mergefall.tetris.heuristics.base import Terms
 from mergefall.tetris.placements import rest
-from mergefall.tetris.rules import Rules
-from mergefall.typing import Kernel, Options
+from mergefall.typing import Kernel
 from mergefall.weighted import write_terms
 
 
 @cache
-def _kernel(parts: Terms) -> Kernel:
+def terms_kernel(parts: Terms) -> Kernel:
     of_placement, of_last, of_board, _, of_locked, (first_last, first_board) = parts
     with_placement, with_last = of_placement is not None, of_last is not None
 
@@ -54,17 +51,3 @@ def _kernel(parts: Terms) -> Kernel:
                     write_terms(of_last(piece, rotation, column, y, rows), written[first_last:])
 
     return write
-
-
-def afterstate_terms(
-    states: NDArray[np.uint64], rules: Rules, spec: str | Options | Heuristic
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """The environments' `afterstate_terms`: terms float64[n, actions, k], legal and over bool[n, actions]."""
-    chosen = heuristic(spec)
-    chosen.check_size(rules.rows, rules.cols)
-    names = chosen.placement_names + chosen.last_names + chosen.board_names
-    terms = np.zeros((len(states), rules.n_actions, len(names)))
-    legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
-    _kernel(chosen.parts)(states, chosen.weight_vector(), terms, legal, over)
-    chosen.check()
-    return terms[..., [names.index(name) for name in chosen.term_names]], legal, over

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mergefall.game2048 import batch as batches
 from mergefall.game2048 import board as core
 from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed, reference, to_text
+from mergefall.game2048.rules import Rules
 from mergefall.game2048.vector_env import Game2048VectorEnv
 
 from ..tools import SIZES, golden, moves, slide_lines
@@ -71,7 +72,7 @@ def test_the_fast_step_is_the_plain_one(top):
         actions = rng.integers(0, 4, 2000)
         plain = [core.step(states[i], action) for i, action in enumerate(actions.tolist())]
         assert [packed.step(fast, i, action, lines) for i, action in enumerate(actions.tolist())] == plain
-        seen = batches.Seen.empty(2000, 2)
+        seen = Rules().seen(2000)
         batches.step(0, 2000, many, actions, nowhere, no_pool, (lines, 0, 100, 0), seen)
         gains, masks, over, tops = map(np.array, zip(*plain, strict=True))
         np.testing.assert_array_equal(seen.rewards, np.maximum(gains, 0))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import known
+from mergefall.checks import integer, known
 from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.heuristics.prairie_kernels import (
     TERMS,
@@ -124,10 +124,9 @@ def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:
     for stage in stages:
         if not isinstance(stage, list | tuple) or len(stage) != 2 or not isinstance(stage[1], Mapping):
             raise ValueError(f"stage {stage!r} of prairie-fire; expected (rank of the largest tile, weights by name)")
-        rank, weights = stage
-        if type(rank) is not int or not 1 <= rank <= MAX_RANK or (checked and rank <= checked[-1][0]):
-            raise ValueError(f"stage of prairie-fire from rank {rank!r}; expected ascending ranks from 1 to {MAX_RANK}")
+        least = checked[-1][0] + 1 if checked else 1  # ranks ascend
+        rank, weights = integer("rank of a stage of prairie-fire", stage[0], least, MAX_RANK), dict(stage[1])
         known("a stage of prairie-fire", weights, TERMS)
         PrairieFire(**weights)
-        checked.append((rank, dict(weights)))
+        checked.append((rank, weights))
     return tuple(checked)

@@ -285,8 +285,8 @@ def _named(names: tuple[str, ...], terms: tuple[float, ...]) -> dict[str, float]
 
 def _check_placement(placement: Any) -> None:
     if not isinstance(placement, Placement):
-        given = f"an array of shape {placement.shape}" if isinstance(placement, np.ndarray) else repr(placement)
-        raise ValueError(f"placement is {given}; expected a Placement from `place`; the method `board` takes boards")
+        given = type(placement).__name__
+        raise ValueError(f"placement is of type {given}; expected a Placement from `place`; `board` takes boards")
 
 
 @cache
