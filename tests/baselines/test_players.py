@@ -394,8 +394,6 @@ def test_installed_distributions_bring_players(tmp_path, monkeypatch):
     assert type(make("2048/theirs")) is type(make("2048/random")) is Random  # what is registered comes first
     trained = make(str(tmp_path), depth=2)
     assert (trained.depth, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
-    with pytest.raises(ValueError, match="has no option 'size'; it has depth"):
-        make(str(tmp_path), size=3)
     with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
         make("nowhere")
 

@@ -106,8 +106,6 @@ def test_other_formats_versions_and_specs_are_refused(tmp_path):
         write_arrays(path, kind, version, spec, ARRAYS)
         with pytest.raises(ValueError, match=message):
             load_model(path)
-    with pytest.raises(ValueError, match="no file"):
-        load_model(tmp_path / "none.npz")
 
 
 def test_what_is_no_number_is_not_written(tmp_path):
@@ -177,8 +175,6 @@ def test_agents_that_come_with_the_package_are_small_and_have_learnt(name, env_i
     (file,) = SHIPPED.glob(f"{name.replace('/', '-')}.npz")
     assert file.stat().st_size <= 5_000_000
     assert load_model(file).checksum.startswith(learnt.header.options["checksum"])
-    with pytest.raises(ValueError, match="another model"):
-        make(name, checksum="0" * 16)
 
 
 def test_an_archive_whose_directory_is_damaged_is_no_model(tmp_path):

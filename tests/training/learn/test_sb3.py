@@ -101,8 +101,7 @@ def test_a_folder_holds_one_run(folder, tmp_path):
     with pytest.raises(ValueError, match="holds a training run"):
         train(folder, config())
     assert read_config(folder) == config()
-    about = json.loads((folder / "config.json").read_text())
-    assert about["versions"]["torch"] == torch.__version__.partition("+")[0] or "torch" in about["versions"]
+    assert "torch" in json.loads((folder / "config.json").read_text())["versions"]
     with open_run(tmp_path / "held", config(), progress=False), pytest.raises(ValueError, match="another run"):
         train(tmp_path / "held", config(), resume=True)
 
