@@ -100,7 +100,7 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Any] | None =
     `colours` maps the flat index of a cell to the colour of an outline.
     """
     picture, (rows, cols), edge = draw(ranks), np.shape(ranks), GAP / (SIDE + GAP) / 2
-    axes.imshow(picture, extent=(-edge, cols + edge, rows + edge, -edge), interpolation="antialiased")
+    axes.imshow(picture, extent=(-edge, cols + edge, rows + edge, -edge))
     for cell, colour in (colours or {}).items():
         _outline(axes, [cell], cols, colour)
     axes.set_anchor("N")
