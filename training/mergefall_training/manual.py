@@ -10,14 +10,13 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any
 
 import tyro
 
 WIDEST = 120
 INDENT = "    "
-FLAGS = re.DOTALL | re.MULTILINE
 Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
 
@@ -102,13 +101,12 @@ def training_page(algorithm: str) -> str:
     from mergefall_training.learn.presets import presets_of
 
     module = trainer(algorithm)
-    parameters = [(f"{name} = {default}", about) for name, default, about in _hyperparameters(module, algorithm)]
     presets = [
         (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
         for env_id, name, given in presets_of(algorithm)
     ]
     sections = {
-        "Hyper-parameters (--set NAME=VALUE) and defaults": _entries(parameters),
+        "Hyper-parameters (--set NAME=VALUE) and defaults": _entries(_hyperparameters(module, algorithm)),
         "Presets, which change defaults": _entries(presets),
     }
     text = _page(f"mergefall train {algorithm}", _about(module), sections)
@@ -146,33 +144,24 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
-def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str, str]]:
-    """(name, default, meaning) of a learner's hyper-parameters."""
-    if hasattr(module, "Hyperparameters"):
-        yield from fields_of(module.Hyperparameters)
-        return
-    kind = module.CLASSES[algorithm]  # of Stable-Baselines3, whose arguments are the hyper-parameters
-    texts = "\n".join(cls.__doc__ or "" for cls in reversed(kind.__mro__))
-    about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", texts, re.DOTALL)) | module.MEANINGS
-    for one in inspect.signature(kind).parameters.values():
-        if one.name not in module.NOT_TO_SET:
-            yield one.name, repr(one.default), " ".join(about.get(one.name, "").split())
+def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
+    """(name and default, meaning) of a learner's hyper-parameters.
 
-
-def fields_of(kind: type) -> Iterator[tuple[str, str, str]]:
-    """(name, default, meaning) of a dataclass's fields; meanings are bullets in its docstring or that of a base.
-
-    >>> from mergefall_training.play.records import Episode
-    >>> list(fields_of(Episode))[0]
-    ('seed', 'required', 'the episode is the one from ``reset(seed=seed)``.')
+    Ours are fields of a dataclass, with bullets in its docstring or that of a base. Those of Stable-Baselines3 are
+    arguments of its class, with ``:param name:``.
     """
-    about: dict[str, str] = {}
-    for cls in reversed(kind.__mro__):
-        for names, text in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", inspect.getdoc(cls) or "", FLAGS):
-            about |= dict.fromkeys(re.findall(r"\w+", names), " ".join(text.split()))
-    for one in fields(kind):
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        yield one.name, "required" if default is MISSING else repr(default), about.get(one.name, "")
+    kind = getattr(module, "Hyperparameters", None) or module.CLASSES[algorithm]
+    text = "\n\n".join(inspect.getdoc(cls) or "" for cls in reversed(kind.__mro__))
+    about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", text, re.DOTALL))
+    for names, meaning in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", text, re.DOTALL | re.MULTILINE):
+        about |= dict.fromkeys(re.findall(r"\w+", names), meaning)
+    about |= getattr(module, "MEANINGS", {})
+    own = fields(kind) if is_dataclass(kind) else ()
+    made = {one.name: one.default_factory() for one in own if one.default_factory is not MISSING}
+    for one in inspect.signature(kind).parameters.values():
+        if one.name not in getattr(module, "NOT_TO_SET", ()):
+            default = "required" if one.default is one.empty else repr(made.get(one.name, one.default))
+            yield f"{one.name} = {default}", " ".join(about.get(one.name, "").split())
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------
