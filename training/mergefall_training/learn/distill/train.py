@@ -5,8 +5,8 @@
 - The teacher, any player with `values`, values all actions of each of these boards. A step is one such board.
 - The loss is cross-entropy(softmax(values / τ), policy) + `vf_coef` · (V − return)². Soft targets say which other moves
   are nearly as good (policy distillation: A. Rusu et al., ICLR 2016).
-- The last `buffer_size` labelled boards are kept, and learned from several times. A slow teacher labels in `workers`
-  processes.
+- The last `buffer_size` labelled boards are kept, and learned from several times. A slow teacher labels on `workers`
+  threads.
 
 MaskablePPO can continue from the network: `warm_start: RUN`.
 """
