@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import tyro
 
 WIDEST = 120
+FULL = 112  # characters that each line of a docstring may have: if its next word would not fit, the next line goes on
 INDENT = "    "
 Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
@@ -168,10 +169,17 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
 
 
 def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
-    """Text with each line that is wider than the terminal broken; the rest begins at its indentation, and `hanging`."""
+    """Text whose lines fit the terminal; the rest of a line begins at its indentation, and `hanging`."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
-    lines = []
+    paragraphs, last, lines = [], "", []
     for line in text.splitlines():
+        word, deeper = (line.split() or [""])[0], len(line) - len(line.lstrip()) >= len(last) - len(last.lstrip())
+        if word not in ("", "-", ">>>") and word[-1] != ":" and deeper and len(f"{last} {word}") > FULL:
+            paragraphs[-1] += f" {line.strip()}"
+        else:
+            paragraphs.append(line)
+        last = line
+    for line in paragraphs:
         margin = indent + " " * (len(line) - len(line.lstrip()))
         form = {"initial_indent": margin, "subsequent_indent": margin + hanging, "break_long_words": False}
         lines += textwrap.wrap(line.strip(), width, break_on_hyphens=False, **form) or [""]
