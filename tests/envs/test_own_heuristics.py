@@ -92,8 +92,6 @@ def test_the_lines_of_a_placement_count_by_their_weight():
     assert h(placed) == 10 + differences(placed.board.astype(int))
     assert h.terms(placed)["lines"] == 1
     assert tetris.heuristic(json.loads(json.dumps(h.to_json()))) == h == pickle.loads(pickle.dumps(h))
-    with pytest.raises(ValueError, match="has no 'holes'; it has lines"):
-        tetris.heuristic({"name": f"{__name__}:differences", "holes": 1})
 
 
 def test_what_a_function_raises_and_bad_values_reach_the_caller():

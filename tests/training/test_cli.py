@@ -65,6 +65,7 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
         (["train", "sarsa"], "'sarsa'"),
         (["train", "maskable-ppo", "--env", "CartPole-v1"], "no preset for 'CartPole-v1'"),
         (["train", "maskable-ppo", "--timesteps", "0"], "timesteps is 0"),
+        (["train", "ntuple", "--preset", "quick"], "ntuple has no preset 'quick'"),
         (["train", "maskable-ppo", "--seed", "-1"], "seed is -1"),
         (["train", "maskable-ppo", "--env-option", "rows=1"], "rows"),
         (["tune", "weights", "2048/random"], "has no weights; expected some to tune"),

@@ -224,8 +224,6 @@ def test_a_run_is_a_player_that_searches_if_told(tmp_path):
         again = pickle.loads(pickle.dumps(agent))
         assert again.options == agent.options
     assert evaluate(agent, GAME, 20, env_kwargs=kwargs, workers=1).summary().mean.value > 45
-    with pytest.raises(ValueError, match="has no 'dept'; it has model, checksum, depth"):
-        make(str(tmp_path), dept=2)
 
 
 def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_path, capsys):
