@@ -9,7 +9,7 @@ from mergefall.checks import integer, number
 from mergefall.game2048.board import legal_mask, move_cells
 from mergefall.game2048.rules import images
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array
+from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.player import FORM, boards_of
@@ -172,16 +172,29 @@ class Symmetric(KernelPlayer):
     def _valuing(self, what: str, spec: Any) -> Player:
         return without_memory(leaf_player(spec, FORM, what), what)
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
-        found, actions = images(boards_of(rules, states))
+    def _judge(self, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(values of all moves float64[n, 4], values of the boards float64[n]) of boards uint8[n, rows, cols]."""
+        found, actions = images(boards)
         n, k = found.shape[:2]
-        of_moves, worth = _judged(self.by, found.reshape(n * k, *found.shape[2:]))
+        values, worth = _judged(self.by, found.reshape(n * k, *boards.shape[1:]))
         best = worth.reshape(n, k) == worth.reshape(n, k).max(axis=1, keepdims=True)
-        of_moves = of_moves[best.ravel()] if self.by is self.player else _judged(self.player, found[best])[0]
+        values, worth = values[best.ravel()], worth[best.ravel()]
+        if self.by is not self.player:
+            values, worth = _judged(self.player, found[best])
         board, image = np.nonzero(best)
-        values[:] = -np.inf
-        np.maximum.at(values, (board[:, None], actions[image]), of_moves)
+        of_moves, of_boards = np.full((n, 4), -np.inf), np.full(n, -np.inf)
+        np.maximum.at(of_moves, (board[:, None], actions[image]), values)
+        np.maximum.at(of_boards, board, worth)
+        return of_moves, of_boards
+
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        values[:] = self._judge(boards_of(rules, states))[0]
         return best_of(values)
+
+    def board_values(self, observation: Observation) -> NDArray[np.float64]:
+        """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
+        ranks, _, _ = FORM.read(self.name, observation)
+        return self._judge(ranks.astype(np.uint8).reshape(-1, *ranks.shape[-2:]))[1].reshape(ranks.shape[:-2])
 
 
 def _judged(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
