@@ -4,7 +4,7 @@ Each learner is a folder with three files:
 
 - `train.py`: `check(config, device)` raises ValueError if it cannot train a `run.Config`; `train(run)` trains in a run
   folder (`run.Run`).
-- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; `sb3` has that of students, too.
+- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; without it, that of `sb3` does.
 - `preset.yaml`: hyper-parameters of its algorithms.
 
 `ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -29,8 +30,7 @@ ALGORITHMS = {
     "ntuple": "ntuple",
     "cma-es": "evolution",
 }
-# Whose function `player` plays the models of an algorithm, if it is another learner's; 0.1.0 trained cross-entropy.
-_PLAYED = ALGORITHMS | {"distill": "sb3", "kickstart": "sb3", "cross-entropy": "evolution"}
+_PLAYED = ALGORITHMS | {"cross-entropy": "evolution"}  # 0.1.0 trained cross-entropy
 _EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma")
 
 
@@ -47,7 +47,8 @@ def trainer(algorithm: str) -> ModuleType:
 def player_maker(algorithm: str) -> Callable[..., Any]:
     """An algorithm's function `player`. Raises DependencyNotInstalled if a package that it needs is missing."""
     folder = _PLAYED[choice("algorithm", algorithm, sorted(_PLAYED))]
-    return import_extra(f"{__name__}.{folder}.player").player
+    own = find_spec(f"{__name__}.{folder}.player")
+    return import_extra(f"{__name__}.{folder if own else 'sb3'}.player").player
 
 
 def import_extra(module: str) -> ModuleType:
