@@ -201,7 +201,7 @@ class KernelPlayer(Player):
         """Set the attributes that copies and pickles do not take over."""
         self._lock, self._call = threading.RLock(), Caller()
         self._made: dict[Hashable, Any] = {}
-        self._held: dict[int, Array] = {}  # arrays that kernels know by address
+        self._held: dict[Any, Array] = {}  # arrays that kernels know by address
 
     def __getstate__(self) -> dict[str, Any]:
         renewed = object.__new__(type(self))

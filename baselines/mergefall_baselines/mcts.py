@@ -109,8 +109,11 @@ class TreeSearch(KernelPlayer):
         super().__init__(**rules)
         by_player = isinstance(heuristic, Mapping) and "player" in heuristic
         self.leaf = leaf = leaf_player(heuristic, form) if by_player else greedy(heuristic)
-        inside = isinstance(leaf, KernelPlayer) and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
-        self.compiled = inside and leaf.compiled and not leaf.remembers and leaf.time_limit is None
+        self.compiled = (
+            isinstance(leaf, KernelPlayer)
+            and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
+            and (leaf.compiled and not leaf.remembers and leaf.time_limit is None)
+        )
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
         self.rewards = counted_rewards(leaf, rewards, counted)
         self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)

@@ -54,7 +54,7 @@ def is_legal(state, action, game):
 
 
 @cache
-def search_kernels(decide: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
+def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
     """(kernels of the tree, decision kernel); `decide` is that at the leaves, None: they are valued from outside."""
 
     @kernel

@@ -95,7 +95,7 @@ def exclude_fatal(states, values, game):
 
 
 @cache
-def search_kernels(decide: Kernel | None, move: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
+def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
     """(kernels of the tree, decision kernel).
 
     - `decide`: the decision kernel at the leaves; None: they are valued from outside.
