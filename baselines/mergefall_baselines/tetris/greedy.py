@@ -21,15 +21,15 @@ from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
 
 
-def greedy_settings(heuristic: Heuristic, rules: Rules, by_priority: bool = False) -> tuple[Any, ...]:
+def greedy_settings(heuristic: Heuristic, rules: Rules) -> tuple[Any, ...]:
     """The settings of `greedy_kernels`, scratch memory included."""
     heuristic.check_size(rules.rows, rules.cols)
     memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
     clear_first, weights = rules.overflow == "clear_first", heuristic.weight_vector()
-    return rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch, by_priority
+    return rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch
 
 
-def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
+def best_kernel(leaf: Kernel, slides: bool, by_priority: bool = False) -> Kernel:
     """A kernel that finds the placement of highest value on a board, for which `prepare` must have filled `memo`.
 
     Ties go to the lowest action, or with `by_priority` to the highest Dellacherie priority. It writes the value of each
@@ -37,7 +37,7 @@ def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
     """
 
     @kernel(forceinline=True)  # a third faster
-    def best(columns, piece, rows, clear_first, weights, memo, scratch, by_priority, values):
+    def best(columns, piece, rows, clear_first, weights, memo, scratch, values):
         """(the placement, or the lowest action if all are fatal; its value)."""
         cols, chosen, highest = columns.size, -1, -np.inf
         for slide in range(SLIDES if slides else 1):
@@ -68,16 +68,16 @@ def best_kernel(leaf: Kernel, slides: bool) -> Kernel:
 
 
 @cache
-def greedy_kernels(terms: Terms, slides: bool) -> tuple[Kernel, Kernel]:
+def greedy_kernels(terms: Terms, slides: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
     """(choose, decide) for a heuristic's `parts`: the best placement of a piece, and of the first piece in a queue."""
     _, _, prepare, leaf = kernels_of(terms, True)
-    best = best_kernel(leaf, slides)
+    best = best_kernel(leaf, slides, by_priority)
 
     @kernel(forceinline=True)
     def choose(columns, piece, values, settings):
-        _, rows, clear_first, weights, memo, scratch, by_priority = settings
+        _, rows, clear_first, weights, memo, scratch = settings
         prepare(columns, rows, memo)
-        return best(columns, piece, rows, clear_first, weights, memo, scratch, by_priority, values)[0]
+        return best(columns, piece, rows, clear_first, weights, memo, scratch, values)[0]
 
     @kernel(forceinline=True)
     def decide(columns, queue, memory, values, settings):
@@ -117,8 +117,8 @@ class Greedy(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, tuple[Any, ...]]:
-        _, decide = greedy_kernels(self.heuristic.parts, way.placements == "slide")
-        return decide, greedy_settings(self.heuristic, way, self.by_priority)
+        _, decide = greedy_kernels(self.heuristic.parts, way.placements == "slide", self.by_priority)
+        return decide, greedy_settings(self.heuristic, way)
 
 
 def dellacherie(**rules: Any) -> Greedy:

@@ -172,7 +172,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
     def best_leaf(level, piece, c):
         columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
         clear_first, values = c.clear_first != 0, borrow(c.keys, np.float64, 0)  # no values
-        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, False, values)[1]
+        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, values)[1]
 
     return play, leaf_value, best_leaf
 
