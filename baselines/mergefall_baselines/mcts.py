@@ -1,4 +1,4 @@
-"""Monte-Carlo tree search as a player of both games.
+"""Monte-Carlo tree search as a player of both games: options, batches, and the statistics of the root.
 
 `tree.py` has the search itself. A leaf is valued by a player: by the greedy player of a heuristic, or by any player
 that values actions. The decision kernel of a compiled player is called from the kernel of the search. Any other player
@@ -20,9 +20,33 @@ from numpy.typing import NDArray
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import player_of
-from mergefall_baselines.tree import Plan, Trees, halving, new_trees, tree_at, update
+from mergefall_baselines.tree import LEAST_PRIOR, VISIT_SCALE, Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
+
+
+class RootStatistics(NamedTuple):
+    """What searches found at their roots, for n games with A actions.
+
+    - `actions`: int64[n], the chosen actions.
+    - `visits`: int64[n, A], simulations of each action.
+    - `values`: float64[n, A], as `values` returns them.
+    - `priors`: float64[n, A], probabilities before the search; 0 where illegal or fatal, or too small for a float.
+    - `policy`: float64[n, A], probabilities after it: softmax(log prior + (50 + most visits) · value_scale · value in
+      units of the tree's range), without noise.
+    - `value`: float64[n], the mean under `policy` of the actions' values, here without the cap of `values`: there none
+      is above the chosen action's.
+
+    Without a batch, the first axis is missing. For a lost position the first legal action, if any, is chosen, and the
+    probabilities are 0.
+    """
+
+    actions: NDArray[np.int64]
+    visits: NDArray[np.int64]
+    values: NDArray[np.float64]
+    priors: NDArray[np.float64]
+    policy: NDArray[np.float64]
+    value: NDArray[np.float64]
 
 
 class Game(NamedTuple):
@@ -97,6 +121,7 @@ class TreeSearch(KernelPlayer):
         considered: int,
         exploration: float,
         temperature: float | None,
+        gumbel_scale: float,
         value_scale: float,
         lost: float | None,
         rewards: bool | str | None,
@@ -121,6 +146,7 @@ class TreeSearch(KernelPlayer):
         self.plan = Plan(
             simulations=simulations,
             schedule=np.stack([halving(count, simulations) for count in range(considered + 1)]),
+            gumbel_scale=number("gumbel_scale", gumbel_scale, 0),
             value_scale=number("value_scale", value_scale, above=0),
             exploration=number("exploration", exploration, above=0),
             temperature=-RANGE_SHARE if temperature is None else number("temperature", temperature, above=0),
@@ -150,10 +176,39 @@ class TreeSearch(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
-        return self._grow(self._game(self.form.ways(rules)[0]), states, memory, values)
+        return self._grow(self._game(self.form.ways(rules)[0]), states, memory, values)[0]
 
-    def _grow(self, game: Game, states: Array, memory: Array, values: Array) -> NDArray[np.int64]:
-        """Search from some states side by side, one leaf of each at a time; the actions."""
+    def statistics(self, observation: Observation, state: Any = None) -> RootStatistics:
+        """Search, and return what was found at the root: for expert iteration, for one observation or a batch."""
+        parts, shown, single = self.form.read(self.name, observation)
+        rules = self._rules_for(shown)
+        states = self.form.states(self.name, parts, rules)
+        memory, values = self._memory(state, len(states), None), np.empty((len(states), rules.n_actions))
+        game = self._game(self.form.ways(rules)[0])
+        with self._lock:
+            actions, edges, trees = self._grow(game, states, memory, values)
+        actions = self._settled(states, values, actions)
+        means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
+        policy = self._policy(edges, trees, means)
+        value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
+        found = RootStatistics(actions, edges["visits"].astype(np.int64), values, edges["prior"].copy(), policy, value)
+        return RootStatistics(*(part[0] for part in found)) if single else found
+
+    def _policy(self, edges: NDArray[np.void], trees: NDArray[np.void], means: Array) -> NDArray[np.float64]:
+        searched = edges["first"] > -np.inf
+        low, high = trees["low"], trees["high"]
+        spread = np.where(high > low, high - low, np.inf)
+        scores = np.where(searched, (np.where(searched, means, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
+        weight = (VISIT_SCALE + edges["visits"].max(axis=1, keepdims=True)) * self.plan.value_scale
+        logits = np.where(searched, np.log(np.maximum(edges["prior"], LEAST_PRIOR)) + weight * scores, -np.inf)
+        best = logits.max(axis=1, keepdims=True)
+        weights = np.exp(logits - np.where(np.isfinite(best), best, 0.0))
+        return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+
+    def _grow(
+        self, game: Game, states: Array, memory: Array, values: Array
+    ) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.void]]:
+        """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots)."""
         count, plan, (_, select, conclude) = len(states), self.plan, game.kernels
         trees = new_trees(count, plan.simulations, game.n_actions, game.words)
         for t in range(count):
@@ -164,7 +219,7 @@ class TreeSearch(KernelPlayer):
             self._value_leaves(game, trees, leaves)
         for t in range(count):
             actions[t] = conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
-        return actions
+        return actions, trees.edges[:, 0], trees.tree
 
     def _value_leaves(self, game: Game, trees: Trees, leaves: NDArray[np.int64]) -> None:
         """Value the leaves int64[T] of the trees by one call of the player, and back them up."""

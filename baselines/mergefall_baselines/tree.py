@@ -8,7 +8,7 @@ A tree has two kinds of nodes:
 
 A *simulation* goes down from the root to a leaf, adds it to the tree, and backs up its value:
 
-- At the root the action is chosen by Gumbel's scores, without noise, and sequential halving.
+- At the root the action is chosen by Gumbel scores and sequential halving.
 - Below the root the action is chosen by PUCT.
 - At a chance node the outcome is drawn with its probability.
 - The leaf's actions get values, from which follow its own value and the priors of its actions.
@@ -89,6 +89,7 @@ class Trees(NamedTuple):
     nodes: NDArray[np.void]  # NODE[T, N]
     edges: NDArray[np.void]  # EDGE[T, N, A]
     states: NDArray[np.uint64]  # [T, N + 1, words], the last row used is scratch
+    gumbels: NDArray[np.float64]  # [T, A]
     values: NDArray[np.float64]  # [T, A], scratch
 
 
@@ -97,6 +98,7 @@ class Plan(NamedTuple):
 
     simulations: int
     schedule: NDArray[np.int64]  # [considered + 1, simulations], see `halving`
+    gumbel_scale: float  # of the noise at the root
     value_scale: float
     exploration: float
     temperature: float  # of priors; negative: in units of the range of a position's values
@@ -113,6 +115,7 @@ def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
         np.zeros((count, nodes), NODE),
         np.empty((count, nodes, actions), EDGE),
         np.zeros((count, nodes + 1, words), U),
+        np.empty((count, actions)),
         np.empty((count, actions)),
     )
 
@@ -140,8 +143,8 @@ def halving(considered: int, simulations: int) -> NDArray[np.int64]:
 
 @kernel
 def tree_at(trees, t):
-    tree, nodes, edges, states, values = trees
-    return Trees(tree[t], nodes[t], edges[t], states[t], values[t])
+    tree, nodes, edges, states, gumbels, values = trees
+    return Trees(tree[t], nodes[t], edges[t], states[t], gumbels[t], values[t])
 
 
 @kernel
@@ -153,6 +156,12 @@ def start(tree, plan):
     tree.tree[0].stream = stream
     tree.tree[0].count = 1
     tree.tree[0].low, tree.tree[0].high, tree.tree[0].nonsense = np.inf, -np.inf, False
+    for a in range(tree.gumbels.size):
+        tree.gumbels[a] = 0.0
+        if plan.gumbel_scale > 0.0:
+            stream, bits = next_bits(stream)
+            point = (np.float64(bits >> U(11)) + 0.5) / 2.0**53
+            tree.gumbels[a] = -math.log(-math.log(point)) * plan.gumbel_scale
 
 
 @kernel
@@ -206,10 +215,10 @@ def most_visits(tree):
 
 
 @kernel
-def best_at_root(tree, visits, plan):
-    """The root action of the highest score among those with so many visits, -1 if there is none.
+def best_by_gumbel(tree, visits, plan):
+    """The root action of the highest Gumbel score among those with so many visits, -1 if there is none.
 
-    The score is log prior + (50 + most visits) · value_scale · value.
+    The score is Gumbel noise + log prior + (50 + most visits) · value_scale · value.
     """
     edges = tree.edges[0]
     weight = (VISIT_SCALE + most_visits(tree)) * plan.value_scale
@@ -217,7 +226,8 @@ def best_at_root(tree, visits, plan):
     for a in range(edges.size):
         edge = edges[a]
         if edge.first > -np.inf and edge.visits == visits:
-            score = math.log(max(edge.prior, LEAST_PRIOR)) + weight * scaled(edge_value(edge), tree)
+            value = scaled(edge_value(edge), tree)
+            score = tree.gumbels[a] + math.log(max(edge.prior, LEAST_PRIOR)) + weight * value
             if score > highest:
                 best, highest = a, score
     return best
@@ -370,7 +380,7 @@ def _descend(advance: Kernel) -> Kernel:
         node, count = 0, 0
         for edge in tree.edges[0]:
             count += edge.first > -np.inf
-        action = best_at_root(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
+        action = best_by_gumbel(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
         while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
             node = child_of(tree, node, action if node == 0 else best_by_puct(tree, node, plan), game)
         return node
@@ -382,7 +392,7 @@ def _conclude(is_legal: Kernel) -> Kernel:
     @kernel
     def conclude(tree, plan, game, values):
         """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
-        chosen, first, lost = best_at_root(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
+        chosen, first, lost = best_by_gumbel(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
         for a in range(values.size):
             values[a] = -np.inf
             if tree.edges[0, a].first > -np.inf:

@@ -100,6 +100,7 @@ def mcts(
     considered: int = 16,
     exploration: float = 0.5,
     temperature: float | None = None,
+    gumbel_scale: float = 0.0,
     value_scale: float = 1.0,
     lost: float | None = None,
     rewards: bool | str | None = None,
@@ -122,7 +123,8 @@ def mcts(
 
     `values` returns the means of the root's actions, in units of the leaf's values, so a learner can take
     softmax(values / τ) as its target. The chosen action is the best of those with the most visits. An action with a
-    higher mean and fewer visits is worth just less than it.
+    higher mean and fewer visits is worth just less than it. `statistics` returns visits, priors and the improved
+    policy, too.
 
     The same observation and options give the same values, alone or in a batch. A player that has a decision kernel and
     remembers nothing values leaves within the compiled search, and whole episodes are played in a compiled loop. Any
@@ -138,14 +140,15 @@ def mcts(
             1, rewards included.
         temperature: float > 0, in units of the leaf's values: priors are softmax(values / temperature). With 1,
             log-probabilities are the policy itself. Default: a quarter of the range of the position's values.
-        value_scale: float > 0, weight of values against priors at the root (c_scale of Gumbel MuZero): an action scores
-            log prior + (50 + most visits) · value_scale · value.
+        gumbel_scale: float ≥ 0, of the Gumbel noise at the root. 0 is for play, 1 for training.
+        value_scale: float > 0, weight of values against priors in Gumbel scores (c_scale): an action scores noise + log
+            prior + (50 + most visits) · value_scale · value.
         lost: the value of a position without a legal move. Default: 0 if the search and the leaf player's own values
             count rewards; else lowest − (highest − lowest) of the values met.
         rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
             heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
-        seed: int ≥ 0, of draws.
+        seed: int ≥ 0, of noise and draws.
         rows, cols: the board's size. Default: the observation's.
 
     Sources: see `mergefall_baselines.tree`.
@@ -156,7 +159,9 @@ def mcts(
         >>> board = [[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]]
         >>> int(player.act(board))  # the merge, to the left
         3
+        >>> player.statistics(board).visits.tolist()
+        [0, 21, 8, 21]
     """
-    numbers = simulations, considered, exploration, temperature, value_scale, lost, rewards, gamma, seed
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
     counted = (True, False, "log2")
     return TreeSearch(FORM, _game, greedy, counted, heuristic, *numbers, rows=rows, cols=cols)

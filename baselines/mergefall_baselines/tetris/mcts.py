@@ -195,6 +195,7 @@ def mcts(
     considered: int = 16,
     exploration: float = 0.5,
     temperature: float | None = None,
+    gumbel_scale: float = 0.0,
     value_scale: float = 1.0,
     lost: float | None = None,
     rewards: bool | None = None,
@@ -216,7 +217,7 @@ def mcts(
     Args:
         heuristic: what values the leaves: a name, or a mapping of a name and weights; or ``{"player": …}``, a player's
             name, with its options beside it. Default: ``bcts``.
-        simulations, considered, exploration, temperature, value_scale, gamma, seed: as for `2048/mcts`.
+        simulations, considered, exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
         lost: the value of a lost game. Default: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
@@ -234,6 +235,6 @@ def mcts(
         >>> int(player.act(shown))  # I, upright in the gap
         7
     """
-    numbers = simulations, considered, exploration, temperature, value_scale, lost, rewards, gamma, seed
+    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
     distribution = distribution_option(distribution)
     return TreeSearch(FORM, _game, Greedy, (True, False), heuristic, *numbers, distribution, **rules)

@@ -69,9 +69,9 @@ def test_the_terms_of_moves_count_on_the_way():
     """One simulation: the mean of the value before it, and of the move's terms plus the best placement after it."""
     player = make("tetris/mcts", simulations=1, considered=1)
     exact = make("tetris/expectimax", depth=2).values(FIELD)
-    chosen = player.act(FIELD)
-    before = make("tetris/greedy").values(FIELD)[chosen]
-    assert player.values(FIELD)[chosen] == pytest.approx((before + exact[chosen]) / 2)
+    found = player.statistics(FIELD)
+    before = make("tetris/greedy").values(FIELD)[found.actions]
+    assert found.values[found.actions] == pytest.approx((before + exact[found.actions]) / 2)
 
 
 def test_fatal_placements_are_legal_but_worth_less_than_the_others():
@@ -100,9 +100,11 @@ def test_a_policy_at_the_leaves_gets_no_simulation_of_a_fatal_placement():
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
     player = make("tetris/mcts", heuristic={"player": Policy()}, simulations=60, considered=20, temperature=1.0)
-    values = player.with_rules({"cols": 5, "rows": 5, "preview": 1}).values(shown)
-    assert (np.isfinite(values) & ~safe).any()
-    assert values[~safe].max() <= values[safe].min()
+    found = player.with_rules({"cols": 5, "rows": 5, "preview": 1}).statistics(shown)
+    assert (np.isfinite(found.values) & ~safe).any()
+    assert found.visits[safe].sum() == 60
+    assert found.policy[safe].sum() == pytest.approx(1)
+    assert found.values[~safe].max() <= found.values[safe].min()
 
 
 def test_the_rules_of_the_leaf_are_checked():
@@ -116,8 +118,9 @@ def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept()
     safe = np.isfinite(make("tetris/greedy").values(shown))
     inner = {"player": "tetris/mcts", "simulations": 8, "gamma": 0.5}
     player = make("tetris/mcts", heuristic={"player": inner}, considered=20, simulations=100)
-    values = player.values(shown)
-    assert values[~safe].max() <= values[safe].min()
+    found = player.statistics(shown)
+    assert found.visits[~safe].sum() == found.priors[~safe].sum() == 0
+    assert found.visits[safe].sum() == 100
     assert player.heuristic == make("tetris/greedy").heuristic  # whose terms of moves count
     assert player.gamma == 0.5
 
@@ -141,4 +144,4 @@ def test_leaves_from_outside_see_as_many_pieces_as_the_root():
 
     shown = {"board": from_text("...../...../...../...../##..#"), "piece": 3, "queue": [4, 4]}
     player = make("tetris/mcts", heuristic={"player": Nearsighted()}, pieces="sz", preview=2, simulations=60)
-    assert np.isfinite(player.with_rules({"cols": 5, "rows": 5}).values(shown)).any()
+    assert player.with_rules({"cols": 5, "rows": 5}).statistics(shown).visits.sum() == 60
