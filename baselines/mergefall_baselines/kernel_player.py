@@ -332,21 +332,32 @@ class KernelPlayer(Player):
 
     # -- decisions and episodes ---------------------------------------------------------------------------------------
 
-    def _decide_all(
-        self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+    def _asked(
+        self, observation: Observation, state: Any, episode_start: Any
+    ) -> tuple[Any, NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64], bool]:
+        """(rules, states, memory, empty values, whether it is one observation without a batch)."""
         parts, shown, single = self.form.read(self.name, observation)
         self._check_rules(shown, "the observation shows")
         rules = self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
         states = self.form.states(self.name, parts, rules)
-        memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
+        memory = self._memory(state, len(states), episode_start)
+        return rules, states, memory, np.empty((len(states), rules.n_actions)), single
+
+    def _decide_all(
+        self, observation: Observation, state: Any, episode_start: Any, exact: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+        rules, states, memory, values, single = self._asked(observation, state, episode_start)
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
+        self._settle(states, values, actions)
+        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
+
+    def _settle(self, states: Array, values: Array, actions: NDArray[np.int64]) -> None:
+        """Raises what a user's function raised, and NotFiniteError if some values are no decision."""
         self._check_heuristic()
         for i in np.flatnonzero(actions < 0):
             self.form.settle(self.name, values[i], states[i])
             actions[i] = UNDECIDED - actions[i]
-        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
     def _decide(
         self,

@@ -180,14 +180,11 @@ class TreeSearch(KernelPlayer):
 
     def statistics(self, observation: Observation, state: Any = None) -> RootStatistics:
         """Search, and return what was found at the root: for expert iteration, for one observation or a batch."""
-        parts, shown, single = self.form.read(self.name, observation)
-        rules = self._rules_for(shown)
-        states = self.form.states(self.name, parts, rules)
-        memory, values = self._memory(state, len(states), None), np.empty((len(states), rules.n_actions))
+        rules, states, memory, values, single = self._asked(observation, state, None)
         game = self._game(self.form.ways(rules)[0])
         with self._lock:
             actions, edges, trees = self._grow(game, states, memory, values)
-        actions = self._settled(states, values, actions)
+        self._settle(states, values, actions)
         means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
         policy = self._policy(edges, trees, means)
         value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
