@@ -7,29 +7,45 @@ busy machine slows it down little. It survives `fork`, after which GNU OpenMP ki
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 T = TypeVar("T")  # a piece of work
 
+_lock = threading.Lock()
+_jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()  # for the helper threads of this process
+_helpers = 0  # their number
 
-@cache
-def _helpers(process: int) -> ThreadPoolExecutor:
-    """The threads of a process that help `share`; a forked child, which has none of its parent's, gets its own."""
-    return ThreadPoolExecutor(64, "mergefall")
+
+def _forked() -> None:
+    """Start afresh in a forked child, which has none of its parent's threads."""
+    global _lock, _jobs, _helpers
+    _lock, _jobs, _helpers = threading.Lock(), SimpleQueue(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def cores() -> int:
-    """The number of cores that system and container grant this process."""
+    """The number of cores that this process may use: `PYTHON_CPU_COUNT`, else what system and container grant."""
+    if os.environ.get("PYTHON_CPU_COUNT", "").isdecimal():
+        return max(1, int(os.environ["PYTHON_CPU_COUNT"]))
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(OSError, ValueError):  # no Linux, or no limit ("max")
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         count = min(count, max(1, -(-int(quota) // int(period))))
     return count
+
+
+def _help() -> None:
+    while True:
+        _jobs.get()()
 
 
 def _drain(work: Callable[[T], None], left: list[T]) -> None:
@@ -52,13 +68,32 @@ def share(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     >>> sorted(done)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    left = list(pieces)
-    pool = _helpers(os.getpid())
-    helpers = [pool.submit(_drain, work, left) for _ in range(min(threads, len(left)) - 1)]
+    global _helpers
+    left, errors = list(pieces), []
+
+    def help_with(begun: Any, ended: Any) -> None:
+        if begun.acquire(blocking=False):  # else `share` has returned, or no longer waits for this helper
+            try:
+                _drain(work, left)
+            except BaseException as error:  # raised in the caller's thread
+                errors.append(error)
+            finally:
+                ended.release()
+
+    helpers = [(threading.Lock(), threading.Lock()) for _ in range(min(threads, len(left)) - 1)]
+    with _lock:
+        for _ in range(_helpers, len(helpers)):
+            threading.Thread(target=_help, daemon=True, name="mergefall").start()
+        _helpers = max(_helpers, len(helpers))
+    for begun, ended in helpers:
+        ended.acquire()
+        _jobs.put(partial(help_with, begun, ended))
     try:
         _drain(work, left)
-    finally:  # no helper works on when this returns or raises
+    finally:
         left.clear()
-        errors = [helper.exception() for helper in helpers if not helper.cancel()]
-    for error in filter(None, errors):
-        raise error
+        for begun, ended in helpers:  # no helper works on when this returns or raises
+            if not begun.acquire(blocking=False):
+                ended.acquire()
+    if errors:
+        raise errors[0]

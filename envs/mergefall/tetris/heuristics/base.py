@@ -264,12 +264,13 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
 
         return Kernels(move, board, nothing, plain_leaf)
     prepare, terms_after = memo
+    of_cleared = clears and (with_move or not of_locked)  # whether a full row changes the terms
 
     @kernel(forceinline=True)
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         shape, turn = U(piece), U(rotation)
         full, terms = terms_after(columns, memo, shape, turn, column, y, rows, scratch)
-        if (clears and full != 0) or y + HEIGHTS[shape, turn] > rows:
+        if (of_cleared and full != 0) or y + HEIGHTS[shape, turn] > rows:
             return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = move(piece, rotation, column, y, 0, 0, rows, weights)
         if with_last:

@@ -94,8 +94,8 @@ OWN = U(MOST_COLS + 2)  # from a column to its own counts
 
 
 @cache
-def _terms_kernel(with_steps: bool) -> Kernel:
-    """The terms from what was counted; without steps there is no diversity."""
+def _terms_kernel(with_rows: bool, with_steps: bool) -> Kernel:
+    """The terms from what was counted: of rows with holes and of diversity only those that are asked for."""
 
     @kernel(forceinline=True)
     def terms_of(packed, filled, holes, steps):
@@ -105,16 +105,16 @@ def _terms_kernel(with_steps: bool) -> Kernel:
             np.int64(packed >> HEIGHTS_AT & FIELD) - filled,
             filled - np.int64(packed >> STANDING & FIELD),
             np.int64(packed >> WELLS_AT),
-            popcount(holes),
         )
-        return (*terms, popcount(steps)) if with_steps else terms
+        more = (*terms, popcount(holes)) if with_rows else terms
+        return (*more, popcount(steps)) if with_steps else more
 
     return terms_of
 
 
 @cache
-def _board_kernel(with_steps: bool) -> Kernel:
-    terms_of = _terms_kernel(with_steps)
+def _board_kernel(with_rows: bool, with_steps: bool) -> Kernel:
+    terms_of = _terms_kernel(with_rows, with_steps)
 
     @kernel
     def board_terms(columns, rows, weights):
@@ -135,8 +135,8 @@ def _board_kernel(with_steps: bool) -> Kernel:
 
 
 @cache
-def _memo(with_steps: bool) -> Memo:
-    terms_of = _terms_kernel(with_steps)
+def _memo(with_rows: bool, with_steps: bool) -> Memo:
+    terms_of = _terms_kernel(with_rows, with_steps)
 
     @kernel
     def prepare(columns, rows, memo):
@@ -183,7 +183,8 @@ def _memo(with_steps: bool) -> Memo:
                 following |= cells
             packed += of_pair(before, new) + of_wells(before & following & ~new, ~new) + of_column(new)
             full &= new
-            holes |= holes_in(new)
+            if with_rows:
+                holes |= holes_in(new)
             if with_steps and (i > 0 or column > 0):
                 steps |= of_step(before, new)
             before, new = new, following
@@ -228,9 +229,9 @@ class Linear(Heuristic):
         """The features that a subclass has weights for are its terms, in the order of its fields."""
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
-        with_steps = "diversity" in cls.term_names
-        cls.board_names = OF_BOARD if with_steps else OF_BOARD[:-1]
-        cls.terms_kernel, cls.memo = _board_kernel(with_steps), _memo(with_steps)
+        wanted = "rows_with_holes" in cls.term_names, "diversity" in cls.term_names
+        cls.board_names = OF_BOARD[:5] + tuple(name for name, want in zip(OF_BOARD[5:], wanted, strict=True) if want)
+        cls.terms_kernel, cls.memo = _board_kernel(*wanted), _memo(*wanted)
         super().__init_subclass__(**kwargs)
 
 
