@@ -84,7 +84,7 @@ def test_returns_are_logged_without_a_monitor():
     envs = make_vec_env("mergefall/Game2048-v0", 8, 0, {"rows": 2, "cols": 2})
     model = MaskablePPO("MlpPolicy", envs, n_steps=32, batch_size=256, seed=0).learn(256)
     assert model.ep_info_buffer
-    assert model.ep_info_buffer[0].keys() == {"r", "l"}
+    assert model.ep_info_buffer[0].keys() == {"r", "l", "t"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="autoreset_mode"):
         NativeVecEnv(gym.make_vec("mergefall/Game2048-v0", 2, autoreset_mode=AutoresetMode.NEXT_STEP))
     envs = make_vec_env("mergefall/Game2048-v0", 2)
-    with pytest.raises(ValueError, match="indices is 0"):
+    with pytest.raises(ValueError, match="indices=0"):
         envs.set_attr("render_mode", None, indices=0)
     envs.set_options([{}, {"board": [[1, 1, 0, 0]] + [[0] * 4] * 3}])
     with pytest.raises(ValueError, match="options differ"):

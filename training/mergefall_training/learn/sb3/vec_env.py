@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +15,26 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from mergefall_training.wrappers import wrapped
+
+
+class Infos(Sequence[dict[str, Any]]):
+    """The infos of a step: a dictionary for each game, made when it is first read, because making all takes longer."""
+
+    def __init__(self, infos: Options, ended: dict[int, dict[str, Any]], n: int) -> None:
+        self._columns = {name: column for name, column in infos.items() if name[0] != "_" and "final" not in name}
+        self._made, self._n = ended, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: Any) -> Any:
+        which = range(self._n)[index]
+        if isinstance(which, range):
+            return [self[i] for i in which]
+        if which not in self._made:
+            info = {name: column[which] for name, column in self._columns.items()}
+            self._made[which] = info | {"TimeLimit.truncated": False}
+        return self._made[which]
 
 
 class NativeVecEnv(VecEnv):
@@ -32,6 +54,7 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"autoreset_mode is {mode}; expected gym.make_vec(…, autoreset_mode='SameStep')")
         self.envs = envs
         self.returns, self.lengths = np.zeros(envs.num_envs, np.float32), np.zeros(envs.num_envs, np.int64)
+        self._begun = perf_counter()
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
@@ -52,18 +75,16 @@ class NativeVecEnv(VecEnv):
         dones, paid = terminated | truncated, rewards.astype(np.float32)
         self.returns += paid
         self.lengths += 1
-        columns = {name: column for name, column in infos.items() if name[0] != "_" and "final" not in name}
-        each = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        for info in each:
-            info["TimeLimit.truncated"] = False
+        last: dict[int, dict[str, Any]] = {}
         ended = np.flatnonzero(dones)
         for i in ended.tolist():
-            each[i] = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"}
-            each[i]["terminal_observation"] = infos["final_obs"][i]
-            each[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
-            each[i]["episode"] = {"r": float(self.returns[i]), "l": int(self.lengths[i])}
+            info = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"}
+            info["terminal_observation"] = infos["final_obs"][i]
+            info["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
+            seconds = round(perf_counter() - self._begun, 6)
+            last[i] = info | {"episode": {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds}}
         self.returns[ended], self.lengths[ended] = 0, 0
-        return observations, paid, dones, each
+        return observations, paid, dones, Infos(infos, last, self.num_envs)
 
     def close(self) -> None:
         self.envs.close()
@@ -72,20 +93,24 @@ class NativeVecEnv(VecEnv):
         return [getattr(self.envs, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        if indices is not None:
-            raise ValueError(f"indices is {indices!r}; expected None, because {attr_name} is one of the whole batch")
+        self._only_all(attr_name, indices)
         setattr(self.envs, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> Any:
         returned = getattr(self.envs, method_name)(*method_args, **method_kwargs)
-        if not isinstance(returned, np.ndarray):
-            return [returned] * len(list(self._get_indices(indices)))
-        return returned if indices is None else returned[list(self._get_indices(indices))]
+        if isinstance(returned, np.ndarray):
+            return returned if indices is None else returned[list(self._get_indices(indices))]
+        self._only_all(method_name, indices)
+        return [returned] * self.num_envs
+
+    def _only_all(self, name: str, indices: Any) -> None:
+        if indices is not None:
+            raise ValueError(f"indices={indices!r} with {name}, which concerns the whole batch; expected None")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
 
-    def get_images(self) -> Any:
+    def get_images(self) -> Sequence[Any]:
         return self.envs.render() or [None] * self.num_envs
 
 
