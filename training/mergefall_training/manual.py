@@ -152,6 +152,7 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
     arguments of its class, with ``:param name:``.
     """
     kind = getattr(module, "Hyperparameters", None) or module.CLASSES[algorithm]
+    parameters = inspect.signature(kind).parameters.values()
     text = "\n\n".join(inspect.getdoc(cls) or "" for cls in reversed(kind.__mro__))
     about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", text, re.DOTALL))
     for names, meaning in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", text, re.DOTALL | re.MULTILINE):
@@ -159,7 +160,7 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
     about |= getattr(module, "MEANINGS", {})
     own = fields(kind) if is_dataclass(kind) else ()
     made = {one.name: one.default_factory() for one in own if one.default_factory is not MISSING}
-    for one in inspect.signature(kind).parameters.values():
+    for one in parameters:
         if one.name not in getattr(module, "NOT_TO_SET", ()):
             default = "required" if one.default is one.empty else repr(made.get(one.name, one.default))
             yield f"{one.name} = {default}", " ".join(about.get(one.name, "").split())
