@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from mergefall.game2048 import HEURISTICS, heuristic, plot_move, plot_terms
+from mergefall.game2048 import HEURISTICS, clusters, heuristic, plot_clusters, plot_move, plot_terms
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
@@ -29,3 +29,11 @@ def test_bars_are_weight_times_term_under_the_stage_that_holds(boards):
 def test_a_move_is_drawn_with_what_it_did():
     titles = [axes.get_title(loc="left") for axes in plot_move([[1, 1, 2], [2, 0, 1]], 3).axes]
     assert titles == ["before: 4 clusters of tiles", "left, 4 points: 2 clusters of tiles"]
+
+
+def test_each_cell_has_the_letter_of_its_cluster(boards):
+    board = boards[20]
+    letters = [text.get_text() for text in plot_clusters(board).axes[0].texts]
+    assert len(letters) == board.size
+    sizes = [len(cluster.cells) for cluster in clusters(board)]
+    assert [letters.count(letter) for letter in sorted(set(letters))] == sizes
