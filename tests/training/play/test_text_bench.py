@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mergefall.imports import imported
 from mergefall_training.cli import main
 from mergefall_training.play.puzzles import puzzles, reward
 from mergefall_training.play.text_bench import bench_text, question
@@ -98,3 +99,4 @@ def test_the_command_takes_a_module_and_a_function(capsys):
         "tetris/greedy heuristic=bcts",
     ):
         assert text in printed
+    assert imported("training.text_model:answer")("Legal moves: up, left").endswith("<answer>left</answer>")
