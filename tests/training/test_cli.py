@@ -57,7 +57,7 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
         (["evaluate", "2048/random", "--env-option", "rows=1"], "rows"),
         (["evaluate", "2048/random", "--episodes", "0"], "episodes is 0"),
         (["evaluate", "2048/random", "--env-option", "foo=1"], "has no 'foo'; it has rows, cols"),
-        (["train", "cma-es", "--set", "typo=1"], "cma-es has no 'typo'"),
+        (["train", "ntuple", "--set", "typo=1"], "ntuple has no 'typo'"),
         (["compare", "quickest"], "no suite 'quickest'; expected one of"),
         (["evaluate", "runs/nobody"], "runs/nobody"),
         (["evaluate", "."], "no trained agent"),
