@@ -319,8 +319,9 @@ def play_in_env(
     """
     env = wrap(gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {})))
     game = steps(env, seed, chosen_by(player, seed))
-    actions, step = [], next(game)
+    actions: list[int] = []
     try:
+        step = next(game)
         for step in game:
             actions.append(step.action)
     finally:

@@ -190,6 +190,7 @@ def test_batched_is_single(name, kwargs, mode):
     native.unwrapped.set_starts(pool)
     sync.call("set_starts", pool)
     assert equal(native.reset(seed=11), sync.reset(seed=11))
+    assert native.unwrapped.np_random_seed == sync.np_random_seed
     for _ in range(300):
         masks = np.stack(sync.call("action_masks"))
         random = rng.integers(0, masks.shape[1], n)
