@@ -11,7 +11,7 @@ from mergefall_baselines.game2048.expectimax import expectimax, greedy
 from mergefall_baselines.game2048.lookahead import Lookahead, Symmetric
 from mergefall_baselines.game2048.mcts import mcts
 from mergefall_baselines.game2048.minimax import minimax, mixed
-from mergefall_baselines.game2048.ntuple import ntuple
+from mergefall_baselines.game2048.ntuple import ntuple, strongest
 from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
@@ -32,6 +32,7 @@ for _name, _factory in {
     "2048/mixed": mixed,
     "2048/optimal": Optimal,
     "2048/ntuple": ntuple,
+    "2048/strongest": strongest,
     "2048/mcts": mcts,
     "2048/lookahead": Lookahead,
     "2048/symmetric": Symmetric,

@@ -159,3 +159,20 @@ def ntuple(
         player.kernel_of = greedy_kernel
     player.options = {"checksum": found[:16]} if found else {}
     return player
+
+
+def strongest(checksum: str | None = None) -> Search2048:
+    """The strongest player that comes with the package: `2048/ntuple` with its network ``strong``, searching deep.
+
+    It takes 512 MiB of memory and about 5 ms a move. Its options are those of the player `2048/ntuple`:
+    ``network="strong", depth=6, downgrade=16384, cutoff=0.01, table="shared"``.
+
+    Args:
+        checksum: as for `2048/ntuple`.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> int(make("2048/strongest").act([[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]]))
+        3
+    """
+    return ntuple("strong", depth=6, downgrade=16384, cutoff=0.01, table="shared", checksum=checksum)
