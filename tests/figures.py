@@ -1,27 +1,34 @@
-"""The tables of README.md, training/RESULTS.md and tests/benchmarks/README.md, rendered from training/figures.jsonl.
+"""The tables of results, rendered from training/figures.jsonl: one for each question, and those of the pages.
 
-    python tests/figures.py            print the pages whose tables differ from the file
-    python tests/figures.py --write    rewrite their tables
+    python tests/figures.py                  list the questions
+    python tests/figures.py league-2048      print the table of a question, with the commands that print its figures
+    python tests/figures.py --write          rewrite the tables of README.md, training/RESULTS.md and tests/benchmarks
 
-A table stands between `<!-- figures: NAME -->` and `<!-- end -->`. `TABLES` says which records and columns it has.
-A record is one measured figure. Its fields:
+In a page, a table stands between `<!-- figures: NAME -->` and `<!-- end -->`. NAME is a question (`QUESTIONS`) or an
+extract (`EXTRACTS`): the few rows of one or more questions that carry a conclusion.
+
+A record is one measured figure. `mergefall evaluate … --figure QUESTION/ID` and `mergefall compare … --figure …` write
+it. Its fields:
 
     id, question, label    its name, the question (table) that it answers, and what the reader calls it
     player, options        what played, as `make` takes it; a path stands for a training run's folder
     env, env_kwargs, cap   where; `cap` is `max_episode_steps`
     episodes, seed         number of games, and the first game's seed (null, "?" in tables: not recorded)
     training_seed          of the agent that played, where it was trained
-    figure                 the quantity: score, lines, or what a game lost against perfect play
+    figure                 the quantity: score, lines, wins, or what a game lost against perfect play
     mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error
     unit, decimals         how they are printed: "k", "M" or ""; default three significant digits
     rates                  tile -> [per cent, low, high], with Wilson's interval
     against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's
                            mean is that at rate 0
+    ms                     wall time of a move in milliseconds
     command, date          what prints it again, and the day on which it was first written down
     version                of the package that it needs, if today's no longer has the command or the player
+    note                   what a reader must know about this figure alone
 
 Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value,
-those of kind "coverage" how often an interval covers the truth.
+those of kind "coverage" how often an interval covers the truth, and those of kind "published" what others have
+reported: `mean`, `of`, `source`.
 """
 
 from __future__ import annotations
@@ -29,16 +36,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "training" / "figures.jsonl"
 PAGES = [ROOT / "README.md", ROOT / "training" / "RESULTS.md", ROOT / "tests" / "benchmarks" / "README.md"]
+FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 Record = dict[str, Any]
+Columns = Mapping[str, Callable[[Record], str]]
 
 
 def number(value: float, record: Record) -> str:
@@ -124,46 +134,239 @@ COVERAGE = {
 }
 MAIN = (
     "ntuple-2h-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill league-small-1 "
-    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 "
-    "cross-entropy sz-evolved"
+    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved"
 )
-# By a table's name: its columns, the ids of its records (None: all that answer the question of this name).
-TABLES: dict[str, tuple[dict[str, Callable[[Record], str]], str | None]] = {
-    "main": (WHO | {"mean [95 %]": lambda record: value(record, f" {record['figure']}")} | MS, MAIN),
-    "documented-2048": (SCORE | TILES | PUBLISHED, None),
-    "league-2048": (SCORE | TILES | MS, None),
-    "ntuple": (SCORE | TILES | MS | LEARNT | PUBLISHED, None),
-    "gpu-2048": (SCORE | TILES | LEARNT, None),
-    "ntuple-curve": (SCORE | RUNS | LEARNT | PUBLISHED, None),
-    "ntuple-packed": (SCORE | {"file": field("size")}, None),
-    "exact": ({"board": label, "expected score of perfect play": lambda record: f"{record['mean']:.6f}"}, None),
-    "small-boards": (SCORE | {"optimum": field("optimum")} | LEARNT, None),
-    "regret-3x3": (WHO | {"lost a game": value} | LEARNT, None),
-    "maskable-ppo": (SCORE | TILES, None),
-    "agents-2048": (SCORE, None),
-    "tetris-controllers": ({"size": size} | LINES | PUBLISHED, None),
-    "tetris-preview": ({"size": size} | LINES | {"ratio": field("ratio")} | PUBLISHED, None),
-    "two-tetrad-weights": ({"size": size} | LINES, None),
-    "tetris-learners": ({"size": size} | LINES | LEARNT, None),
-    "sz": (LINES | RUNS | MS | LEARNT | PUBLISHED, None),
-    "quintris": (LINES, None),
-    "shaping-goal": (GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS, None),
-    "shaping-dqn": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
-    "shaping": (WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS, None),
-    "ways-2048": (SCORE | {"of each run": field("runs")}, None),
-    "ways-tetris": (LINES | {"of each run": field("runs")}, None),
-    "past-teachers": (SCORE | RUNS | MS, None),
-    "distill-teachers": (WHO | {"mean score or lines": value, "of each run": field("runs")}, None),
-    "trees": (SCORE | MS, None),
-    "trees-sz": (LINES | MS, None),
-    "trees-tetris": (LINES | MS, None),
-    "robustness-2048": (ADVERSARY, None),
-    "robustness-trained": (ADVERSARY | RUNS, None),
-    "robustness-tetris": (ADVERSARY, None),
-    "robustness-others": (ADVERSARY, None),
-    "coverage": (COVERAGE, None),
-    "speed": (SPEED, None),
-    "learning-speed": (SPEED, None),
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that the records of its name answer; `picture`: path from the top of the clone."""
+
+    title: str
+    caption: str
+    columns: Columns
+    picture: str = ""
+
+
+QUESTIONS: dict[str, Question] = {
+    # Published players and perfect play.
+    "documented-2048": Question(
+        "Do the documented 2048 players reach what was published?",
+        "Share of games with each tile, beside what the documents report. Plies count moves and new tiles.",
+        SCORE | TILES | PUBLISHED,
+    ),
+    "exact": Question(
+        "What does perfect play score in 2048?",
+        "Expected scores from dynamic programming over all positions; `2048/optimal` plays so.",
+        {"board": label, "expected score of perfect play": lambda record: f"{record['mean']:.6f}"},
+    ),
+    "small-boards": Question(
+        "How near to perfect play does learning come?",
+        "n-tuple networks, training seed 0, greedy.",
+        SCORE | {"optimum": field("optimum")} | LEARNT,
+    ),
+    "regret-3x3": Question(
+        "What do the moves of learned players lose on 3×3?",
+        "Expected points, of 5468, that the moves of a game lose against perfect play: less noisy than scores.",
+        WHO | {"lost a game": value} | LEARNT,
+    ),
+    "tetris-controllers": Question(
+        "Do the published Tetris controllers reproduce?",
+        "One piece known, strict overflow, uniform pieces. On 10×20 the mean is all lines over the number of deaths.",
+        {"size": size} | LINES | PUBLISHED,
+    ),
+    "tetris-preview": Question(
+        "What is a known next piece worth in Tetris?",
+        "The controller bcts, which sees one piece, beside searches that see the next one.",
+        {"size": size} | LINES | {"ratio": field("ratio")} | PUBLISHED,
+    ),
+    "two-tetrad-weights": Question(
+        "How good are the weights of the two-tetrad document?",
+        "Its final weights are lost; the tuned ones were found by its own method. Slides are allowed.",
+        {"size": size} | LINES,
+    ),
+    "quintris": Question(
+        "Does a deeper search help in Quintris?",
+        "15×25, cap 5,000 pieces. The depth is the document's count, own moves less one.",
+        LINES,
+    ),
+    # Strength for its time.
+    "league-2048": Question(
+        "How strong are 2048 players for the time they take?",
+        "One worker (two in the first row) on a machine that was not quiet: the times tell the order.",
+        SCORE | TILES | MS,
+    ),
+    "ntuple": Question(
+        "What do n-tuple networks learn?",
+        "TD(0) on afterstates, with temporal coherence if nothing else is said; training seed 0.",
+        SCORE | TILES | MS | LEARNT | PUBLISHED,
+    ),
+    "ntuple-curve": Question(
+        "How fast do n-tuple networks learn?",
+        "The mean during training, by the runs' own evaluations.",
+        SCORE | RUNS | LEARNT | PUBLISHED,
+    ),
+    "ntuple-packed": Question(
+        "What does a smaller file of an n-tuple network cost?",
+        "Entries are left out and rounded; no search.",
+        SCORE | {"file": field("size")},
+    ),
+    "learning-speed": Question(
+        "How fast does n-tuple learning run?",
+        "Beside the C++ programs of the literature, on the same machine.",
+        SPEED,
+    ),
+    "trees": Question(
+        "Which search suits which leaves in 2048?",
+        "The policy network is `2048/distill`, the n-tuple network `small`. The times tell the order.",
+        SCORE | MS,
+    ),
+    "trees-sz": Question("Which search suits S and Z?", "10×20, without preview.", LINES | MS),
+    "trees-tetris": Question(
+        "Which search suits which leaves in Tetris?",
+        "10×8, without preview, bcts at the leaves, cap 20,000 pieces.",
+        LINES | MS,
+    ),
+    # Learned play without search.
+    "gpu-2048": Question(
+        "What does a GPU bring to 2048?",
+        "Distillation on one NVIDIA H200 with 16 cores, one run each; the minutes are of training alone.",
+        SCORE | TILES | LEARNT,
+    ),
+    "published-2048": Question(
+        "What have others reported for 2048?",
+        "Exact rules if nothing else is said. Their games were not played again here.",
+        {"player": label, "mean score": value, "N": games, "source": field("source")},
+    ),
+    "agents-2048": Question(
+        "What do other networks and algorithms learn in 2048?",
+        "One run each, training seed 0, without a teacher.",
+        SCORE,
+    ),
+    "maskable-ppo": Question(
+        "What do masks and shaping bring to MaskablePPO?",
+        "3 million steps, one run each, training seed 0, with an earlier network than the preset's.",
+        SCORE | TILES,
+    ),
+    "tetris-learners": Question(
+        "What do learners reach in Tetris without search?",
+        "No preview; one run each, training seed 0.",
+        {"size": size} | LINES | LEARNT,
+    ),
+    "sz": Question(
+        "What do S and Z alone allow?",
+        "10×20, without preview if nothing else is said. The best published hand-coded player clears 183 lines.",
+        LINES | RUNS | MS | LEARNT | PUBLISHED,
+    ),
+    # Which way to train.
+    "ways-2048": Question(
+        "Which way to train in 2048?",
+        "Without search, five training seeds each. The teacher is the n-tuple network `strong` without search.",
+        SCORE | {"of each run": field("runs")},
+    ),
+    "ways-tetris": Question(
+        "Which way to train in Tetris?",
+        "10×10, one previewed piece, cap 10,000 pieces, five training seeds each; a run's mean is all its lines over "
+        "the number of deaths. The teacher is the deep two-tetrad search with bcts.",
+        LINES | {"of each run": field("runs")},
+    ),
+    "ways-differences": Question(
+        "How far apart are the ways to train?",
+        "Differences seed by seed, with Student's interval over five training seeds.",
+        WHO | {"difference": value},
+    ),
+    "past-teachers": Question(
+        "Does an agent pass its teacher?",
+        "Pupils of documented players by kickstarting. The help fades until the end (prairie fire's: until half of the "
+        "steps; in 20 minutes a tenth stays). Intervals are over games.",
+        SCORE | RUNS | MS,
+    ),
+    "distill-teachers": Question(
+        "Does a distilled agent pass its teacher?",
+        "Distillation alone by the steps of preset `2min`, five training seeds each.",
+        WHO | {"mean score or lines": value, "of each run": field("runs")},
+    ),
+    # Shaping.
+    "shaping-goal": Question(
+        "Does shaping help with a reward for one tile?",
+        "MaskablePPO, 60,000 steps (1024: 150,000), five training seeds; the reward is 1 for making the tile. Scale "
+        "and offset are the best of two to nine pairs on training seed 0 for 512, which favours shaping a little; "
+        "1024 takes the same.",
+        GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS,
+    ),
+    "shaping": Question(
+        "Does shaping help where every good move is paid?",
+        "MaskablePPO over afterstates, 100,000 steps, five training seeds; rewards are log2(1 + score of the move), or "
+        "lines. In 2048 scale and offset are the best of three to six pairs on training seed 0.",
+        WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS,
+    ),
+    "shaping-dqn": Question(
+        "Does shaping help DQN that sees the board alone?",
+        "60,000 steps (Tetris 10×10: 120,000), five training seeds; illegal actions are replaced by random legal ones. "
+        "Scale and offset are the best of three to nine pairs on training seed 0.",
+        WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS,
+        picture="training/shaping.png",
+    ),
+    "shaping-constant": Question(
+        "Does a heuristic give more than a constant potential?",
+        "Differences to agents shaped by a constant, seed by seed, with Student's interval over five training seeds.",
+        WHO | {"more than a constant": value},
+    ),
+    # Luck against the player.
+    "robustness-2048": Question(
+        "How much does a 2048 player lose when luck turns against it?",
+        "An adversary picks a share of the new tiles (the rate): the minimizer of the minimax document, one own move "
+        "deep. `d5` looks three own moves ahead.",
+        ADVERSARY,
+        picture="training/robustness.png",
+    ),
+    "robustness-trained": Question(
+        "Does training against the adversary help?",
+        "Two million steps, five training seeds, over which the intervals are.",
+        ADVERSARY | RUNS,
+    ),
+    "robustness-tetris": Question(
+        "How much does a Tetris player lose when luck turns against it?",
+        "10×10, cap 10,000 pieces; the adversary picks the piece that comes into sight, by the two-tetrad search with "
+        "bcts. The mean is all lines over the number of deaths; a field is empty where no game ended.",
+        ADVERSARY,
+        picture="training/robustness-tetris.png",
+    ),
+    "robustness-others": Question(
+        "How much do players of S and Z and of Quintris lose?",
+        "S and Z without preview; Quintris with a cap of 5,000 pieces.",
+        ADVERSARY,
+    ),
+    # How it was measured.
+    "coverage": Question(
+        "Do the intervals cover the truth?",
+        "Ten thousand games of a player stand for all its games; 2,000 evaluations of N games are drawn from them. "
+        "A chance error of about one point remains.",
+        COVERAGE,
+    ),
+    "speed": Question(
+        "How fast are environments, players and learners?",
+        "Beside other projects, in one run on one machine: the ratio counts.",
+        SPEED,
+    ),
+}
+WAYS = {
+    "distillation": "distill",
+    "kickstarting": "kickstart",
+    "distillation, then MaskablePPO": "distill-then-maskableppo",
+    "cloning": "clone",
+    "MaskablePPO, no teacher": "maskableppo",
+    "DQN, no teacher": "dqn",
+    "expert iteration, no teacher": "expert-iteration",
+}
+MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}")}
+# Tables of pages by name: columns, and the ids of records. In `short` a record has the label for such a table.
+EXTRACTS: dict[str, tuple[Columns, str]] = {
+    "main": (WHO | MEAN | MS, MAIN),
+    "main-rows": (
+        {"player": label, "N": games} | MEAN | MS | {"full table": lambda record: f"`{record['question']}`"},
+        MAIN,
+    ),
 }
 
 
@@ -174,25 +377,52 @@ def records() -> list[Record]:
 
 
 def table(name: str, known: list[Record]) -> str:
-    """A table in Markdown; below it the commands, under the numbers that its rows bear in the column "how"."""
-    columns, ids = TABLES[name]
-    if ids is None:
-        rows = [record for record in known if record["question"] == name]
+    """A question's table or an extract in Markdown.
+
+    Below a question's table and `main` stand the commands, under the numbers that the rows bear in the column "how".
+    """
+    if name in QUESTIONS:
+        columns, rows = QUESTIONS[name].columns, [record for record in known if record["question"] == name]
     else:
+        columns, ids = EXTRACTS[name]
         named = {record["id"]: record for record in known}
-        rows = [named[id] | {"label": named[id]["short"]} for id in ids.split()]
+        rows = [named[id] | {"label": named[id].get("short", named[id]["label"])} for id in ids.split()]
         rows = [row | {"command": row.get("again", row["command"])} for row in rows]
-    commands = list(dict.fromkeys(row["command"] for row in rows))
+    commands = list(dict.fromkeys(row["command"] for row in rows if "command" in row))
     cells = {header: [column(row) for row in rows] for header, column in columns.items()}
     cells = {header: column for header, column in cells.items() if any(column)}
+    if name not in QUESTIONS and name != "main":
+        commands = []
     if len(commands) > 1:
-        cells["how"] = [str(commands.index(row["command"]) + 1) for row in rows]
+        cells["how"] = [str(commands.index(row["command"]) + 1) if "command" in row else "" for row in rows]
     lines = [list(cells), ["---"] * len(cells), *zip(*cells.values(), strict=True)]
     notes = []
     for i, command in enumerate(commands, start=1):
-        dates = sorted({row["date"] for row in rows if row["command"] == command})
+        dates = sorted({row["date"] for row in rows if row.get("command") == command})
         notes.append((f"{i}. " if len(commands) > 1 else "Command: ") + f"`{command}` ({', '.join(dates)})")
-    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + ["", *notes, ""])
+    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + [""] * bool(notes) + notes + [""])
+
+
+def page(name: str, top: str = "") -> str:
+    """A question's page in Markdown: title, caption, picture, table and commands.
+
+    Args:
+        name: the question.
+        top: the path from the page to the top of the clone, such as `../../`, for the picture.
+    """
+    question = QUESTIONS[name]
+    parts = [f"# {question.title}", question.caption]
+    parts += [f"![{question.title}]({top}{question.picture})"] if question.picture else []
+    return "\n\n".join([*parts, table(name, records())])
+
+
+def linked(text: str, address: Callable[[str], str]) -> str:
+    """A page's text in which each question that a line `Full table: …` names in code leads to its address."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{QUESTIONS[match[1]].title}]({address(match[1])})"
+
+    return FULL.sub(lambda line: re.sub(r"`([^`]+)`", link, line[0]), text)
 
 
 def rendered(text: str, known: list[Record]) -> str:
@@ -201,14 +431,18 @@ def rendered(text: str, known: list[Record]) -> str:
 
 
 def main() -> None:
-    known = records()
-    for page in PAGES:
-        old = page.read_text(encoding="utf-8")
-        new = rendered(old, known)
-        if new != old:
-            print(page.relative_to(ROOT))
-            if "--write" in sys.argv:
-                page.write_text(new, encoding="utf-8")
+    if (name := "".join(sys.argv[1:2])) in QUESTIONS:
+        print(page(name, f"{ROOT}/"))
+    elif name == "--write":
+        for path in PAGES:
+            old = path.read_text(encoding="utf-8")
+            if (new := rendered(old, records())) != old:
+                print(path.relative_to(ROOT))
+                path.write_text(new, encoding="utf-8")
+    elif name:
+        sys.exit(f"there is no question {name!r}; without arguments all are listed")
+    else:
+        print("\n".join(f"{name:<20} {question.title}" for name, question in QUESTIONS.items()))
 
 
 if __name__ == "__main__":

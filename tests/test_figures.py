@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from . import commands
-from .figures import PAGES, TABLES, records, rendered
+from .figures import EXTRACTS, MARKED, PAGES, QUESTIONS, ROOT, linked, page, records, rendered
 
 RECORDS = records()
 REQUIRED = {
@@ -20,16 +20,30 @@ REQUIRED = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
-def test_tables_agree_with_the_records(page):
-    text = page.read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.parent.name + "/" + path.name)
+def test_tables_agree_with_the_records(path):
+    text = path.read_text(encoding="utf-8")
     assert rendered(text, RECORDS) == text, "python tests/figures.py --write"
 
 
 def test_every_record_is_shown_somewhere():
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert {record["question"] for record in RECORDS} <= set(TABLES)
-    assert all(f"<!-- figures: {name} -->" in text for name in TABLES)
+    assert {record["question"] for record in RECORDS} <= set(QUESTIONS)
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    assert {name for _, name, _ in MARKED.findall(text)} - set(QUESTIONS) <= set(EXTRACTS)
+
+
+def test_a_question_has_a_page():
+    for name, question in QUESTIONS.items():
+        text = page(name)
+        assert text.startswith(f"# {question.title}\n\n{question.caption}\n\n"), name
+        assert all(record["label"] in text for record in RECORDS if record["question"] == name)
+        assert not question.picture or (ROOT / question.picture).is_file()
+
+
+def test_names_of_questions_become_links():
+    assert linked("`sz` is named.\nFull table: `sz`.\n", lambda name: f"{name}.html") == (
+        "`sz` is named.\nFull table: [What do S and Z alone allow?](sz.html).\n"
+    )
 
 
 def test_records_are_whole():

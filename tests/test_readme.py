@@ -11,7 +11,7 @@ from mergefall_training import cli
 from mergefall_training.compare import load_suite
 
 from . import commands
-from .figures import TABLES, records, table
+from .figures import QUESTIONS, records, table
 from .recipes import RECIPES, shown
 
 ROOT = Path(__file__).parents[1]
@@ -89,7 +89,7 @@ def test_the_first_page_is_short():
 
 
 def test_what_it_is_good_for_is_in_the_figures():
-    known = "".join(table(name, records()) for name in TABLES)
+    known = "".join(table(name, records()) for name in QUESTIONS)
     (claims,) = re.findall(r"## What it is good for\n(.*?)## ", text("README.md"), re.DOTALL)
     claimed = re.findall(r"(?<!- )\*\*([\d.,]+\w*×?)\*\*", claims)
     assert len(claimed) == 7
