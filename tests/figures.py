@@ -25,10 +25,11 @@ it. Its fields:
     command, date          what prints it again, and the day on which it was first written down
     version                of the package that it needs, if today's no longer has the command or the player
     note                   what a reader must know about this figure alone
+    trials                 setting -> mean, of settings that were tried beside this one
 
 Records of kind "speed" hold texts instead: `ours`, `beside`, `ratio`. Records of kind "exact" hold an exact value,
 those of kind "coverage" how often an interval covers the truth, and those of kind "published" what others have
-reported: `mean`, `of`, `source`.
+reported: `reported`, `source`. Those of kind "hint" have no command, because a script was not kept.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,19 +55,24 @@ Columns = Mapping[str, Callable[[Record], str]]
 def number(value: float, record: Record) -> str:
     """One of a record's values in its unit: three significant digits, or `decimals`."""
     value /= UNITS[record["unit"]]
-    return f"{value:.{record.get('decimals', max(0, 3 - len(str(int(value)))))}f}"
+    return f"{value:.{record.get('decimals', max(0, 3 - len(str(int(value)))))}f}".replace("-", "−")
 
 
 def value(record: Record, what: str = "") -> str:
     """The record's mean with its interval, such as `64.8k [63.0, 66.6]`, and what it is a mean of."""
-    if record["mean"] is None:
-        return ""
+    if record.get("mean") is None:
+        return record.get("reported", "")
     text = number(record["mean"], record) + record["unit"]
     if "error" in record:
         text += f" ± {number(record['error'], record)}"
     if "low" in record:
         text += f" [{number(record['low'], record)}, {number(record['high'], record)}]"
     return text + what + (f" ({record['interval']})" if "interval" in record else "")
+
+
+def plain(record: Record) -> str:
+    """The same without saying what the interval is."""
+    return value({key: record[key] for key in record if key != "interval"})
 
 
 def rate(tile: str) -> Callable[[Record], str]:
@@ -85,7 +91,7 @@ def against(rate: str) -> Callable[[Record], str]:
 
 
 def games(record: Record) -> str:
-    return "?" if record["episodes"] is None else f"{record['episodes']:,}"
+    return "" if "episodes" not in record else "?" if record["episodes"] is None else f"{record['episodes']:,}"
 
 
 def seeds(record: Record) -> str:
@@ -104,6 +110,10 @@ def size(record: Record) -> str:
 def field(name: str) -> Callable[[Record], str]:
     """The column of a field; the parts of a list are joined."""
     return lambda record: ", ".join(parts) if isinstance(parts := record.get(name, ""), list) else str(parts)
+
+
+def trials(record: Record) -> str:
+    return "; ".join(f"{setting}: {mean}" for setting, mean in record.get("trials", {}).items())
 
 
 def difference(name: str) -> Callable[[Record], str]:
@@ -132,6 +142,8 @@ COVERAGE = {
     "too high": field("above"),
     "too low": field("below"),
 }
+MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}".rstrip())}
+TRIAL = WHO | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
 MAIN = (
     "ntuple-2h-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill league-small-1 "
     "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved"
@@ -236,7 +248,7 @@ QUESTIONS: dict[str, Question] = {
     "published-2048": Question(
         "What have others reported for 2048?",
         "Exact rules if nothing else is said. Their games were not played again here.",
-        {"player": label, "mean score": value, "N": games, "source": field("source")},
+        {"player": label, "mean score": field("reported"), "source": field("source")},
     ),
     "agents-2048": Question(
         "What do other networks and algorithms learn in 2048?",
@@ -337,6 +349,28 @@ QUESTIONS: dict[str, Question] = {
         "S and Z without preview; Quintris with a cap of 5,000 pieces.",
         ADVERSARY,
     ),
+    # Trials: single runs, most of them, which show what was tried and are no results.
+    "trials-2048": Question(
+        "What was tried for learners of 2048?",
+        "One run each if nothing else is said, so small differences may be chance.",
+        TRIAL,
+    ),
+    "trials-tetris": Question(
+        "What was tried for learners of Tetris?",
+        "One run each if nothing else is said, so small differences may be chance.",
+        TRIAL,
+    ),
+    "trials-search": Question(
+        "What was tried for tree search and expert iteration?",
+        "One run each if nothing else is said, so small differences may be chance.",
+        TRIAL | MS,
+    ),
+    "trials-shaping": Question(
+        "Which scales of potentials were tried?",
+        "One run each, training seed 0: the best scale's mean, and all trials as scale: mean (of a constant, Φ: mean). "
+        "The command is that of the best; the others differ in the scale alone.",
+        TRIAL,
+    ),
     # How it was measured.
     "coverage": Question(
         "Do the intervals cover the truth?",
@@ -350,6 +384,43 @@ QUESTIONS: dict[str, Question] = {
         SPEED,
     ),
 }
+ROWS = {"player": label, "N": games, "mean [95 %]": lambda record: f"{plain(record)} {record['figure']}"}
+GAIN = {"more than without": difference("more")}
+LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
+# Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.
+EXTRACTS: dict[str, tuple[Columns, str]] = {
+    "main": (WHO | MEAN | MS, MAIN),
+    "main-rows": (ROWS | MS | {"full table": lambda record: f"`{record['question']}`"}, MAIN),
+    "reproduced": (
+        ROWS | {"2048": rate("2048")} | PUBLISHED,
+        "tile-order-expectimax-3 tile-order-alphabeta-2 monotone-smooth-minimax bcts-10x10 two-tetrad-bcts-10x8",
+    ),
+    "perfect": (
+        {"board": label, "N": games, "mean score": value, "optimum": field("optimum")},
+        "learnt-2x2 learnt-2x3 learnt-3x3",
+    ),
+    "strength": (
+        {"player": label, "N": games, "mean score": value} | MS,
+        "league-strong-6 league-strong-3 league-strong-2 league-nneonneo-fast league-small-3",
+    ),
+    "learned": (
+        ROWS,
+        "gpu-2048-full published-value-2021 published-policy-2021 distill tetris-distill cma-es-last "
+        "sz-evolved sz-afterstate sz-td",
+    ),
+    "shaped": (
+        {"potential": label, "mean": plain} | GAIN,
+        "goal-512-monotone-smooth goal-512-nneonneo goal-512-a-constant goal-512-no-shaping shaping-2048-nneonneo "
+        "shaping-2048-monotone-smooth shaping-2048-a-constant shaping-2048-no-shaping shaping-tetris-no-shaping "
+        "shaping-tetris-two-tetrad",
+    ),
+    "luck": (
+        LUCK,
+        "robust-2048-strong-network-expectimax-2 robust-2048-strong-network robust-2048-distilled-network "
+        "robust-2048-tile-order-alpha-beta-d5 robust-tetris-two-tetrad-deep-bcts robust-tetris-dt-10",
+    ),
+}
+# The table `ways`: the rows and the columns, by the parts of the records' ids.
 WAYS = {
     "distillation": "distill",
     "kickstarting": "kickstart",
@@ -359,14 +430,13 @@ WAYS = {
     "DQN, no teacher": "dqn",
     "expert iteration, no teacher": "expert-iteration",
 }
-MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}")}
-# Tables of pages by name: columns, and the ids of records. In `short` a record has the label for such a table.
-EXTRACTS: dict[str, tuple[Columns, str]] = {
-    "main": (WHO | MEAN | MS, MAIN),
-    "main-rows": (
-        {"player": label, "N": games} | MEAN | MS | {"full table": lambda record: f"`{record['question']}`"},
-        MAIN,
-    ),
+TIMES = {
+    "2048, `2min`": "ways-2048-",
+    "2048, `5min`": "ways-2048-5min-",
+    "2048, `20min`": "ways-2048-20min-",
+    "Tetris, `2min`": "ways-tetris-2min-",
+    "Tetris, `5min`": "ways-tetris-5min-",
+    "Tetris, `20min`": "ways-tetris-20min-",
 }
 
 
@@ -376,31 +446,47 @@ def records() -> list[Record]:
     return [{"options": {}, "env_kwargs": {}} | json.loads(line) for line in lines]
 
 
+def rows_of(name: str, known: list[Record]) -> tuple[Columns, list[Record]]:
+    """A table's columns, and its records under the labels that they have there."""
+    if name in QUESTIONS:
+        return QUESTIONS[name].columns, [record for record in known if record["question"] == name]
+    columns, ids = EXTRACTS[name]
+    named = {record["id"]: record for record in known}
+    rows = [{key: named[id][key] for key in named[id] if key not in ("note", "version")} for id in ids.split()]
+    return columns, [row | {"label": row["short"], "command": row.get("again", row.get("command"))} for row in rows]
+
+
 def table(name: str, known: list[Record]) -> str:
-    """A question's table or an extract in Markdown.
+    """A table in Markdown.
 
     Below a question's table and `main` stand the commands, under the numbers that the rows bear in the column "how".
     """
-    if name in QUESTIONS:
-        columns, rows = QUESTIONS[name].columns, [record for record in known if record["question"] == name]
-    else:
-        columns, ids = EXTRACTS[name]
-        named = {record["id"]: record for record in known}
-        rows = [named[id] | {"label": named[id].get("short", named[id]["label"])} for id in ids.split()]
-        rows = [row | {"command": row.get("again", row["command"])} for row in rows]
-    commands = list(dict.fromkeys(row["command"] for row in rows if "command" in row))
+    if name == "ways":
+        return ways(known)
+    columns, rows = rows_of(name, known)
+    commands = [row["command"] for row in rows if row.get("command") and (name in QUESTIONS or name == "main")]
+    commands = list(dict.fromkeys(commands))
     cells = {header: [column(row) for row in rows] for header, column in columns.items()}
     cells = {header: column for header, column in cells.items() if any(column)}
-    if name not in QUESTIONS and name != "main":
-        commands = []
     if len(commands) > 1:
-        cells["how"] = [str(commands.index(row["command"]) + 1) if "command" in row else "" for row in rows]
-    lines = [list(cells), ["---"] * len(cells), *zip(*cells.values(), strict=True)]
-    notes = []
+        cells["how"] = [str(commands.index(row["command"]) + 1) if row.get("command") else "" for row in rows]
+    notes = [""] * bool(commands)
     for i, command in enumerate(commands, start=1):
         dates = sorted({row["date"] for row in rows if row.get("command") == command})
         notes.append((f"{i}. " if len(commands) > 1 else "Command: ") + f"`{command}` ({', '.join(dates)})")
-    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + [""] * bool(notes) + notes + [""])
+    return markdown(list(cells), zip(*cells.values(), strict=True)) + "\n".join([*notes, ""])
+
+
+def ways(known: list[Record]) -> str:
+    """The table of the ways to train: a line for each way, a column for each preset."""
+    named = {record["id"]: record for record in known}
+    rows = [[way, *(plain(named[time + id]) for time in TIMES.values())] for way, id in WAYS.items()]
+    return markdown(["mean score or lines", *TIMES], rows)
+
+
+def markdown(headers: list[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def page(name: str, top: str = "") -> str:

@@ -2,7 +2,9 @@
 
 Each learner has a file `preset.yaml`, which maps algorithms to environment ids, and these to hyper-parameters with
 rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` and `max_episode_steps`. The key
-`others` maps names to further presets, each as the differences from the usual one.
+`others` maps names to further presets, each as the differences from the usual one. A preset that is named by a time
+takes about as long, or less, on two quiet cores that multiply in bfloat16 (AMX or AVX-512 BF16). Other cores take two
+to three times as long in 2048: `distill --preset 2min` 4 min 45 s (training seed 0).
 """
 
 from __future__ import annotations
