@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+
+from mergefall.imports import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pygame import Surface
-
-INSTALL = 'run `pip install "mergefall[render]"`'
 
 # -- pictures, by pygame-ce -------------------------------------------------------------------------------------------
 
@@ -46,10 +45,7 @@ def ansi(back: Colour, front: Colour) -> str:
 def pygame() -> Any:
     """pygame with fonts ready; raises DependencyNotInstalled, which names the extra, where it is missing."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        import pygame
-    except ImportError as error:
-        raise gym.error.DependencyNotInstalled(f"drawing needs pygame-ce, which is not installed; {INSTALL}") from error
+    pygame: Any = import_extra("pygame")
     if not pygame.font.get_init():
         pygame.font.init()
     return pygame
@@ -121,11 +117,8 @@ GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches; raises ImportError, which names the extra, without matplotlib."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"this drawing needs matplotlib, which is not installed; {INSTALL}") from error
+    """An empty figure of a size in inches; raises DependencyNotInstalled without matplotlib."""
+    plt: Any = import_extra("matplotlib.pyplot")
     figure = plt.figure(figsize=(width, height), layout="constrained", facecolor="white")
     plt.close(figure)  # the caller keeps the figure: a notebook shows it once, a script leaks none
     return figure

@@ -1,4 +1,4 @@
-"""Objects by the text `module:name`, for command lines, suites and options in JSON types."""
+"""Imports: objects by the text `module:name`, for command lines and suites, and modules that need an extra."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
+from gymnasium.error import DependencyNotInstalled
+
 _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _folders: list[str] = []  # where a program looks for the modules that its user names
+_EXTRAS = {
+    "render": ("pygame", "matplotlib", "moviepy", "imageio"),
+    "train": ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma"),
+    "ray": ("ray",),
+}  # what each extra of pyproject.toml brings
 
 
 def look_in(folder: str) -> None:
@@ -28,6 +36,30 @@ def load(module: str) -> ModuleType:
     if module not in sys.modules:
         sys.path += [folder for folder in _folders if folder not in sys.path and "" not in sys.path]
     return import_module(module)
+
+
+def import_extra(module: str) -> ModuleType:
+    """Import a module that needs an extra, itself or by what it imports.
+
+    Raises DependencyNotInstalled if a package of an extra is missing; the message names the extra and how to get it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        for extra, packages in _EXTRAS.items():
+            if missing in packages:
+                needed = f"{missing} is not installed: this needs the extra {extra!r} ({_command(extra)})"
+                raise DependencyNotInstalled(needed) from error
+        raise
+
+
+def _command(extra: str) -> str:
+    """The command that installs an extra: from the package index once pyproject.toml names addresses."""
+    for entry in entry_points(group="mergefall.players", name="mergefall_training"):
+        if entry.dist and entry.dist.metadata.get_all("Project-URL"):
+            return f'pip install "{entry.dist.name}[{extra}]"'
+    return f'in a clone: pip install -e ".[{extra}]"'
 
 
 def is_import(text: object) -> bool:

@@ -434,7 +434,7 @@ def demonstrate(
         seed: Seed of the first game; seeds below a million are for evaluations.
         dataset: Name of the dataset, such as NAMESPACE/NAME-v0; default: mergefall/ENVIRONMENT/PLAYER-v0.
     """
-    from mergefall_training.learn import import_extra
+    from mergefall.imports import import_extra
 
     env, kwargs = who.environment()
     name = import_extra("mergefall_training.learn.demonstrations").demonstrate(
@@ -508,7 +508,7 @@ def export(
         entries: Number of entries to keep in a .npz: the ones that the run adjusted most; default: all.
     """
     if file.suffix != ".npz":
-        from mergefall_training.learn import import_extra
+        from mergefall.imports import import_extra
 
         exported = import_extra("mergefall_training.learn.sb3.export").export(run_folder, file, model)
         name = type(exported).__name__

@@ -28,7 +28,7 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
     """Draw boards, and beside each a bar for weight·term of each term: their sum is the value.
 
     All bars share one linear axis, so terms can be compared. Terms of weight 0 are left out, and so is nneonneo's base,
-    which is the same on every board. Raises ImportError without matplotlib (`pip install "mergefall[render]"`).
+    which is the same on every board. Raises DependencyNotInstalled without matplotlib (extra `render`).
 
     Args:
         h: the heuristic.
@@ -55,7 +55,7 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
 def plot_clusters(ranks: ArrayLike) -> Figure:
     """Draw a board (rows, cols) with a letter and its colour for each cluster, in the order of `clusters`.
 
-    Raises ValueError for a bad board, ImportError without matplotlib.
+    Raises ValueError for a bad board, DependencyNotInstalled without matplotlib.
     """
     figure = new_figure(2.8, 2.8)
     axes = figure.subplots()
@@ -71,7 +71,8 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     """Draw a board before and after a move, without the new tile, and outline the clusters that the move changed.
 
     The first board shows the clusters that the move split. The second shows the clusters that it joined and the
-    clusters of merged tiles alone. Raises ValueError for a bad board or action, ImportError without matplotlib.
+    clusters of merged tiles alone. Raises ValueError for a bad board or action, DependencyNotInstalled without
+    matplotlib.
     """
     from matplotlib.lines import Line2D
 

@@ -68,7 +68,7 @@ def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
         ranks: a board, as integer ranks (log2 of the tile, 0 for empty) or in its text form.
         score: written above the board; default: no such panel.
 
-    Needs pygame-ce (`pip install "mergefall[render]"`). Raises ValueError for a bad board.
+    Needs pygame-ce (extra `render`). Raises ValueError for a bad board.
     """
     return pixels(board_surface(board_array(ranks), score))
 

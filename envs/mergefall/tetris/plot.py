@@ -34,7 +34,7 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
 
     Raises:
         ValueError: if `states` are neither boards nor placements.
-        ImportError: without matplotlib, which ``pip install 'mergefall[render]'`` brings.
+        DependencyNotInstalled: without matplotlib, which the extra `render` brings.
     """
     several = np.ndim(states[0]) != 1 if isinstance(states, list) and states else np.ndim(states) == 3
     rows, tall, wide = [], 0, 0

@@ -126,7 +126,7 @@ def to_ansi(scene: Scene) -> str:
 def draw(board: Any) -> NDArray[np.uint8]:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
-    `board` is a field of 0 and 1, or its text form. Needs pygame-ce (`pip install "mergefall[render]"`).
+    `board` is a field of 0 and 1, or its text form. Needs pygame-ce (extra `render`).
     Raises ValueError for a bad board.
     """
     cells = board_array(board)

@@ -151,7 +151,7 @@ def test_drawing_names_the_missing_extra(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(gym.error.DependencyNotInstalled, match=r"mergefall\[render\]"):
+    with pytest.raises(gym.error.DependencyNotInstalled, match=r"pygame is not installed.*extra 'render'"):
         draw(START)
 
 

@@ -68,7 +68,7 @@ def test_without_matplotlib_the_command_names_the_extra(tmp_path, monkeypatch, c
     monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
     with pytest.raises(SystemExit):
         main(["report", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "page.html")])
-    assert "mergefall[render]" in capsys.readouterr().err
+    assert "extra 'render'" in capsys.readouterr().err
     assert not (tmp_path / "page.html").exists()
 
 

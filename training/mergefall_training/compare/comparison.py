@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
+from mergefall.imports import import_extra
 from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
@@ -174,11 +175,11 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     files = {"results.json": json.dumps(content, indent=2).encode()}
     for result in results:
         files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()
-    if find_spec("matplotlib") is None:
-        screen.print("No plots: matplotlib is missing. pip install 'mergefall\\[render]' brings it.", highlight=False)
+    try:
+        plots = import_extra("mergefall_training.compare.plots")
+    except DependencyNotInstalled as error:
+        screen.print(f"No plots: {error}", highlight=False, markup=False)
     else:
-        from mergefall_training.compare import plots
-
         drawn = {result.name: plots.draw(result) for result in results if not result.series}
         files |= {f"{place}/{name}.png": png for place, pictures in drawn.items() for name, png in pictures.items()}
     for name, data in files.items():

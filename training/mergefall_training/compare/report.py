@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Template
 
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.checks import integer
+from mergefall.imports import import_extra
 
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
@@ -140,10 +140,7 @@ def _versus_text(row: Row, first: Row, confidence: float) -> str:
 
 
 def _plots_html(result: ContestResult, number: int) -> str:
-    try:
-        from mergefall_training.compare import plots
-    except ModuleNotFoundError as error:
-        raise DependencyNotInstalled("the page's plots need matplotlib: pip install 'mergefall[render]'") from error
+    plots = import_extra("mergefall_training.compare.plots")
     figures = ""
     for name, content in plots.draw(result, "svg").items():
         svg = content[content.index(b"<svg") :].decode()

@@ -13,13 +13,12 @@ Each learner is a folder with three files:
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from gymnasium.error import DependencyNotInstalled
 from mergefall.checks import choice
+from mergefall.imports import import_extra
 
 ALGORITHMS = {
     "maskable-ppo": "sb3",
@@ -31,7 +30,6 @@ ALGORITHMS = {
     "cma-es": "evolution",
 }
 _PLAYED = ALGORITHMS | {"cross-entropy": "evolution"}  # 0.1.0 trained cross-entropy
-_EXTRA = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma")
 
 
 def folder_of(algorithm: str) -> str:
@@ -49,14 +47,3 @@ def player_maker(algorithm: str) -> Callable[..., Any]:
     folder = _PLAYED[choice("algorithm", algorithm, sorted(_PLAYED))]
     own = find_spec(f"{__name__}.{folder}.player")
     return import_extra(f"{__name__}.{folder if own else 'sb3'}.player").player
-
-
-def import_extra(module: str) -> ModuleType:
-    """Import a module that needs the extra `train`. Raises DependencyNotInstalled, with the command that helps."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in _EXTRA:
-            raise
-        raise DependencyNotInstalled(f'{missing} is missing; pip install "mergefall[train]" installs it') from error

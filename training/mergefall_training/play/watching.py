@@ -25,6 +25,7 @@ import numpy as np
 from mergefall import __version__
 from mergefall.draw import BOARD, PAGE, fitting, pygame, short_number
 from mergefall.games import GAMES, Game, game_of
+from mergefall.imports import import_extra
 from mergefall.tetris.placements import ROTATIONS, SLIDES
 from mergefall.text import action_names
 from mergefall.typing import Options
@@ -277,9 +278,7 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
     """Write games side by side as a video, .mp4 or .gif; the file appears when it is complete."""
     if path.suffix not in (".mp4", ".gif"):
         raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
-    pygame()  # raises where the extra that brings both is not installed
-    import imageio.v2 as imageio
-
+    imageio: Any = import_extra("imageio.v2")
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
     style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
     check_folder(path)
@@ -289,7 +288,7 @@ def film(shows: Sequence[Show], path: Path, fps: float) -> None:
         with imageio.get_writer(temporary, **style) as writer, progress_bar(f"{path.name}: pictures", None) as done:
             for infos in together(shows, envs):
                 pictures: list[Any] = [env.render() for env in envs]
-                writer.append_data(side_by_side(pictures))  # pyright: ignore[reportAttributeAccessIssue]
+                writer.append_data(side_by_side(pictures))
                 done(1 + max(info["moves"] for info in infos), "")
         temporary.replace(path)
     finally:

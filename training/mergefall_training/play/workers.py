@@ -34,7 +34,7 @@ from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer, known
 from mergefall.games import ENVIRONMENTS, GAMES, game_of, take
-from mergefall.imports import load, strings_in
+from mergefall.imports import import_extra, load, strings_in
 from mergefall.threads import cores
 from mergefall.typing import Array, Environment, Options
 from mergefall_baselines import Player, Trajectory, make, play_in_env
@@ -364,10 +364,7 @@ def on_processes(
 
 
 def _on_ray(packed: bytes, work: Callable[[Task, int], Any], parts: Sequence[Sequence[int]]) -> Generator[list[Any]]:
-    try:
-        import ray  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise DependencyNotInstalled("executor='ray' needs Ray: pip install 'mergefall[ray]'") from error
+    ray: Any = import_extra("ray")
     if not ray.is_initialized():
         ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
     play, shared = ray.remote(_played), ray.put(packed)
