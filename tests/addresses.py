@@ -74,7 +74,11 @@ def bibtex(text: str) -> str:
 def notebook(text: str) -> str:
     """A notebook with the first cell of all notebooks below its title; cells are counted anew."""
     content = json.loads(text)
-    note = "of the repository" if ADDRESS else "mergefall is not published yet: for git clone, the address of your own copy"
+    note = (
+        "of the repository"
+        if ADDRESS
+        else "mergefall is not published yet: for git clone, the address of your own copy"
+    )
     cell = {"cell_type": "code", "execution_count": None, "id": "install", "metadata": {}, "outputs": []}
     cell["source"] = FIRST_CELL.format(address=ADDRESS or "", note=note).rstrip("\n").splitlines(keepends=True)
     content["cells"] = [one for one in content["cells"] if one["id"] != "install"]

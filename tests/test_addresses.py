@@ -1,0 +1,68 @@
+"""Version, addresses and the notebooks' first cells: what repeats pyproject.toml agrees with it."""
+
+import re
+import subprocess
+
+import gymnasium as gym
+import mergefall
+import pytest
+from mergefall import imports
+
+from tests import addresses
+
+ROOT = addresses.ROOT
+SENDS = re.compile(  # a text that sends people to an address or a name that somebody else may hold
+    r"github\.com[/:]mergefall|mergefall\.(?:github\.io|readthedocs)"
+    r"|(?:pip|pipx|uv|conda|mamba|pixi)\s+(?:pip\s+)?(?:install|add)\b[^\n#]*?[\s\"'`]mergefall(?![\w./:-]*\.whl)\b"
+    r"|mergefall\[(?:train|render|ray|dev)"
+)
+
+
+def tracked():
+    """Every tracked text, but for what says how to publish."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not files:
+        pytest.skip("not a clone")
+    for name in files.rstrip("\0").split("\0"):
+        if name not in ("pyproject.toml", "notebooks/site/publish.md", "tests/test_addresses.py"):
+            try:
+                yield name, (ROOT / name).read_text(encoding="utf-8")
+            except (UnicodeDecodeError, FileNotFoundError):
+                continue
+
+
+@pytest.mark.skipif(bool(addresses.ADDRESS), reason="published")
+def test_nothing_sends_people_to_what_is_not_published():
+    found = [f"{name}: {match[0]}" for name, text in tracked() for match in SENDS.finditer(text)]
+    assert not found
+
+
+@pytest.mark.parametrize("path", addresses.rendered(), ids=lambda path: path.name)
+def test_what_repeats_the_project_agrees_with_it(path):
+    """`python tests/addresses.py --write` makes it so."""
+    assert path.read_text(encoding="utf-8") == addresses.rendered()[path]
+
+
+def test_the_version_is_one():
+    cff = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {mergefall.__version__}\ndate-released: {addresses.released()}\n" in cff
+    assert addresses.PROJECT["version"] == mergefall.__version__
+
+
+@pytest.mark.parametrize(
+    ("urls", "command"), [(None, r"in a clone: pip install -e \"\.\[ray\]\""), (["x"], r"pip install \"name\[ray\]\"")]
+)
+def test_a_missing_extra_is_named_with_the_command_that_brings_it(monkeypatch, urls, command):
+    class Entry:
+        class dist:
+            name = "name"
+            metadata = type("Metadata", (), {"get_all": lambda self, key: urls})()
+
+    monkeypatch.setattr(imports, "entry_points", lambda **kwargs: [Entry])
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(
+        gym.error.DependencyNotInstalled, match=rf"^ray is not installed: .* the extra 'ray' \({command}\)$"
+    ):
+        imports.import_extra("ray")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        imports.import_extra("no_such_module")
