@@ -414,6 +414,11 @@ EXTRACTS: dict[str, tuple[Columns, str]] = {
         "shaping-2048-monotone-smooth shaping-2048-a-constant shaping-2048-no-shaping shaping-tetris-no-shaping "
         "shaping-tetris-two-tetrad",
     ),
+    "fast": (
+        SPEED,
+        "speed-2048-single speed-2048-batched-2 speed-nneonneo speed-tetris-single speed-tetris-batched speed-sb3 "
+        "speed-ppo speed-greedy",
+    ),
     "luck": (
         LUCK,
         "robust-2048-strong-network-expectimax-2 robust-2048-strong-network robust-2048-distilled-network "
@@ -453,7 +458,9 @@ def rows_of(name: str, known: list[Record]) -> tuple[Columns, list[Record]]:
     columns, ids = EXTRACTS[name]
     named = {record["id"]: record for record in known}
     rows = [{key: named[id][key] for key in named[id] if key not in ("note", "version")} for id in ids.split()]
-    return columns, [row | {"label": row["short"], "command": row.get("again", row.get("command"))} for row in rows]
+    return columns, [
+        row | {"label": row.get("short", row["label"]), "command": row.get("again", row.get("command"))} for row in rows
+    ]
 
 
 def table(name: str, known: list[Record]) -> str:
@@ -503,12 +510,19 @@ def page(name: str, top: str = "") -> str:
 
 
 def linked(text: str, address: Callable[[str], str]) -> str:
-    """A page's text in which each question that a line `Full table: …` names in code leads to its address."""
+    """A page's text in which each question that is named in code leads to its address.
 
-    def link(match: re.Match[str]) -> str:
+    Lines `Full tables: …` get the questions' titles. A name among other code stays as it is.
+    """
+
+    def titled(match: re.Match[str]) -> str:
         return f"[{QUESTIONS[match[1]].title}]({address(match[1])})"
 
-    return FULL.sub(lambda line: re.sub(r"`([^`]+)`", link, line[0]), text)
+    def named(match: re.Match[str]) -> str:
+        return f"[`{match[1]}`]({address(match[1])})" if match[1] in QUESTIONS else match[0]
+
+    text = FULL.sub(lambda line: re.sub(r"`([^`]+)`", titled, line[0]), text)
+    return re.sub(r"(?<!\[)`([^`\n]+)`", named, text)
 
 
 def rendered(text: str, known: list[Record]) -> str:

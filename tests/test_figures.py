@@ -21,7 +21,7 @@ REQUIRED = {
     ),
     "published": ("label env figure reported source date", "note short"),
     "exact": ("label player options env env_kwargs figure mean command date", ""),
-    "speed": ("label ours command date", "beside ratio full_run"),
+    "speed": ("label ours command date", "beside ratio note"),
     "coverage": ("label of samples covered above below command date", ""),
 }
 
@@ -55,8 +55,8 @@ def test_a_question_has_a_page():
 
 
 def test_names_of_questions_become_links():
-    assert linked("`sz` is named.\nFull table: `sz`.\n", lambda name: f"{name}.html") == (
-        "`sz` is named.\nFull table: [What do S and Z alone allow?](sz.html).\n"
+    assert linked("See `sz`, `2min`.\nFull table: `sz`.\n", lambda name: f"{name}.html") == (
+        "See [`sz`](sz.html), `2min`.\nFull table: [What do S and Z alone allow?](sz.html).\n"
     )
 
 

@@ -93,7 +93,7 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
         (["advise", "tetris/bcts", "..../..../..../.... Q"], "Q"),
         (["advise", "2048/ntuple", "2 2/4 8"], "rows"),
         (["compare", "a.jsonl"], "expected two or more"),
-        (["compare", "a.jsonl", "b.jsonl", "--out", "out"], "without --out and --game"),
+        (["compare", "a.jsonl", "b.jsonl", "--out", "out"], "without --out, --game and --figure"),
         (["compare", "quick", "league"], "2 suites were named"),
     ],
 )

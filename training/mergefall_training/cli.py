@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -222,6 +223,7 @@ def evaluate(
     executor: Executor = "processes",
     out: Path | None = None,
     adversary: Pairs = (),
+    figure: str | None = None,
 ) -> None:
     """Play many games with one player and print the results with 95 % intervals.
 
@@ -232,11 +234,15 @@ def evaluate(
         out: File to which each finished game is appended; the same command resumes a stopped run.
         adversary: Argument of the adversary, which picks some of the new tiles or pieces against the player:
             `player=NAME` or `rate=SHARE`, in YAML; may be repeated; default: no adversary.
+        figure: QUESTION/ID: also write the result as a record to `training/figures.jsonl` of the clone that the current
+            folder belongs to.
     """
     from mergefall_training.compare.comparison import print_result
+    from mergefall_training.compare.figures import figure_file, write_figures
     from mergefall_training.compare.results import ContestResult, Row
     from mergefall_training.play.evaluation import evaluate
 
+    file = figure and figure_file(figure)
     env, kwargs = who.environment()
     player = who.make_player()
     evaluation = evaluate(
@@ -252,7 +258,15 @@ def evaluate(
         executor=executor,
     )
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
-    print_result(ContestResult(row.label, [row]))
+    result = ContestResult(row.label, [row])
+    print_result(result)
+    if figure and file:
+        words = ["mergefall", "evaluate", who.player, *(["--env", who.env] if who.env else [])]
+        for name, pairs in (("option", who.option), ("env-option", who.env_option), ("adversary", adversary)):
+            words += [word for pair in pairs for word in (f"--{name}", pair)]
+        for name, number in (("max-episode-steps", who.max_episode_steps), ("episodes", episodes), ("seed", seed)):
+            words += [f"--{name}", str(number)] if number else []
+        say(f"written to {file}: {', '.join(write_figures(file, figure, [result], shlex.join(words)))}")
 
 
 def compare(
@@ -261,6 +275,7 @@ def compare(
     game: Pairs = (),
     workers: Workers = None,
     executor: Executor = "processes",
+    figure: str | None = None,
 ) -> None:
     """Play a suite: several players on the same seeds, with a table, files and plots. Or compare files of episodes.
 
@@ -270,20 +285,26 @@ def compare(
         out: Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run.
         game: Name of one of the suite's games to play; may be repeated; default: all of them.
         workers: Processes that train and play side by side; default: one per core.
+        figure: QUESTION/ID: also write a record for each player, ID-LABEL, as `evaluate` does.
     """
     if any(name.endswith(".jsonl") for name in suite):
         from mergefall_training.compare.versus import compare_files
 
-        if out is not None or game:
-            raise ValueError("files of episodes are compared without --out and --game, which are for suites")
+        if out is not None or game or figure:
+            raise ValueError("files of episodes are compared without --out, --game and --figure, which are for suites")
         compare_files(suite)
         return
     from mergefall_training.compare import comparison
+    from mergefall_training.compare.figures import figure_file, write_figures
 
+    file = figure and figure_file(figure)
     if len(suite) != 1:
         raise ValueError(f"{len(suite)} suites were named; expected one, or files of episodes (.jsonl)")
     out = out or Path("results", Path(suite[0]).stem)
-    comparison.compare(suite[0], out, workers, games=game or None, executor=executor)
+    results = comparison.compare(suite[0], out, workers, games=game or None, executor=executor)
+    if figure and file:
+        command = shlex.join(["mergefall", "compare", suite[0], *(word for name in game for word in ("--game", name))])
+        say(f"written to {file}: {', '.join(write_figures(file, figure, results, command))}")
 
 
 def report(

@@ -108,7 +108,7 @@ def training_page(algorithm: str) -> str:
     ]
     sections = {
         "Hyper-parameters (--set NAME=VALUE) and defaults": _entries(_hyperparameters(module, algorithm)),
-        "Presets, which change defaults (a time is that of two quiet cores with bfloat16 units)": _entries(presets),
+        "Presets, which change defaults": _entries(presets),
     }
     text = _page(f"mergefall train {algorithm}", _about(module), sections)
     return f"{text}\n\nmergefall train --help lists the options of the command."

@@ -1,0 +1,104 @@
+"""`--figure`: evaluations and comparisons write the records from which the tables of results are rendered."""
+
+import json
+
+import pytest
+from mergefall_training import cli
+from mergefall_training.compare.figures import FILE, figure_file, write_figures
+from mergefall_training.compare.results import ContestResult, Row
+from mergefall_training.play.evaluation import Evaluation, evaluate
+
+from ... import commands
+from ...figures import table
+from ...test_figures import REQUIRED
+
+SUITE = """
+description: Two players, in the plain game and against an adversary.
+games:
+  - name: small
+    env: mergefall/Game2048-v0
+    env_kwargs: {rows: 2, cols: 3}
+    episodes: 4
+    adversary: {player: 2048/minimax, rate: [0, 0.5]}
+    players: [{player: 2048/random}, {player: 2048/greedy, label: best reward}]
+"""
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FILE.parent.mkdir()
+    FILE.write_text(json.dumps({"id": "other", "question": "sz"}) + "\n")
+    return FILE
+
+
+def read(file):
+    other, *records = map(json.loads, file.read_text().splitlines())
+    assert other == {"id": "other", "question": "sz"}
+    return [{"env_kwargs": {}, "options": {}} | record for record in records]
+
+
+def test_a_record_says_what_the_evaluation_says_and_is_replaced(clone, capsys):
+    words = ["evaluate", "2048/expectimax", "--option", "heuristic=nneonneo", "--option", "depth=2", "--episodes"]
+    for episodes in (4, 6):
+        cli.main([*words, str(episodes), "--workers", "1", "--out", f"{episodes}.jsonl", "--figure", "trees/mine"])
+        (record,) = read(clone)
+        summary = Evaluation.read(f"{episodes}.jsonl").summary()
+        assert [record[end] for end in ("mean", "low", "high")] == pytest.approx(
+            [summary.mean.value, summary.mean.low, summary.mean.high], rel=1e-5
+        )
+        assert record["rates"]["1024"][0] == round(100 * summary.tiles[1024].value, 1)
+        assert (record["episodes"], record["seed"], record["figure"]) == (episodes, 0, "score")
+        assert record["options"] == {"heuristic": "nneonneo", "depth": 2}
+        required, optional = (set(names.split()) for names in REQUIRED["figure"])
+        assert required <= record.keys() <= required | optional | {"id", "question", "options"}
+        commands.check(record["command"])
+        clone.write_text(clone.read_text().replace('"label": "', '"note": "by hand", "label": "Mine: '))
+    assert record["label"].startswith("Mine: ")
+    assert record["note"] == "by hand"
+    assert "| Mine: " in table("trees", read(clone))
+    assert "trees/mine" not in record["command"]
+
+
+def test_a_suite_writes_a_record_for_each_player(clone, tmp_path):
+    (tmp_path / "pair.yaml").write_text(SUITE)
+    cli.main(["compare", "pair.yaml", "--workers", "1", "--figure", "robustness-2048/pair"])
+    records = {record["id"]: record for record in read(clone)}
+    assert records.keys() == {"pair-random", "pair-best-reward"}
+    plain, against = (
+        Evaluation.read(f"results/pair/small-rate-{rate}/best_reward.jsonl").mean() for rate in ("0", "0.5")
+    )
+    record = records["pair-best-reward"]
+    assert record["mean"] == pytest.approx(plain.value, rel=1e-5)
+    assert record["against"]["0.5"][0] == pytest.approx(against.value, rel=1e-5)
+
+
+def test_agents_that_were_trained_alike_are_one_record(clone):
+    games = [evaluate("2048/random", "mergefall/Game2048-v0", 2, seed, workers=1, progress=False) for seed in (0, 2)]
+    rows = [Row(f"agent, seed {i}", one, group="agent", training_seed=i) for i, one in enumerate(games)]
+    assert write_figures(clone, "trees/mine", [ContestResult("small", rows)], "make test") == ["mine"]
+    (record,) = read(clone)
+    assert (record["label"], record["training_seed"], record["interval"]) == ("agent", "0–1", "Student, 2 runs")
+    assert record["mean"] == pytest.approx(sum(one.mean().value for one in games) / 2)
+    assert record["runs"] == [f"{one.mean().value / 1000:.1f}" for one in games]
+
+
+@pytest.mark.parametrize("key", ["mine", "a/b/c", "/mine", "trees/"])
+def test_a_key_is_a_question_and_an_id(clone, key):
+    with pytest.raises(ValueError, match="expected QUESTION/ID"):
+        figure_file(key)
+
+
+def test_records_of_another_question_stay(clone, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["evaluate", "2048/random", "--episodes", "1", "--workers", "1", "--figure", "trees/other"])
+    assert "'other' answers the question 'sz'" in capsys.readouterr().err
+    assert read(clone) == []
+
+
+def test_outside_a_clone_nothing_is_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        cli.main(["evaluate", "2048/random", "--out", "games.jsonl", "--figure", "trees/mine"])
+    assert "--figure is for a clone" in capsys.readouterr().err
+    assert not (tmp_path / "games.jsonl").exists()

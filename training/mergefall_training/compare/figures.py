@@ -1,0 +1,108 @@
+"""Records of measured figures, for the tables of results in a clone of the repository.
+
+A record is a line of `training/figures.jsonl`; `tests/figures.py` there describes its fields and renders the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mergefall_training.compare.results import ContestResult, Line
+from mergefall_training.files import write_whole
+
+FILE = Path("training", "figures.jsonl")
+BY_HAND = ("label", "short", "note", "published", "training", "again")  # what stays when a record is measured again
+
+
+def figure_file(key: str) -> Path:
+    """The file of records of the clone that the current folder belongs to.
+
+    Raises ValueError if there is none, and for a `key` that is not QUESTION/ID.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", key):
+        raise ValueError(f"--figure {key}: expected QUESTION/ID")
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    raise ValueError(f"there is no {FILE.as_posix()} in {here} or above; --figure is for a clone of the repository")
+
+
+def write_figures(file: Path, key: str, results: Sequence[ContestResult], command: str) -> list[str]:
+    """Write a record for each player, or for all agents that were trained alike, and return the records' ids.
+
+    Of several players each has the id ID-LABEL, of several contests ID-CONTEST-LABEL. A record of the same id is
+    replaced; what was written by hand (`BY_HAND`) stays.
+
+    Args:
+        file: the file of records.
+        key: QUESTION/ID.
+        results: contests; those of a series, which differ in the adversary's rate, make one record for each player.
+        command: what prints the figures again.
+
+    Raises ValueError if another question has a record of such an id.
+    """
+    question, _, id = key.partition("/")
+    about = {"question": question, "command": command, "date": date.today().isoformat()}
+    series = [list(alike) for _, alike in groupby(results, lambda result: result.series or result.name)]
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    places, written = {record["id"]: at for at, record in enumerate(records)}, []
+    for contests in series:
+        first = contests[0]
+        for line in first.lines:
+            names = [id, *[first.series or first.name] * (len(series) > 1), *[line.label] * (len(first.lines) > 1)]
+            name = re.sub(r"[^\w./]+", "-", "-".join(names).lower()).strip("-")
+            at = places.setdefault(name, len(records))
+            old = records[at] if at < len(records) else {"id": name, "question": question}
+            if old["question"] != question:
+                raise ValueError(f"the record {name!r} answers the question {old['question']!r}; choose another ID")
+            kept = {field: old[field] for field in BY_HAND if field in old}
+            records[at : at + 1] = [{"id": name} | _record(contests, line) | about | kept]
+            written.append(name)
+    write_whole(file, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records).encode())
+    return written
+
+
+def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
+    row, runs = line.rows[0], len(line.rows)
+    evaluation, header, summary = row.evaluation, row.evaluation.header, row.summary
+    wins, thousands = evaluation.headline == "wins", line.mean.value >= 1000
+    means, against = [], {}
+    for contest in contests:
+        mean = next(other.mean for other in contest.lines if other.label == line.label)
+        mean = [float(f"{number:.6g}") for number in (mean.value, mean.low, mean.high)]
+        if rate := (contest.adversary or {}).get("rate"):
+            against[f"{rate:g}"] = mean
+        else:
+            means = mean
+    record = {
+        "label": line.label,
+        "player": header.player,
+        "options": {name: value for name, value in header.options.items() if name != "checksum"},
+        "env": header.env_id,
+        "env_kwargs": header.env_kwargs,
+        "cap": header.max_episode_steps,
+        "episodes": summary.episodes,
+        "seed": summary.first_seed,
+        "figure": "share of games won" if wins else evaluation.headline,
+        "mean": None,
+        **dict(zip(("mean", "low", "high"), means, strict=bool(means))),
+        "unit": "k" if thousands else "",
+        "against": against,
+        "ms": None if against else float(f"{summary.ms_per_move:.2g}"),
+    }
+    if runs > 1:
+        record["training_seed"] = f"{row.training_seed}–{line.rows[-1].training_seed}"
+        record["interval"] = f"Student, {runs} runs"
+        record["runs"] = [f"{mean / 1000:.1f}" if thousands else f"{mean:.4g}" for mean in line.means]
+    else:
+        record["interval"] = "exact Poisson" if evaluation.censored else "Wilson" if wins else None
+        shares = {str(tile): share for tile, share in summary.tiles.items() if tile >= 1024}
+        record["rates"] = {tile: [round(100 * at, 1) for at in (s.value, s.low, s.high)] for tile, s in shares.items()}
+    return {field: value for field, value in record.items() if value not in (None, {}) or field == "mean"}
