@@ -17,6 +17,7 @@ from .recipes import RECIPES, shown
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "envs/README.md", "baselines/README.md", "training/README.md", "training/RESULTS.md"]
 PAGES += ["tests/README.md", "tests/benchmarks/README.md"]
+PAGES += [page.relative_to(ROOT).as_posix() for page in sorted(ROOT.glob("notebooks/site/**/*.md"))]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 
