@@ -143,7 +143,8 @@ COVERAGE = {
     "too low": field("below"),
 }
 MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}".rstrip())}
-TRIAL = WHO | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
+WHAT = {"what": label, "N": games, "seeds": seeds}
+TRIAL = WHAT | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
 MAIN = (
     "ntuple-2h-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill league-small-1 "
     "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved"
@@ -285,7 +286,7 @@ QUESTIONS: dict[str, Question] = {
     "ways-differences": Question(
         "How far apart are the ways to train?",
         "Differences seed by seed, with Student's interval over five training seeds.",
-        WHO | {"difference": value},
+        WHAT | {"difference": plain},
     ),
     "past-teachers": Question(
         "Does an agent pass its teacher?",
@@ -322,7 +323,7 @@ QUESTIONS: dict[str, Question] = {
     "shaping-constant": Question(
         "Does a heuristic give more than a constant potential?",
         "Differences to agents shaped by a constant, seed by seed, with Student's interval over five training seeds.",
-        WHO | {"more than a constant": value},
+        WHAT | {"more than a constant": plain},
     ),
     # Luck against the player.
     "robustness-2048": Question(
@@ -392,7 +393,7 @@ EXTRACTS: dict[str, tuple[Columns, str]] = {
     "main": (WHO | MEAN | MS, MAIN),
     "main-rows": (ROWS | MS | {"full table": lambda record: f"`{record['question']}`"}, MAIN),
     "reproduced": (
-        ROWS | {"2048": rate("2048")} | PUBLISHED,
+        ROWS | {"games with 2048": rate("2048")} | PUBLISHED,
         "tile-order-expectimax-3 tile-order-alphabeta-2 monotone-smooth-minimax bcts-10x10 two-tetrad-bcts-10x8",
     ),
     "perfect": (
