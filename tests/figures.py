@@ -195,8 +195,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "two-tetrad-weights": Question(
         "How good are the weights of the two-tetrad document?",
-        "Its final weights are lost; the tuned ones were found by its own method in 1853 trials "
-        "(`tune/tuned/two-tetrad.jsonl.gz`). Slides are allowed.",
+        "Its final weights are lost; the tuned ones were found by its own method. Slides are allowed.",
         {"size": size} | LINES,
     ),
     "quintris": Question(
@@ -207,9 +206,8 @@ QUESTIONS: dict[str, Question] = {
     # Strength for its time.
     "league-2048": Question(
         "How strong are 2048 players for the time they take?",
-        "`strong` plays with `downgrade=16384`. One worker (two in the first row) on a machine that was not quiet: the "
-        "times tell the order.",
-        SCORE | TILES | MS | LEARNT,
+        "One worker (two in the first row) on a machine that was not quiet: the times tell the order.",
+        SCORE | TILES | MS,
     ),
     "ntuple": Question(
         "What do n-tuple networks learn?",
@@ -233,8 +231,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "trees": Question(
         "Which search suits which leaves in 2048?",
-        "The policy network is `2048/distill`, whose values weigh little in tree search (`value_scale` 0.02). The "
-        "n-tuple network is `small`. The times tell the order.",
+        "The policy network is `2048/distill`, the n-tuple network `small`. The times tell the order.",
         SCORE | MS,
     ),
     "trees-sz": Question("Which search suits S and Z?", "10×20, without preview.", LINES | MS),
@@ -246,8 +243,7 @@ QUESTIONS: dict[str, Question] = {
     # Learned play without search.
     "gpu-2048": Question(
         "What does a GPU bring to 2048?",
-        "Distillation on one NVIDIA H200 with 16 cores, one run each. The teacher is the n-tuple network `strong`, in "
-        "the second half of the steps with a search of two own moves. The minutes are of training alone.",
+        "Distillation on one NVIDIA H200 with 16 cores, one run each; the minutes are of training alone.",
         SCORE | TILES | LEARNT,
     ),
     "published-2048": Question(
@@ -284,8 +280,7 @@ QUESTIONS: dict[str, Question] = {
     "ways-tetris": Question(
         "Which way to train in Tetris?",
         "10×10, one previewed piece, cap 10,000 pieces, five training seeds each; a run's mean is all its lines over "
-        "the number of deaths. From `5min` on, fewer than a quarter of distillation's and kickstarting's games ended "
-        "before the cap, so that a mean rests on 12 to 46 deaths. The teacher is the deep two-tetrad search with bcts.",
+        "the number of deaths. The teacher is the deep two-tetrad search with bcts.",
         LINES | {"of each run": field("runs")},
     ),
     "ways-differences": Question(
@@ -309,7 +304,7 @@ QUESTIONS: dict[str, Question] = {
         "Does shaping help with a reward for one tile?",
         "MaskablePPO, 60,000 steps (1024: 150,000), five training seeds; the reward is 1 for making the tile. Scale "
         "and offset are the best of two to nine pairs on training seed 0 for 512, which favours shaping a little; "
-        "1024 takes the same. An offset that is not named is the default.",
+        "1024 takes the same.",
         GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS,
     ),
     "shaping": Question(
@@ -346,15 +341,13 @@ QUESTIONS: dict[str, Question] = {
     "robustness-tetris": Question(
         "How much does a Tetris player lose when luck turns against it?",
         "10×10, cap 10,000 pieces; the adversary picks the piece that comes into sight, by the two-tetrad search with "
-        "bcts. The mean is all lines over the number of deaths; a field is empty where no game ended. In the picture a "
-        "triangle is a lower bound, from games of 4,000 lines.",
+        "bcts. The mean is all lines over the number of deaths; a field is empty where no game ended.",
         ADVERSARY,
         picture="training/robustness-tetris.png",
     ),
     "robustness-others": Question(
         "How much do players of S and Z and of Quintris lose?",
-        "S and Z without preview; Quintris with a cap of 5,000 pieces. At rate 1 a player's games are nearly alike, "
-        "because neither side draws by chance.",
+        "S and Z without preview; Quintris with a cap of 5,000 pieces.",
         ADVERSARY,
     ),
     # Trials: single runs, most of them, which show what was tried and are no results.
@@ -383,8 +376,7 @@ QUESTIONS: dict[str, Question] = {
     "coverage": Question(
         "Do the intervals cover the truth?",
         "Ten thousand games of a player stand for all its games; 2,000 evaluations of N games are drawn from them. "
-        "A chance error of about one point remains. Interquartile mean, stratified bootstrap and probability of "
-        "improvement agree with rliable 1.2.0.",
+        "A chance error of about one point remains.",
         COVERAGE,
     ),
     "speed": Question(

@@ -1,4 +1,4 @@
-"""The READMEs hold: their code runs and prints what they say, their commands exist, their links lead somewhere."""
+"""The pages hold: their code runs and prints what they say, their commands exist, their links lead somewhere."""
 
 import base64
 import json
@@ -12,7 +12,6 @@ from mergefall_training.compare import load_suite
 
 from . import commands
 from .figures import QUESTIONS, records, table
-from .recipes import RECIPES, shown
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "envs/README.md", "baselines/README.md", "training/README.md", "training/RESULTS.md"]
@@ -28,13 +27,11 @@ def text(page):
 
 
 def blocks(language):
-    """(page, number, code, what it prints) of each fenced block in a language, recipes of `make clients` aside."""
-    cases, elsewhere = [], {shown(recipe) for recipe in RECIPES}
+    """(page, number, code, what it prints) of each fenced block in a language."""
+    cases = []
     for page in PAGES:
         found = [match.groups() for match in FENCED.finditer(text(page)) if match[1] == language]
         for number, (_, code, output) in enumerate(found, start=1):
-            if code in elsewhere:
-                continue
             cases.append(pytest.param(page, number, code, output, id=f"{page}-{number}"))
     return cases
 

@@ -16,8 +16,8 @@ def policy_of(algorithm, game, **changed):
     env = gym.make(env_id, **({"cols": 6, "rows": 8} if game == "tetris" else {}))
     options = {"features_extractor_class": EXTRACTORS[extractor], "net_arch": []} | changed
     torch.manual_seed(0)
-    kind, usual = POLICIES[algorithm]["AfterstatesPolicy"]
-    policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **usual, **options)
+    kind = POLICIES[algorithm]["AfterstatesPolicy"]
+    policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **options)
     return policy, env
 
 

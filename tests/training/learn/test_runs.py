@@ -48,8 +48,8 @@ def command(capsys, algorithm, out, *options, **changed):
         ("maskable-ppo", {"policy": "CnnPolic"}, "policy is 'CnnPolic'; expected one of"),
         ("maskable-ppo", {"warm_start": 3}, "warm_start is 3; expected a run folder or a model file"),
         (
-            "maskable-ppo",
-            {"policy_kwargs": {}},
+            "dqn",
+            {"policy_kwargs": {}, "learning_starts": 8},
             "features_extractor_class is FlattenExtractor; AfterstatesPolicy takes",
         ),
         (

@@ -227,24 +227,13 @@ class EachAction(nn.Module):
 class Policy(MaskableActorCriticPolicy):
     """MaskablePPO's policy, computed without distributions.
 
-    Making and checking objects of `torch.distributions` takes as long as a small network. With `over_afterstates`, its
-    action network is `EachAction`.
+    Making and checking objects of `torch.distributions` takes as long as a small network.
     """
 
-    def __init__(
-        self, observation_space: gym.Space[Any], *arguments: Any, over_afterstates: bool = False, **kwargs: Any
-    ):
-        self.over_afterstates = over_afterstates
+    def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
         if isinstance(observation_space, gym.spaces.Dict):
             kwargs.setdefault("features_extractor_class", CombinedExtractor)
         super().__init__(observation_space, *arguments, **kwargs)
-
-    def _build(self, lr_schedule: Any) -> None:
-        super()._build(lr_schedule)
-        if self.over_afterstates:
-            self.action_net: Any = EachAction(self, self.mlp_extractor.latent_dim_pi)
-            self.action_net.apply(partial(self.init_weights, gain=0.01))
-            self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # pyright: ignore[reportCallIssue]
 
     def log_probabilities(self, observations: Any, masks: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n, 1]); `masks` bool[n, actions] are the legal actions."""
@@ -273,6 +262,26 @@ class Policy(MaskableActorCriticPolicy):
         log_probs, values = self.log_probabilities(obs, action_masks)
         chosen = log_probs.gather(1, actions.long().view(-1, 1)).squeeze(1)
         return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
+
+
+class AfterstatesPolicy(Policy):
+    """MaskablePPO's policy over afterstates: the same linear map values the features of each action (`EachAction`).
+
+    For `MaskablePPO(AfterstatesPolicy, envs)`. The feature extractor defaults to the game's, `RanksAfterstates` or
+    `BoardAfterstates`, and `net_arch` to []. `BoardAfterstates` must know rules that differ from the default:
+    ``policy_kwargs={"features_extractor_kwargs": {"placements": "slide"}}``.
+    """
+
+    def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
+        of_game = BoardAfterstates if isinstance(observation_space, gym.spaces.Dict) else RanksAfterstates
+        kwargs = {"features_extractor_class": of_game, "net_arch": [], **kwargs}
+        super().__init__(observation_space, *arguments, **kwargs)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        self.action_net: Any = EachAction(self, self.mlp_extractor.latent_dim_pi)
+        self.action_net.apply(partial(self.init_weights, gain=0.01))
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # pyright: ignore[reportCallIssue]
 
 
 class AfterstatesDQNPolicy(DQNPolicy):
@@ -313,17 +322,12 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "board-afterstates": BoardAfterstates,
 }
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}
-# The policies of an algorithm by name: class, and arguments that the name stands for.
-POLICIES: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
-    "maskable-ppo": {
-        "MlpPolicy": (Policy, {}),
-        "MultiInputPolicy": (Policy, {}),
-        "AfterstatesPolicy": (Policy, {"over_afterstates": True}),
-    },
+POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
+    "maskable-ppo": {"MlpPolicy": Policy, "MultiInputPolicy": Policy, "AfterstatesPolicy": AfterstatesPolicy},
     "dqn": {
-        "MlpPolicy": (DQN.policy_aliases["MlpPolicy"], {}),
-        "MultiInputPolicy": (DQN.policy_aliases["MultiInputPolicy"], {}),
-        "AfterstatesPolicy": (AfterstatesDQNPolicy, {}),
+        "MlpPolicy": DQN.policy_aliases["MlpPolicy"],
+        "MultiInputPolicy": DQN.policy_aliases["MultiInputPolicy"],
+        "AfterstatesPolicy": AfterstatesDQNPolicy,
     },
 }
 
@@ -335,8 +339,7 @@ def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Opti
     """
     if not isinstance(policy_kwargs, Mapping | None):
         raise ValueError(f"policy_kwargs is {policy_kwargs!r}; expected a mapping")
-    kind, usual = POLICIES[algorithm][choice("policy", name, POLICIES[algorithm])]
-    kwargs = {**usual, **(policy_kwargs or {})}
+    kind, kwargs = POLICIES[algorithm][choice("policy", name, POLICIES[algorithm])], dict(policy_kwargs or {})
     for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
         if key in kwargs:
             kwargs[key] = table[choice(f"policy_kwargs: {key}", kwargs[key], table)]

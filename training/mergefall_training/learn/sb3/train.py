@@ -87,8 +87,17 @@ def train(run: Run) -> None:
 # -- algorithm and environments ---------------------------------------------------------------------------------------
 
 
-def build(config: Config, device: str) -> Any:
-    """The algorithm, with fresh environments. Raises ValueError for bad hyper-parameters."""
+def build(config: Config, device: str = "auto") -> Any:
+    """The model that `mergefall train` would train: sb3-contrib's MaskablePPO or SB3's DQN on the native batch.
+
+    Train it with `model.learn(config.timesteps)`. `model.env` divides rewards (`VecNormalize`) if the configuration
+    says so. `warm_start` is not loaded. Raises ValueError for bad hyper-parameters.
+
+    >>> from mergefall_training.learn.presets import configure
+    >>> model = build(configure("maskable-ppo", preset="2min"), "cpu")
+    >>> type(model).__name__, type(model.policy).__name__, model.n_envs, model.gamma
+    ('MaskablePPO', 'AfterstatesPolicy', 256, 0.99)
+    """
     kind, given = CLASSES[config.algorithm], config.hyperparameters
     parameters = inspect.signature(kind).parameters.items()
     defaults = {name: one.default for name, one in parameters if name not in NOT_TO_SET} | OURS
