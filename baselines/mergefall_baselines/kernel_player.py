@@ -179,8 +179,10 @@ class KernelPlayer(Player):
     player hold its options; they make kernels, memory and tables anew.
 
     Args:
-        rules: of the game (`Form.options`), as the environment has them. Defaults: the environment's where `evaluate`
-            or `play` knows it, else what the observation shows, else `defaults`, else the environment's default.
+        rules: rules of the game, with the names of the environment's arguments: 2048 `rows` and `cols`; Tetris `cols`,
+            `rows`, `pieces`, `randomizer`, `preview`, `placements` and `overflow`. Defaults: those of the environment
+            where `evaluate` or `play` knows it, else what the observation shows, else `defaults`, else the default of
+            the environment. Raises ValueError if they differ from the environment's.
     """
 
     form: Form

@@ -27,11 +27,13 @@ def register(name: str, factory: Factory) -> None:
     """Add a player: ``make(name, **options)`` then calls ``factory(**options)``.
 
     Args:
-        name: ``game/player``.
-        factory: its parameters are the player's options, JSON types; its docstring's first line describes the player.
-            It returns a `Player`, or an object with Stable-Baselines3's ``predict``. With an attribute `plays` it
-            names the environment that the player plays by default: a mapping of arguments, among them perhaps
-            `env_id`, or a function that returns one for the player's options.
+        name: ``game/player``, such as ``2048/edges``.
+        factory: a class or function that returns a `Player`, or an object with Stable-Baselines3's ``predict``.
+
+            - Its parameters are the player's options, JSON types.
+            - The first line of its docstring describes the player in lists.
+            - Its attribute `plays`, if it has one, holds arguments of the environment that commands play the player
+              in, perhaps with an `env_id`; or it is a function that returns them for the player's options.
 
     Worker processes of `evaluate` and `compare` get the factories that they need. The same class or function may be
     registered again, as a notebook does. Raises ValueError if the name is taken.
@@ -42,10 +44,17 @@ def register(name: str, factory: Factory) -> None:
 
 
 def make(name: str, **options: Any) -> Player:
-    """Make a player by its name, by the path of a trained agent (its run folder or model file), or by `module:name`.
+    """Make a player.
 
-    The last is a class or a function in a module that can be imported, as `register` takes it, or a policy: a function
-    of one observation that returns an action. A model of Stable-Baselines3 plays by a function that loads it.
+    Args:
+        name: one of
+
+            - a registered name, such as ``2048/expectimax``; `players` lists them.
+            - the path of a trained agent: its run folder or model file.
+            - ``module:name``: a class or a function in a module that can be imported, as `register` takes it; or a
+              policy, a function of one observation that returns an action. A function that loads a model of
+              Stable-Baselines3 makes that model play.
+        options: the player's options; its docstring describes them.
 
     Raises ValueError for an unknown name, for an unknown option, and for a missing one.
 

@@ -1,23 +1,25 @@
 """Potential-based reward shaping by the heuristics of both games (Ng, Harada & Russell 1999).
 
+With the argument `shaping` of an environment, a step from state s to s′ pays F in addition to its reward::
+
     F = γΦ(s′) − Φ(s)          Φ(s) = scale · squash(h(s) − offset), 0 in terminal states
 
-A step from s to s′ pays F in addition to its reward. The optimal policy stays the same if γ is the learner's own
-discount. If an episode is truncated, Φ(s′) keeps its value. An illegal action leaves s′ = s, so it pays (γ − 1)Φ(s).
-The step on which a batched environment begins a new episode pays 0.
+The optimal policy stays the same if γ is the learner's own discount. If an episode is truncated, Φ(s′) keeps its value.
+An illegal action leaves s′ = s, so it pays (γ − 1)Φ(s). The step on which a batched environment begins a new episode
+pays 0.
 
-- h is the heuristic's value of the board with `to_move=False`. Of a Tetris heuristic only the terms of the board count,
-  and the base of nneonneo is left out.
-- `squash` is "identity" or "asinh", which is logarithmic far from 0.
-- `offset`, default: h(empty board) − drop · cells, about the value of the last boards of random games; 0 for
-  `tile-order`, whose value grows with the tiles.
+The argument is a mapping:
 
-`CONSTANTS` has squash, scale and drop of each documented potential, chosen so that a typical step is paid about one
-(`python tests/benchmarks/shaping.py` of version 0.1.0 prints it). The page of the environments says when shaping helps.
+- `potential`, required: what h is. A heuristic's name; a mapping of its name and weights; a function of a board, or its
+  name as ``"module:function"``; or ``{"player": "2048/ntuple", …options}``: a player's value of its best action.
+- `gamma`: float above 0, at most 1; default: 0.99.
+- `scale`: float above 0. `squash`: ``"identity"``, or ``"asinh"``, which is logarithmic far from 0. `offset`: float.
+  Defaults: for documented heuristics see `CONSTANTS`; for functions and players 1, ``"identity"`` and 0.
 
-Other potentials have squash "identity", scale 1 and offset 0: a function of a board, and a player that values boards,
-`{"player": "2048/expectimax", …options}`, where h is the value of its best action. In an argument of an environment,
-which must be JSON types, name a function as `module:name`.
+h is the value of the board with `to_move=False`. In Tetris only the terms of the board count. The base of nneonneo,
+which is the same for all boards, is left out.
+
+The guide "Shape the reward" says when shaping helps.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
 GAMMA = 0.99  # the default discount, as in Stable-Baselines3
-CONSTANTS = {  # squash, scale, drop
+CONSTANTS = {
     "tile-order": ("asinh", 1.0, 30.0),
     "monotone-smooth": ("identity", 0.5, 2.25),
     "prairie-fire": ("identity", 0.02, 50.0),
@@ -52,6 +54,34 @@ CONSTANTS = {  # squash, scale, drop
     "dt-20": ("identity", 0.08, 2.8),
     "el-tetris": ("identity", 0.04, 5.6),
 }
+"""Potential -> (squash, scale, drop). The default `offset` is h(empty board) − drop · cells.
+
+They follow one rule: a typical step pays about 1, in random play and in better play, and Φ is near 0 on the last boards
+of random games, so that the end of such a game costs nothing. (Of `tile-order`, whose value grows with the tiles, the
+offset is 0, and the end of a game costs about 14.)
+
+The table shows F with γ = 0.99: its root mean square, the median of |F|, and its mean over the last steps of games,
+first in random play, then in better play. The last column is Φ of the empty board.
+
+===============  ====  ======  =====  ====  ======  =====  ====
+potential        rms   median  last   rms   median  last   Φ
+===============  ====  ======  =====  ====  ======  =====  ====
+tile-order       1.4   0.5     −13.9  1.3   0.6     −13.4  7
+monotone-smooth  2.1   1.0     3.1    1.7   0.7     −3.9   18
+prairie-fire     2.6   0.6     2.0    0.8   0.3     −0.7   16
+nneonneo         2.4   0.5     0.4    1.4   0.3     −0.7   28
+two-tetrad       3.4   1.9     5.8    0.5   0.4     none   40
+open-enclosed    3.2   1.4     4.7    0.5   0.2     none   35
+dellacherie      3.0   1.8     7.1    0.4   0.3     none   35
+bcts             3.3   2.5     8.2    0.6   0.4     none   42
+dt-10            3.6   2.8     6.4    0.8   0.5     none   48
+dt-20            3.3   2.6     4.5    0.7   0.5     none   45
+el-tetris        3.4   2.5     6.9    0.6   0.4     none   45
+===============  ====  ======  =====  ====  ======  =====  ====
+
+Better play is `2048/greedy`, and `tetris/bcts`, which loses no game here. Measured with version 0.1.0 on 4×4 and on
+10×20 with uniform pieces, in 64 games of 400 steps from seed 0.
+"""
 
 
 @kernel

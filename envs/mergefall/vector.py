@@ -40,19 +40,23 @@ def _stepper(rules_type: Any) -> Any:
 class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
-    Infos have their `_key` masks. If a batch is reset with seed s, game i plays exactly as a single environment that is
-    reset with seed s + i. All returned arrays are new. Its arguments are those of the single environment, and
+    If a batch is reset with seed s, game i plays exactly as a single environment that is reset with seed s + i. All
+    returned arrays are new. Infos are arrays with Gymnasium's `_key` masks; with `"SameStep"`, `final_obs` and
+    `final_info` hold the end of an episode. `reset(options={"reset_mask": mask})` resets some of the games.
 
-    - `num_envs`: the number of games; default: 1.
-    - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, or Gymnasium's enum.
-    - `max_episode_steps`: actions after which an episode is truncated; default: None, no cap.
-    - `threads`: threads that share a step; default: one for each core that has at least `fewest` games to play.
+    The arguments are those of the single environment, and:
+
+    - `num_envs`: int ≥ 1, the number of games; default: 1.
+    - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, with Gymnasium's meaning, or its enum.
+    - `max_episode_steps`: int ≥ 1, actions after which an episode is truncated; default: None, no cap.
+    - `threads`: int ≥ 1, threads that share a step; results do not depend on it. Default: one for every 2048 games of
+      2048 or 1024 of Tetris, at most one for each core.
     - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
-
-    Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of fresh
-    arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
-    `_shown` and `_frames`.
     """
+
+    # Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of
+    # fresh arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
+    # `_shown` and `_frames`.
 
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work

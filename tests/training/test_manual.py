@@ -44,7 +44,7 @@ def test_lists_name_everything(page):
 def test_one_of_them_is_described_with_its_defaults(page):
     text = page("players", "2048/expectimax")
     assert "A *position* is a board with the player to move, an *afterstate* the board that\na move leaves." in text
-    assert re.search(r"\n    table: True is one transposition table", text)
+    assert re.search(r"\n    table: transposition tables", text)
     assert "heuristic='nneonneo', depth=3" in text
     text = page("heuristics", "monotone-smooth")
     assert "`corner`: 0 if a largest tile is in a corner" in text

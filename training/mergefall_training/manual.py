@@ -34,7 +34,8 @@ def players(name: Name = None) -> str:
 
     if name is not None:
         factory: Any = registry.factory_of(name)
-        factory = getattr(factory, "func", factory)  # of a path
+        if "__doc__" not in vars(factory):
+            factory = getattr(factory, "func", factory)  # of a path
         return _page(name, _about(factory), {"Options and defaults": listed(registry.signature_of(name))})
     rows = [(known, about, listed(registry.signature_of(known))) for known, about in registry.players().items()]
     return _listing(rows, "mergefall players NAME")
@@ -175,7 +176,8 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
     paragraphs, last, lines = [], "", []
     for line in text.splitlines():
         word, deeper = (line.split() or [""])[0], len(line) - len(line.lstrip()) >= len(last) - len(last.lstrip())
-        if word not in ("", "-", ">>>") and word[-1] != ":" and deeper and len(f"{last} {word}") > FULL:
+        begins = word in ("", "-", ">>>") or (word[-1] == ":" and word != "Default:")
+        if not begins and deeper and len(f"{last} {word}") > FULL:
             paragraphs[-1] += f" {line.strip()}"
         else:
             paragraphs.append(line)

@@ -201,23 +201,31 @@ def expectimax(
     change no value.
 
     Args:
-        heuristic: a name, a mapping with a name and weights, or None: leaves are worth 0 and the score counts. With
-            ``nneonneo`` a position is worth at least 0, as in its program. Positions with negative values would
-            therefore tie; its weight `base` keeps values positive.
-        depth: own moves, the root move included; ``"distinct"`` is max(3, distinct tiles − 2) + 1, ``"empties"`` is 3
-            with up to 6 empty cells, 2 with up to 11, else 1; None searches to the end of the game, on boards of up to
-            6 cells and with a table, or with a `time_limit`.
-        cutoff: an afterstate with a lower probability is a leaf. Default: 1e-4 with ``"distinct"``, else 0.
-        table: True is one transposition table for each root move, ``"shared"`` is one for all four, False is none.
-            With a cut-off, a stored value is used at its own depth or nearer the leaves, at any probability;
-            ``"shared"`` then changes about 3 % of the moves, and is the fastest. Boards that do not fit into a word
-            (see `mergefall.game2048.packed`) have no table.
-        order: the order in which root moves are searched; ties go to the first. Below the root, moves are searched up,
+        heuristic: a name, a mapping of a name and weights, a function of a board, or None: leaves are worth 0 and the
+            score counts. Default: ``nneonneo``. With it a position is worth at least 0, as in its program. Positions
+            with negative values would therefore tie; its weight `base` keeps values positive.
+        depth: own moves, the root move included. Default: 3.
+
+            - an int ≥ 1.
+            - ``"distinct"``: max(3, distinct tiles − 2) + 1.
+            - ``"empties"``: 3 with up to 6 empty cells, 2 with up to 11, else 1.
+            - None: to the end of the game, on boards of up to 6 cells and with a table, or with a `time_limit`.
+        cutoff: float from 0 to 1. An afterstate that is reached with a lower probability is a leaf. Default: 1e-4 with
+            ``"distinct"``, else 0.
+        table: transposition tables, which keep the values of boards that are met again. Boards that do not fit into a
+            word (see `mergefall.game2048.packed`) have none. Default: True.
+
+            - True: one table for each root move.
+            - ``"shared"``: one table for all four, the fastest. With a cut-off, a stored value is used at its own depth
+              or nearer the leaves, at any probability, so that this changes about 3 % of the moves.
+            - False: none.
+        order: the order in which root moves are searched. Ties go to the first. Below the root, moves are searched up,
             down, left, right. Default: 0, 1, 2, 3.
-        time_limit: seconds for a decision; the search deepens move by move, and the last complete depth decides.
-        leaf: ``"afterstate"``, or ``"state"``: one more tile, averaged over.
-        rewards: whether the score of the moves counts. Default: only with heuristic None.
-        rows, cols: the board's size. Default: the observation's.
+        time_limit: seconds for a decision. The search deepens move by move, and the last complete depth decides.
+            Default: None, no limit.
+        leaf: ``"afterstate"`` (default), or ``"state"``: one more tile, averaged over.
+        rewards: bool, whether the score of the moves counts. Default: only with heuristic None.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Source: with ``nneonneo`` and ``"distinct"`` this is github.com/nneonneo/2048-ai move by move, in single precision,
     given its order (0, 2, 3, 1). d5 of the evaluation document (Hanoi capstone project, 2021) is ``tile-order`` to
@@ -242,7 +250,10 @@ def greedy(
 ) -> Search2048:
     """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
 
-    Options: heuristic (see `2048/expectimax`), order (of ties), rows, cols.
+    Args:
+        heuristic: a name, a mapping of a name and weights, a function of a board, or None (default): the score counts.
+        order: four actions. Ties go to the first. Default: 0, 1, 2, 3.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make

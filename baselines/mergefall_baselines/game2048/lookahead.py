@@ -63,14 +63,14 @@ class Lookahead(KernelPlayer):
     `2048/expectimax`, n-tuple networks with their own option `depth`.
 
     Args:
-        of: the player: a name, a run folder, or a mapping of `player` and options.
-        depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself.
-        lost: the value of a board without a legal move. Default: 0 if the search and the player's own values count
-            rewards, else -10⁹.
-        rewards: whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the player's own
-            values.
-        gamma: float from 0 to 1, discount of each further move. Default: that of an agent, else 1.
-        rows, cols: the board's size. Default: the observation's.
+        of: the player, required: a name, a run folder, or a mapping of `player` and options.
+        depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself. Default: 2.
+        lost: float, the value of a board without a legal move. Default: 0 if the search and the player's own values
+            count rewards, else -10⁹.
+        rewards: True or False, whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the
+            player's own values.
+        gamma: float from 0 to 1, discount of each further move. Default: that of a trained agent, else 1.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make
@@ -134,17 +134,17 @@ class Lookahead(KernelPlayer):
 class Symmetric(KernelPlayer):
     """Makes a player treat a board and its turned and mirrored images alike.
 
-    It asks the player about the image that the player values most, and turns the moves back; of moves on equally
-    valued images, the better counts. `tile-order` wants the large tiles in one corner: made symmetric, it takes the
-    corner where they are. A network that sees all images of a board as one, such as the presets', can learn from such a
-    teacher only then.
+    It asks the player about the image that the player values most, and turns the moves back. If several images have
+    that value, a move counts as on the image where it is worth most. For example, `tile-order` wants the large tiles in
+    one corner; made symmetric, it accepts any corner. The networks of the presets see all images of a board as one, so
+    they can learn from such a teacher only if it is symmetric.
 
     Args:
-        of: the player: a name, a run folder, or a mapping of `player` and options. Its own `order` does not count, and
-            a time limit is one for each image.
+        of: the player, required: a name, a run folder, or a mapping of `player` and options. Its own `order` is
+            ignored, and its time limit holds for each image.
         by: the player that chooses the image, by its value of the board. Default: `of` itself. A faster one, such as
             `2048/greedy` with the same heuristic, saves time: it values eight images, `of` then only one.
-        rows, cols: the board's size. Default: the observation's.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Raises ValueError for a player that does not value actions, that remembers, or that plays another game.
 

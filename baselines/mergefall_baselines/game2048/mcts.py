@@ -131,25 +131,25 @@ def mcts(
     other player gets the leaves of all games of a batch together (`batched`).
 
     Args:
-        heuristic: what values the leaves: a name, a mapping with a name and weights, or None, the score of the best
-            move; or ``{"player": …}``, a player's name, with its options beside it.
-        simulations: int ≥ 1, for each decision.
-        considered: int ≥ 1, actions that sequential halving begins with.
-        exploration: float > 0, the constant of PUCT: an action scores value + exploration · prior · √(visits of its
-            position) / (1 + visits). Values are scaled by the lowest and the highest that the search has met, 0 and
-            1, rewards included.
+        heuristic: values the leaves. A name, a mapping of a name and weights, a function of a board, or None: the score
+            of the best move. Or ``{"player": …}``, a player's name, with its options beside it. Default: ``nneonneo``.
+        simulations: int ≥ 1, for each decision. Default: 100.
+        considered: int ≥ 1, actions that sequential halving begins with. Default: 16.
+        exploration: float > 0, default 0.5, the constant of PUCT: an action scores value + exploration · prior ·
+            √(visits of its position) / (1 + visits). Values are scaled by the lowest and the highest that the search
+            has met, 0 and 1, rewards included.
         temperature: float > 0, in units of the leaf's values: priors are softmax(values / temperature). With 1,
             log-probabilities are the policy itself. Default: a quarter of the range of the position's values.
-        gumbel_scale: float ≥ 0, of the Gumbel noise at the root. 0 is for play, 1 for training.
-        value_scale: float > 0, weight of values against priors in Gumbel scores (c_scale): an action scores noise + log
-            prior + (50 + most visits) · value_scale · value.
-        lost: the value of a position without a legal move. Default: 0 if the search and the leaf player's own values
-            count rewards; else lowest − (highest − lowest) of the values met.
-        rewards: whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False with a
-            heuristic, True with another player, unless it has an option `rewards` of its own.
+        gumbel_scale: float ≥ 0, of the Gumbel noise at the root: 0 (default) for play, 1 for training.
+        value_scale: float > 0, default 1, weight of values against priors in Gumbel scores (c_scale): an action scores
+            noise + log prior + (50 + most visits) · value_scale · value.
+        lost: float, the value of a position without a legal move. Default: 0 if the search and the leaf player's own
+            values count rewards; else lowest − (highest − lowest) of the values met.
+        rewards: True or False, whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False
+            with a heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
-        seed: int ≥ 0, of noise and draws.
-        rows, cols: the board's size. Default: the observation's.
+        seed: int ≥ 0, of noise and draws. Default: 0.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Sources: see `mergefall_baselines.tree`.
 

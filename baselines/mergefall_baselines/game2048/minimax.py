@@ -161,7 +161,17 @@ def minimax(
 
     Values are those of `2048/expectimax`, but ``afterstate(d)`` = min over empty cells and both tiles of
     ``position(d)``, and with ``leaf="state"`` the worst board with one more tile is the leaf. Pruning changes no chosen
-    move. `values` is exact for all four moves, and slower than `act`. Options: see `2048/expectimax`.
+    move. `values` is exact for all four moves, and slower than `act`.
+
+    Args:
+        heuristic: as for `2048/expectimax`. Default: ``monotone-smooth``.
+        depth: own moves: an int ≥ 1, ``"distinct"``, ``"empties"`` (default) or None, as for `2048/expectimax`. None
+            searches to the end of the game, on boards of up to 4 cells or with a `time_limit`.
+        leaf: ``"afterstate"`` (default), or ``"state"``: the worst board with one more tile.
+        rewards: bool, whether the score of the moves counts. Default: only with heuristic None.
+        order: the order in which root moves are searched. Ties go to the first. Default: 0, 1, 2, 3.
+        time_limit: seconds for a decision, as for `2048/expectimax`. Default: None, no limit.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
     ``monotone-smooth`` to depth ``"empties"``; and of the evaluation document (Hanoi capstone project, 2021), whose d5
@@ -196,11 +206,26 @@ def mixed(
       ``position(d + 1)`` with a 4;
     - at the last afterstate 2^d · h(board) alone.
 
-    The root's own value is left out: it is the same for all moves. Pruning allows for the boards on the way, so it
-    changes no chosen move. Options: see `2048/expectimax`; heuristic and depth are needed, rewards never count.
+    So a move's value includes the values of all boards on the way, not of the leaf alone. The root's own value is left
+    out, because it is the same for all moves. Rewards never count. Pruning allows for the boards on the way, so it
+    changes no chosen move.
+
+    Args:
+        heuristic: a name, a mapping of a name and weights, or a function of a board. Default: ``tile-order``.
+        depth: own moves: an int ≥ 1, ``"distinct"`` or ``"empties"``, as for `2048/expectimax`. Default: 3.
+        leaf: ``"afterstate"`` (default), or ``"state"``: one more tile.
+        order: the order in which root moves are searched. Ties go to the first. Default: 0, 1, 2, 3.
+        time_limit: seconds for a decision, as for `2048/expectimax`. Default: None, no limit.
+        rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Source: the program of the evaluation document (Hanoi capstone project, 2021), hlongng2002241/2048. Its own cut-offs
     do not allow for the boards on the way.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("2048/mixed", depth=2)
+        >>> int(player.act([[5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]))
+        2
     """
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")

@@ -123,16 +123,23 @@ def ntuple(
     it. A position without a legal move is worth 0. ``depth=1`` does not search.
 
     Args:
-        network: a file (`network.TupleNetwork.save`, `mergefall export`) or the name of a shipped network: ``small``,
-            four 5-tuples; ``strong``, eight 6-tuples, which take 512 MiB of memory and play best with
-            ``downgrade=16384``. Or a network of TDL2048+, a file that ends in ``.w`` (`tdl2048.read_tdl2048`).
-        depth, cutoff, order, time_limit: as for `2048/expectimax`; with a time limit, `depth` is the deepest search.
-        downgrade: a tile that the network has not learnt to handle. While such a tile or a larger one is on the board,
-            the largest missing tile value below the top tile is skipped: all tiles above it are halved. Legal moves
-            stay the same; values and scores shrink, but not the scores that `2048/lookahead` or `2048/mcts` adds.
-            Default: only where tiles no longer fit a packed board (a sum of about 65536).
+        network: the network's name or file. Default: ``small``.
+
+            - ``small``: four 5-tuples, 1.4 MB, in the package.
+            - ``strong``: eight 6-tuples, 13 MB, in the package. It takes 512 MiB of memory and plays best with
+              ``downgrade=16384``.
+            - a file of `mergefall export` or `network.TupleNetwork.save`.
+            - a network of TDL2048+, a file that ends in ``.w`` (`tdl2048.read_tdl2048`).
+        depth: own moves, as for `2048/expectimax`. Default: 1, no search. With a time limit, the deepest search.
+        downgrade: a tile T from which on the network has learned too little, such as 16384. While a tile of T or more
+            is on the board, the network sees another board. Of the tile values below the largest tile, it finds the
+            largest one that is missing on the board, and halves all tiles above that value, until no tile of T is left.
+            With T = 16384, it sees 16384, 8192, 1024 as 8192, 4096, 1024. Legal moves stay the same. Values and scores
+            shrink, but not the scores that `2048/lookahead` or `2048/mcts` adds. Default: None, only where tiles no
+            longer fit a packed board (a sum of about 65536).
+        cutoff, order, time_limit: as for `2048/expectimax`.
         table: as for `2048/expectimax`. Default: True with a search, False with ``depth=1``.
-        checksum: the beginning of the file's checksum; records carry it.
+        checksum: the beginning of the file's checksum, which records carry. Raises ValueError for another file.
 
     Source: greedy play, Szubert & Jaśkowski (2014); downgrading, Guei, Chen & Wu (2021), "Optimistic Temporal
     Difference Learning for 2048".

@@ -73,7 +73,7 @@ class Random(KernelPlayer):
     same seed.
 
     Args:
-        rules: rows and cols, the board's size. Default: the observation's.
+        rules: `rows` and `cols`, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make
@@ -94,8 +94,8 @@ class Rollout(KernelPlayer):
     """Rollout: the move after which random games score best on average.
 
     Args:
-        games: random games for each legal move.
-        rules: rows and cols, the board's size. Default: the observation's.
+        games: int ≥ 1, random games for each legal move. Default: 50.
+        rules: `rows` and `cols`, the board's size. Default: the observation's.
 
     Example:
         >>> from mergefall_baselines import make

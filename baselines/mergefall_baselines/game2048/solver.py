@@ -180,8 +180,8 @@ class Optimal(KernelPlayer):
     of memory.
 
     Args:
-        rows, cols: 2×2, 2×3, 3×2, 2×4, 4×2 or 3×3. Default: the observation's.
-        objective: ``"score"``, or a tile (8, 16 …) to make.
+        rows, cols: the board's size: 2×2, 2×3, 3×2, 2×4, 4×2 or 3×3. Default: the observation's.
+        objective: ``"score"`` (default), or a tile to make (8, 16 …).
 
     Example:
         >>> Optimal(rows=2, cols=2).values([[2, 3], [1, 0]]).round(3)

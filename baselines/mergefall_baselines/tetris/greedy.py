@@ -97,7 +97,8 @@ class Greedy(KernelPlayer):
 
     Args:
         heuristic: a name, or a mapping of a name and weights; see `mergefall.tetris.HEURISTICS`. Default: ``bcts``.
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -130,7 +131,8 @@ def dellacherie(**rules: Any) -> Greedy:
     in the same cells.
 
     Args:
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
@@ -148,6 +150,7 @@ def preset(name: str, about: str) -> Callable[..., Greedy]:
     make_greedy.__doc__ = f"""{about}: greedy by the heuristic `{name}`.
 
     Args:
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
     """
     return make_greedy

@@ -217,13 +217,16 @@ def mcts(
     Args:
         heuristic: what values the leaves: a name, or a mapping of a name and weights; or ``{"player": …}``, a player's
             name, with its options beside it. Default: ``bcts``.
-        simulations, considered, exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
+        simulations, considered: int ≥ 1, simulations of a decision and actions that halving begins with. Default: 100
+            and 16.
+        exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
         lost: the value of a lost game. Default: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
         distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
             None, as the environment's randomizer.
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Sources: see `mergefall_baselines.tree`.
 

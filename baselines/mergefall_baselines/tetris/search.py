@@ -56,7 +56,8 @@ class Expectimax(KernelPlayer):
             near the top all actions may tie and the player takes the first legal one.
         time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
             last search that finished. Default: None, no limit.
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -153,7 +154,9 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
             shallow.
         time_limit: seconds for one decision. If the deep search does not finish, the shallow one decides. Default:
             None, no limit.
-        rules: see `KernelPlayer`. The document's search slides: ``placements="slide"``.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows. The document's search slides:
+            ``placements="slide"``.
 
     Source: "The Evaluation Function", the document of a two-tetrad player (Cornell University, BOOM 1999).
 
@@ -256,7 +259,8 @@ def quintris(
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
         beam, lost, time_limit: as in tetris/expectimax.
-        rules: see `KernelPlayer`. Default: the five-cell pieces from a hidden distribution.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: the five-cell pieces from a hidden distribution, else as for `tetris/expectimax`.
 
     Source: the document "Formulation, Heuristic, Search" of an expectimax player (no author given), for a game of
     five-cell pieces on 15 columns and 25 rows.

@@ -57,7 +57,8 @@ class Random(KernelPlayer):
     The random stream travels in `state`. ``start(seed)`` begins a stream other than the environment's of that seed.
 
     Args:
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Example:
         >>> import numpy as np
@@ -146,7 +147,8 @@ class Rollout(KernelPlayer):
             random.
         distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
             as the environment's randomizer.
-        rules: see `KernelPlayer`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
+            Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make

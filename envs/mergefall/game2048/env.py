@@ -38,6 +38,7 @@ class Game2048Env(GameEnv):
     ## Action Space
 
     `Discrete(4)`:
+
     - 0: slide up
     - 1: slide right
     - 2: slide down
@@ -54,9 +55,11 @@ class Game2048Env(GameEnv):
 
     ## Starting State
 
-    Two tiles, drawn like new ones. `reset(options={"board": ranks})` starts from a given board instead: ranks within
-    the space, or a text form (`"2 . . 4/…"`), not terminal. `set_starts(pool)` draws each new episode's start from a
-    list of such options.
+    Two tiles, drawn like new ones. `reset(options={"board": …})` starts from a given board, on which the game is not
+    over. An array or nested lists hold ranks within the space (1 for the tile 2). A text holds tiles, with `.` for an
+    empty cell and `/` or a line break between rows: `"2 . . 4/…"`.
+
+    `set_starts(pool)` draws each new episode's start from a list of such options.
 
     ## Rewards
 
@@ -74,24 +77,28 @@ class Game2048Env(GameEnv):
     ## Information
 
     `reset` and `step` return:
+
     - `action_mask`: int8[4], 1 for each action that is legal after the new tile; all ones in a terminal state, because
       samplers need an entry.
-    - `score`: the score of the game so far, whatever the reward.
-    - `max_tile`: the largest tile.
-    - `legal`: whether the action was legal; True after `reset`.
-    - `shaping`: F, 0 after `reset`; only with the argument `shaping`.
+    - `score`: int, the score of the game so far, whatever the reward.
+    - `max_tile`: int, the largest tile.
+    - `legal`: bool, whether the action was legal; True after `reset`.
+    - `shaping`: float, F, 0 after `reset`; only with the argument `shaping`.
 
     ## Arguments
 
-    - `rows`, `cols`: 2 to 6 each; default: 4.
-    - `goal`: the tile that ends the game, a power of two from 8; default: None, play until no move is legal.
-    - `reward`: `"score"` (default), `"log2"` or `"goal"`, which needs a `goal`.
-    - `illegal_limit`: illegal actions in a row that truncate the episode; default: 100.
+    - `rows`, `cols`: int from 2 to 6, the size of the board; default: 4.
+    - `goal`: int, the tile that ends the game, a power of two from 8; default: None, play until no move is legal.
+    - `reward`: `"score"` (default), `"log2"` or `"goal"`, which needs a `goal`; see Rewards.
+    - `illegal_limit`: int ≥ 1, illegal actions in a row that truncate the episode; default: 100.
     - `shaping`: a mapping for potential-based shaping, such as `{"potential": "nneonneo", "gamma": 0.99}`; default:
       None. `mergefall.shaping` describes its keys.
-    - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`; default: None.
+    - `render_mode`: `"ansi"` (coloured text), `"rgb_array"` (uint8[height, width, 3]) or `"human"` (a window); default:
+      None.
 
-    `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes the batched environment, `Game2048VectorEnv`.
+    All are JSON types. `gymnasium.make_vec("mergefall/Game2048-v0", num_envs=n)` makes the batched environment,
+    `Game2048VectorEnv`, with a few more arguments (`mergefall.vector.GameVectorEnv`).
+
     To play by hand, use `mergefall play` in a shell, or `gymnasium.utils.play.play(env, wait_on_player=True)`: arrow
     keys or W, A, S, D.
 

@@ -84,7 +84,7 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     ## Observation Space
 
-    `Dict` of
+    `Dict` of:
 
     - `board`: uint8[rows, cols], `Box(0, 1)`: 1 for a filled cell, row 0 on top;
     - `piece`: `Discrete(n)`, the id of the piece to place;
@@ -97,7 +97,7 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     An empty board. `reset(options=…)` starts elsewhere; each option may be left out:
 
-    - `board`: a board without full rows, as cells of 0 and 1 or as text (see `mergefall.tetris.to_text`);
+    - `board`: a board without full rows, as an array of 0 and 1 or as text such as `"..../.#../####"`, row 0 on top;
     - `piece`: an id or a name;
     - `queue`: a list of ids or names, one for each previewed piece.
 
@@ -122,7 +122,7 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     ## Information
 
-    `reset` and `step` return
+    `reset` and `step` return:
 
     - `action_mask`: int8[actions], 1 for each legal action of the new piece; all ones in a terminal state, because
       samplers need an entry;
@@ -134,22 +134,23 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     ## Arguments
 
-    - `cols`: 4 to 16; default: 10.
-    - `rows`: 4 to 40; default: 20.
+    - `cols`: int from 4 to 16, columns of the field; default: 10.
+    - `rows`: int from 4 to 40, rows of the field; default: 20.
     - `pieces`: `"tetromino"` (default), `"sz"` (S and Z only) or `"five"` (the six five-cell pieces).
     - `randomizer`: `"uniform"` (default): independent, all pieces equally likely. `"bag7"`: each piece once before any
       repeats. `"hidden"`: independent, with weights 0 to 10 that each game draws for each piece.
-    - `preview`: the number of pieces shown after the current one, 0 to 8; default: 1.
-    - `placements`: `"drop"` (default) or `"slide"`.
-    - `overflow`: `"strict"` (default) or `"clear_first"`.
-    - `reward`: `"lines"` (default) or `"score"`.
-    - `illegal_limit`: illegal actions in a row after which the episode is truncated; default: 100.
+    - `preview`: int from 0 to 8, the number of pieces shown after the current one; default: 1.
+    - `placements`: `"drop"` (default) or `"slide"`; see Action Space.
+    - `overflow`: `"strict"` (default) or `"clear_first"`; see Episode End.
+    - `reward`: `"lines"` (default) or `"score"`; see Rewards.
+    - `illegal_limit`: int ≥ 1, illegal actions in a row after which the episode is truncated; default: 100.
     - `shaping`: a mapping for potential-based shaping, such as `{"potential": "bcts", "gamma": 0.99}`; default: None.
       `mergefall.shaping` describes its keys; the terms of the board count.
-    - `render_mode`: `"ansi"`, `"rgb_array"`, `"human"` or None (default). Cells have their pieces' colours; cells that
-      were given or restored are grey.
+    - `render_mode`: `"ansi"` (coloured text), `"rgb_array"` (uint8[height, width, 3]) or `"human"` (a window); default:
+      None. Cells have their pieces' colours; cells that were given or restored are grey.
 
-    `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes the batched environment, `TetrisVectorEnv`.
+    All are JSON types. `gymnasium.make_vec("mergefall/Tetris-v0", num_envs=n)` makes the batched environment,
+    `TetrisVectorEnv`, with a few more arguments (`mergefall.vector.GameVectorEnv`).
 
     ## Example
 

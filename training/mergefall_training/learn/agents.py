@@ -55,25 +55,73 @@ def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]
     return {"env_id": spec["env_id"]} | game_of(spec["env_id"]).rules_of(spec["env_kwargs"])
 
 
-def _shipped(file: str, about: str) -> Callable[..., Player]:
-    """A factory of an agent that comes with the package; `mergefall players` shows `about`, its docstring."""
+def _shipped(file: str, about: str, options: str = "") -> Callable[..., Player]:
+    """A factory of an agent that comes with the package; its docstring begins with `about` and has its own options."""
     factory: Any = partial(player_at, str(SHIPPED / file))
-    factory.__doc__, factory.plays = about, partial(trained_in, str(SHIPPED / file))
+    factory.plays = partial(trained_in, str(SHIPPED / file))
+    factory.__doc__ = f"""{about}
+
+    Args:{options}
+        model: ignored, because the agent is a single file.
+        checksum: beginning of the expected checksum of the file, so that records and worker processes get the very same
+            agent. Raises ValueError for another one.
+    """
     return factory
+
+
+DEPTH = """
+        depth: int ≥ 1, own moves of its search. Default: {}."""
+DEVICE = """
+        device: of PyTorch, such as ``cuda``. Default: the processor."""
 
 
 # `mergefall_baselines.registry` finds these through the entry point in pyproject.toml.
 PLAYERS = {
-    "2048/distill": _shipped("2048-distill.npz", "A policy network distilled from an n-tuple network."),
-    "tetris/afterstate": _shipped("tetris-afterstate.npz", "Afterstate learning on 10×10, 4 million pieces."),
-    "tetris/dqn": _shipped("tetris-dqn.npz", "DQN over afterstates on 10×10, 200,000 pieces."),
-    "tetris/distill": _shipped("tetris-distill.npz", "A policy distilled from expectimax, for 10×10 without preview."),
-    "tetris/cross-entropy": _shipped("tetris-cross-entropy.npz", "Weights learned by cross-entropy on 10×10."),
+    "2048/distill": _shipped(
+        "2048-distill.npz",
+        """A policy network distilled from an n-tuple network, for 4×4. No search; needs the extra `train`.
+
+    It learned 40 million steps, half of them from the strong n-tuple network and half from its search of two own moves.
+    `values` are log-probabilities.""",
+        DEVICE,
+    ),
+    "tetris/afterstate": _shipped(
+        "tetris-afterstate.npz",
+        """Afterstate learning on 10×10: the placement with the highest r + γV(afterstate). No search.
+
+    It learned from 4 million pieces, without preview.""",
+    ),
+    "tetris/dqn": _shipped(
+        "tetris-dqn.npz",
+        """DQN over afterstates, for 10×10 alone. No search; needs the extra `train`.
+
+    It learned from 200,000 pieces.""",
+        DEVICE,
+    ),
+    "tetris/distill": _shipped(
+        "tetris-distill.npz",
+        """A policy distilled from expectimax, for 10×10 without preview. No search; needs the extra `train`.
+
+    It learned from 4 million pieces. `values` are log-probabilities.""",
+        DEVICE,
+    ),
+    "tetris/cross-entropy": _shipped(
+        "tetris-cross-entropy.npz",
+        """Weights of the features of dt-10, learned by cross-entropy on 10×10: a one-piece controller.""",
+        DEPTH.format(1),
+    ),
     "tetris/sz-afterstate": _shipped(
-        "tetris-sz-afterstate.npz", "Afterstate learning on S and Z alone; then CMA-ES for the last layer. No search."
+        "tetris-sz-afterstate.npz",
+        """Afterstate learning on S and Z alone, then CMA-ES for the last layer. No search.
+
+    It was trained on 10×20 without preview.""",
     ),
     "tetris/sz-cross-entropy": _shipped(
-        "tetris-sz-cross-entropy.npz", "Expectimax, depth 2, with weights learned for it on S and Z alone."
+        "tetris-sz-cross-entropy.npz",
+        """Weights of the features of dt-10, learned by cross-entropy on S and Z alone, for a search of two moves.
+
+    It was trained on 10×20.""",
+        DEPTH.format(2),
     ),
 }
 

@@ -44,14 +44,18 @@ def weighted_sum(terms, cells, weights):
 class Heuristic(WeightedSum):
     """A weighted sum of named terms of a 2048 board. Subclasses define the terms; their fields are the weights.
 
-    Kernels are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method:
+    A subclass sets `name`, `term_names`, `dead` (the value that a search gives a position without a legal move) and
+    kernels. They are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method:
 
-    - `terms_kernel`: (cells uint8[rows·cols], rows, cols, to_move, weights float64[:]) -> tuple of numbers, the terms.
-    - `combine_kernel`: (terms, cells, weights) -> value. Default: the weighted sum.
-    - `packed_kernel`: (board uint64, to_move, tables, weights) -> value, the fast twin of both for 4×4 boards in a word
-      (`mergefall.game2048.packed`), with the arrays of `tables`. Default: unpacks the board.
+    - `terms_kernel`: (cells, rows, cols, to_move, weights) -> the terms, a tuple of numbers. `cells` uint8[rows·cols]
+      are flat ranks, and `weights` float64[k] those of the terms, in their order. `to_move` is True if the player moves
+      next, and False for an afterstate.
+    - `combine_kernel`, optional: (terms, cells, weights) -> value. Default: the weighted sum.
+    - `packed_kernel`, optional: (board, to_move, tables, weights) -> value, a faster version of both for 4×4 boards.
+      `board` uint64 holds four bits for each cell (`mergefall.game2048.packed`), and `tables` are the two arrays that
+      the method `tables` returns. Default: unpacks the board.
 
-    `value_kernel`, of the arguments of `terms_kernel`, is made from the first two.
+    Values, batches, potentials and plots are made from these. The guide "Write a heuristic" has a subclass.
 
     Example:
         >>> from mergefall.game2048 import HEURISTICS

@@ -112,6 +112,7 @@ class MonotoneSmooth(Heuristic):
     """Reward order towards a corner, similar neighbours, space, and a largest tile that is in a corner.
 
     Terms, in ranks:
+
     - `monotonicity`: −(steps against the better of left and right) − (steps against the better of up and down).
     - `smoothness`: −Σ |difference| from each tile to the nearest tile in each of the four directions.
     - `empty`: natural logarithm of the number of empty cells, 0 if there is none.

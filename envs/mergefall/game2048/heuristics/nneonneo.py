@@ -93,6 +93,7 @@ class Nneonneo(Heuristic):
     """Score rows and columns for empty cells, merges and order, and punish many large ranks.
 
     Terms, each summed over all rows and columns:
+
     - `base`: 1 for each line, so 8 on 4×4.
     - `empty`: empty cells.
     - `merges`: a run of k ≥ 2 equal tiles, empty cells skipped, counts k.

@@ -28,17 +28,20 @@ class PrairieFire(Heuristic):
     """Reward large clusters of equal cells and large tiles, punish many clusters.
 
     The terms of the note's final utility; the first two count empty cells as a rank:
+
     - `reward`: Σ over ranks of 1.5^size of the largest cluster.
     - `penalty`: Σ over ranks of 3^number of clusters.
-    - `bonus`: for the largest tile: 256 10, 512 20, 1024 50, 2048 100 … 16384 and up 800.
+    - `bonus`: 10 for a largest tile of 256, 20 for 512, 50 for 1024, 100 for 2048, and so on; 800 from 16384 on.
 
     The note's other ideas, whose default weight is 0. Of clusters of tiles:
+
     - `cluster_size`: Σ size of clusters of 2 or more cells.
     - `fragments`: −Σ over ranks of (clusters − 1).
     - `shape`: −Σ turns.
     - `neighbours`: touching pairs of clusters one rank apart.
 
     Of tiles:
+
     - `large`: Σ rank.
     - `low`: −tiles 4 or more ranks below the largest.
     - `cliffs`: −neighbouring pairs 4 or more ranks apart.
@@ -46,6 +49,7 @@ class PrairieFire(Heuristic):
     - `gap_merges`: equal pairs in a line with only empty cells, at least one, between them.
 
     Of empty cells:
+
     - `zero_fragments`: −clusters beyond the first.
 
     `stages` changes the weights during a game: (rank, weights) pairs in ascending order. While the largest tile has at

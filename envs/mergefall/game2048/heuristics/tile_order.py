@@ -215,16 +215,19 @@ class TileOrder(Heuristic):
     """Weigh the average tile, empty cells, possible merges, and the order of tiles along a snake from the lower left.
 
     Defined on 4×4 boards only. Terms, in tile values:
+
     - `average`: of the tiles, rounded down.
     - `empty`: empty cells.
     - `merges`: 2·value of each pair of equal neighbours; a cell counts once in its row and once in its column.
-    - `order`: Σ tile · matrix; the number of good rows from the bottom chooses the matrix. It is GAME_OVER =
-      -9 999 999 999 if the player is to move (`to_move`) and can only move up.
+    - `order`: Σ tile · matrix. The number of good rows from the bottom chooses the matrix. It is GAME_OVER =
+      −9,999,999,999 if the player is to move (`to_move`) and can only move up.
 
     If no move is left, the whole value is GAME_OVER. Options:
-    - `strict`: all four cells of a good row must be in order; default: the fourth may be the second largest tile left.
-    - `distinct`: a row with two equal neighbours is not good; default: False.
-    - `corner`: the matrices' weight of the corner; default: 30000, the document's.
+
+    - `strict`: bool, whether all four cells of a good row must be in order. Default: False, the fourth may be the
+      second largest tile left.
+    - `distinct`: bool, whether a row with two equal neighbours is not good. Default: False.
+    - `corner`: float, the matrices' weight of the corner. Default: 30000, the document's.
 
     The document's program played its published games with `corner=40000` and `distinct=True`.
 

@@ -88,7 +88,7 @@ class Kernels(NamedTuple):
 class Heuristic(WeightedSum):
     """A weighted sum of named terms of a placement and its board; a subclass names the terms, its fields are weights.
 
-    A subclass states
+    A subclass sets `name` and
 
     - `placement_names` and `placement_kernel`: the terms of a placement, and a kernel ``(piece, rotation, column, y,
       lines, own, rows) -> tuple``.
@@ -98,7 +98,8 @@ class Heuristic(WeightedSum):
     - `memo`, optional: makes searches twice as fast.
 
     Kernels return tuples of numbers; `Kernels` describes their arguments. A class needs terms of the board; those of
-    placements are optional. `term_names` are all of these names, unless the class states them in another order.
+    placements are optional. `term_names` are all of these names, unless the class states them in another order. The
+    guide "Write a heuristic" has a subclass.
 
     Example:
         >>> from mergefall.tetris import HEURISTICS, place

@@ -23,7 +23,9 @@ def priority(piece, rotation, column, cols):
 
 @dataclass(frozen=True)
 class Dellacherie(Linear):
-    """Pierre Dellacherie's one-piece controller, weights by hand; the higher `priority` breaks ties.
+    """Pierre Dellacherie's one-piece controller: six features of `Linear`, with weights set by hand.
+
+    The player `tetris/dellacherie` breaks ties by `priority`.
 
     Source: C. Fahey, Tetris (2003).
     """
@@ -40,7 +42,7 @@ class Dellacherie(Linear):
 
 @dataclass(frozen=True)
 class Bcts(Linear):
-    """Building Controllers for Tetris: Dellacherie's features and two more, weights by noisy cross-entropy.
+    """Building Controllers for Tetris: Dellacherie's features and two more, with weights from noisy cross-entropy.
 
     Source: C. Thiery & B. Scherrer (2009).
     """
@@ -82,7 +84,10 @@ class Dt10(Linear):
 
 @dataclass(frozen=True)
 class Dt20(Linear):
-    """Like `Dt10`, found on 10×20. Source: as there."""
+    """The controller that classification-based modified policy iteration found on 10×20.
+
+    The positive weight of `holes` is as published. Source: see `Dt10`.
+    """
 
     name: ClassVar[str] = "dt-20"
 
