@@ -276,13 +276,14 @@ def train(
 ) -> Run:
     """Train in a run folder to the end. The folder can then be used as a player: `make(folder)`.
 
-    The arguments are those of `open_run`.
+    PyTorch computes on one thread, because small networks are not faster on two. The environment variable
+    `OMP_NUM_THREADS` changes that. The arguments are those of `open_run`.
     """
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
     with open_run(folder, config, resume=resume, device=device, progress=progress) as run, ExitStack() as after:
         torch = sys.modules.get("torch")
         if torch is not None and "OMP_NUM_THREADS" not in os.environ:
-            # Networks this small learn no faster on two threads, and much slower beside other work.
+            # On two threads, small networks are much slower beside other work.
             after.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
         if not run.points or run.points[-1].step < config.timesteps:
