@@ -1,15 +1,25 @@
-"""Build a wheel, install it into an empty environment without any extra, and use it there: `make wheel`."""
+"""Build wheel and sdist, check what is in them, install each into an empty environment without extras and use it there.
+
+    make wheel
+    python tests/wheel.py --python python3.12 --python python3.14    on other Pythons
+    python tests/wheel.py --dist dist                                 with what is built already
+
+The sdist, built from the clone, must build the same wheel as the clone.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
-import venv
+import zipfile
+from fnmatch import filter as matching
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("envs/mergefall", "baselines/mergefall_baselines", "training/mergefall_training")
 USE = """
 import sys
 import gymnasium as gym
@@ -26,23 +36,65 @@ player = make("2048/expectimax", depth=2)
 envs.step(player.act(observations))
 result = evaluate(player, "mergefall/Game2048-v0", 2, workers=1, progress=False)
 assert len(result.episodes) == 2 and result.scores.min() > 0
+lines = evaluate("tetris/two-tetrad", "mergefall/Tetris-v0", 1, env_kwargs={"rows": 8}, workers=1, progress=False)
+assert lines.scores.min() > 0
+small = evaluate("2048/ntuple", "mergefall/Game2048-v0", 2, workers=1, progress=False)
 assert not {"torch", "matplotlib", "pygame", "stable_baselines3"} & set(sys.modules)
-print("used without extras:", mergefall.__file__, result.scores.tolist())
+print("Python", sys.version.split()[0], "without extras:", mergefall.__file__, result.scores, lines.scores, small.scores)
 """
 
 
+def build(folder: Path) -> tuple[Path, Path]:
+    """The sdist of the clone and the wheel of the sdist. Raises AssertionError if the clone makes another wheel."""
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, ROOT], **quiet)
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", folder / "clone", ROOT], **quiet)
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    assert wheel.read_bytes() == (folder / "clone" / wheel.name).read_bytes(), "the sdist builds another wheel"
+    return sdist, wheel
+
+
+def check_content(wheel: Path) -> None:
+    """The wheel holds every file of the packages that is data, with the cards of networks, and nothing else."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    sources = {path.relative_to((ROOT / package).parent) for package in PACKAGES for path in (ROOT / package).rglob("*")}
+    kept = {path.as_posix() for path in sources if path.suffix and not {"__pycache__"} & {*path.parts}}
+    kept = {name for name in kept if not matching([name], "*.nb[ic]")}
+    assert set(names) == kept, sorted(set(names) ^ kept)
+    assert len(matching(names, "*/suites/*.yaml")) > 5 and len(matching(names, "*/preset.yaml")) > 5
+    assert len(matching(names, "*.npz")) == len(matching(names, "*/networks/*.npz") + matching(names, "*/shipped/*.npz"))
+    assert len(matching(names, "*/README.md")) == 2
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {len(names)} files")
+
+
+def use(distribution: Path, python: str, folder: Path) -> None:
+    """Install a wheel or sdist into an empty environment of a Python, and use it there."""
+    home = folder / "empty"
+    subprocess.run([python, "-m", "venv", "--clear", home], check=True)
+    own = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    install = [own, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", distribution]
+    subprocess.run(install, check=True)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run([own, "-c", USE], check=True, cwd=folder, env=environment)
+    subprocess.run([own, "-m", "mergefall_training", "players"], check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT], check=True)
-        (wheel,) = Path(folder).glob("*.whl")
-        home = Path(folder) / "empty"
-        venv.create(home, with_pip=True)
-        python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        install = [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel]
-        subprocess.run(install, check=True)
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        subprocess.run([python, "-c", USE], check=True, cwd=folder, env=environment)
-        subprocess.run([python, "-m", "mergefall_training", "players"], check=True, cwd=folder, env=environment)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", help="of the empty environment; may be repeated (default: this one)")
+    parser.add_argument("--dist", type=Path, help="folder with a wheel and an sdist (default: both are built)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.dist:
+            (sdist,), (wheel,) = options.dist.resolve().glob("*.tar.gz"), options.dist.resolve().glob("*.whl")
+        else:
+            sdist, wheel = build(folder)
+        check_content(wheel)
+        for python in options.python or [sys.executable]:
+            for distribution in (wheel, sdist):
+                use(distribution, python, folder)
 
 
 if __name__ == "__main__":
