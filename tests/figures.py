@@ -2,7 +2,8 @@
 
     python tests/figures.py                  list the questions
     python tests/figures.py league-2048      print the table of a question, with the commands that print its figures
-    python tests/figures.py --write          rewrite the tables of README.md, training/RESULTS.md and tests/benchmarks
+    python tests/figures.py --write          rewrite the tables of README.md, training/RESULTS.md, tests/benchmarks and
+                                             the cards of trained networks
 
 In a page, a table stands between `<!-- figures: NAME -->` and `<!-- end -->`. NAME is a question (`QUESTIONS`) or an
 extract (`EXTRACTS`): the few rows of one or more questions that carry a conclusion.
@@ -44,7 +45,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "training" / "figures.jsonl"
-PAGES = [ROOT / "README.md", ROOT / "training" / "RESULTS.md", ROOT / "tests" / "benchmarks" / "README.md"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "training" / "RESULTS.md",
+    ROOT / "tests" / "benchmarks" / "README.md",
+    ROOT / "baselines" / "mergefall_baselines" / "game2048" / "networks" / "README.md",
+    ROOT / "training" / "mergefall_training" / "learn" / "shipped" / "README.md",
+]
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -105,6 +112,20 @@ def milliseconds(record: Record) -> str:
 
 def size(record: Record) -> str:
     return f"{record['env_kwargs'].get('cols', 10)}×{record['env_kwargs']['rows']}"
+
+
+def file(record: Record) -> str:
+    """The file of a shipped network."""
+    default = "small" if record["player"] == "2048/ntuple" else record["player"].replace("/", "-")
+    return f"`{record['options'].get('network', default)}.npz`"
+
+
+def board(record: Record) -> str:
+    rules = {"preview": 1} | record["env_kwargs"]
+    if record["player"].startswith("2048"):
+        return "4×4"
+    pieces = ", S and Z" if "SZ" in record["env"] else ""
+    return f"{rules.get('cols', 10)}×{rules.get('rows', 20)}{pieces}, preview {rules['preview']}"
 
 
 def field(name: str) -> Callable[[Record], str]:
@@ -387,6 +408,7 @@ QUESTIONS: dict[str, Question] = {
 }
 ROWS = {"player": label, "N": games, "mean [95 %]": lambda record: f"{plain(record)} {record['figure']}"}
 GAIN = {"more than without": difference("more")}
+CARD = {"file": file, "trained and measured on": board, "N": games, "mean [95 %]": ROWS["mean [95 %]"]}
 LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
 # Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.
 EXTRACTS: dict[str, tuple[Columns, str]] = {
@@ -419,6 +441,11 @@ EXTRACTS: dict[str, tuple[Columns, str]] = {
         SPEED,
         "speed-2048-single speed-2048-batched-2 speed-nneonneo speed-tetris-single speed-tetris-batched speed-sb3 "
         "speed-ppo speed-greedy",
+    ),
+    "card-networks": (CARD, "league-small-1 league-strong-1"),
+    "card-agents": (
+        CARD,
+        "distill tetris-distill dqn-tetris afterstate-tetris cross-entropy sz-evolved sz-ce",
     ),
     "luck": (
         LUCK,
