@@ -38,8 +38,9 @@ browser: setup  ## the page of `mergefall report` in Chromium, which is installe
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
-lint: setup  ## style, layers and types
+lint: setup  ## style, layers, types and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/zizmor --offline --quiet .github
 
 bench: setup  ## speed: ratios against other projects, measured in one run (they get an environment of their own)
 	$(BIN)/python tests/benchmarks/bench.py
@@ -53,7 +54,7 @@ strength: setup  ## every documented player at its own depth; hours, resumes whe
 exact-3x3: setup  ## solve 3×3 exactly and check every known figure: ten minutes, 1.3 GiB of memory
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -s tests/baselines/game2048/test_solver.py
 
-wheel: setup  ## build a wheel, install it into an empty environment without extras, use it there
+wheel: setup  ## build wheel and sdist, install each into an empty environment without extras, use it there
 	$(BIN)/python tests/wheel.py
 
 clients: setup  ## recipes against Stable-Baselines3, RLlib, TorchRL and others, each in an environment of its own

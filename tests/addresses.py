@@ -2,6 +2,9 @@
 
     python tests/addresses.py            print the files that differ from them
     python tests/addresses.py --write    rewrite these
+    python tests/addresses.py --release v0.1.0 --notes notes.md
+                                         check that all is ready for this tag, write the notes of the release, and make
+                                         README.md's links absolute, as the package's page on an index needs them
 
 pyproject.toml names the version, and from its publication on the repository's address (`[project.urls]`). CHANGELOG.md
 names the day of the version. CITATION.cff and the BibTeX entry of README.md repeat them. In Colab, the first cell of a
@@ -10,9 +13,9 @@ notebook clones the repository and installs mergefall; as long as it is not publ
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -90,6 +93,37 @@ def notebook(text: str) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
+def notes() -> str:
+    """The section of the version in CHANGELOG.md, without its heading."""
+    _, _, after = (
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition(f"## [{PROJECT['version']}] - {released()}\n")
+    )
+    return after.partition("\n## ")[0].strip() + "\n"
+
+
+def absolute(text: str, address: str, ref: str) -> str:
+    """A page of the top folder with absolute links: pictures to their raw files, all others to the repository's pages.
+
+    >>> absolute("[a](b.md#c) ![d](e.png) [f](#g) [h](https://i)", "https://github.com/o/n", "v1")
+    '[a](https://github.com/o/n/blob/v1/b.md#c) ![d](https://github.com/o/n/raw/v1/e.png) [f](#g) [h](https://i)'
+    """
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{address}/raw/{ref}/", text)
+    return re.sub(r"(?<!!)(\[[^]]*\]\()(?!https?:|#)", rf"\1{address}/blob/{ref}/", text)
+
+
+def prepare(tag: str, file: str) -> None:
+    """What `--release` does. Raises ValueError if something is not ready."""
+    if tag != f"v{PROJECT['version']}":
+        raise ValueError(f"the tag is {tag}; pyproject.toml has version {PROJECT['version']}")
+    if ADDRESS is None:
+        raise ValueError("pyproject.toml names no address: fill in [project.urls]")
+    if late := [path.name for path, text in rendered().items() if text != path.read_text(encoding="utf-8")]:
+        raise ValueError(f"run python tests/addresses.py --write for {', '.join(late)}")
+    Path(file).write_text(notes(), encoding="utf-8")
+    readme = ROOT / "README.md"
+    readme.write_text(absolute(readme.read_text(encoding="utf-8"), ADDRESS, tag), encoding="utf-8")
+
+
 def rendered() -> dict[Path, str]:
     """Each file that repeats something, as it should be."""
     makers = {ROOT / "CITATION.cff": citation, ROOT / "README.md": bibtex} | dict.fromkeys(NOTEBOOKS, notebook)
@@ -97,10 +131,17 @@ def rendered() -> dict[Path, str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--release", metavar="TAG")
+    parser.add_argument("--notes", metavar="FILE", default="notes.md")
+    options = parser.parse_args()
+    if options.release:
+        return prepare(options.release, options.notes)
     for path, text in rendered().items():
         if text != path.read_text(encoding="utf-8"):
             print(path.relative_to(ROOT))
-            if "--write" in sys.argv:
+            if options.write:
                 path.write_text(text, encoding="utf-8")
 
 

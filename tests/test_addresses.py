@@ -66,3 +66,29 @@ def test_a_missing_extra_is_named_with_the_command_that_brings_it(monkeypatch, u
         imports.import_extra("ray")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         imports.import_extra("no_such_module")
+
+
+def test_a_release_is_refused_until_it_is_ready(tmp_path, monkeypatch):
+    notes, tag = tmp_path / "notes.md", f"v{mergefall.__version__}"
+    with pytest.raises(ValueError, match=r"the tag is v9\.9; pyproject.toml has version"):
+        addresses.prepare("v9.9", str(notes))
+    monkeypatch.setattr(addresses, "ADDRESS", None)
+    with pytest.raises(ValueError, match="names no address"):
+        addresses.prepare(tag, str(notes))
+    monkeypatch.setattr(addresses, "ADDRESS", "https://example.org/o/n")
+    with pytest.raises(ValueError, match=r"--write for CITATION\.cff, .*2048\.ipynb, tetris\.ipynb, training.ipynb"):
+        addresses.prepare(tag, str(notes))
+    assert not notes.exists()
+
+
+def test_a_release_has_notes_and_a_page_with_absolute_links(tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("[a](b.md)")
+    (tmp_path / "CHANGELOG.md").write_bytes((ROOT / "CHANGELOG.md").read_bytes())
+    monkeypatch.setattr(addresses, "ROOT", tmp_path)
+    monkeypatch.setattr(addresses, "ADDRESS", "https://example.org/o/n")
+    monkeypatch.setattr(addresses, "rendered", dict)
+    addresses.prepare(f"v{mergefall.__version__}", str(tmp_path / "notes.md"))
+    notes = (tmp_path / "notes.md").read_text()
+    assert notes.strip()
+    assert "\n## " not in notes
+    assert (tmp_path / "README.md").read_text().startswith("[a](https://example.org/o/n/blob/v")
