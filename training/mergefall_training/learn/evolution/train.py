@@ -17,7 +17,8 @@ candidates. In each generation:
 A game's length is mostly luck, so the Gaussian's mean is noisy: the model is a running mean of these means. A run's
 steps are pieces; the last generation is played to its end, so a run may take more steps than its `timesteps`.
 
-Example:
+Example::
+
     mergefall train cma-es --env mergefall/Tetris-v0 --out runs/evolved
     mergefall evaluate runs/evolved --episodes 100
     mergefall train cma-es --env mergefall/SZTetris-v0 --preset network \\
