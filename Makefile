@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, as in many containers, each process compiles PyTorch's modules anew
 
-.PHONY: compare test setup slow browser bench perft strength lint exact-3x3 wheel clients oldest clean-cache
+.PHONY: compare test setup slow browser site bench perft strength lint exact-3x3 wheel clients oldest clean-cache
 
 compare: $(VENV)/.players  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -34,9 +34,18 @@ slow: setup  ## the tests that make test leaves out, whole notebooks included, b
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow tests
 	$(BIN)/python -m pytest -n $(WORKERS) --nbmake notebooks
 
-browser: setup  ## the page of `mergefall report` in Chromium, which is installed by apt if there is none
+browser: site  ## the site, and the page of `mergefall report`, in Chromium, which is installed by apt if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
+
+site: setup $(VENV)/.site  ## the documentation in build/site: pages, docstrings, figures, pictures and replays drawn anew; two minutes
+	$(BIN)/python notebooks/site/pages.py
+	$(BIN)/python -m sphinx -c notebooks/site -W --keep-going -q build/site-source build/site
+	@echo "build/site/index.html"
+
+$(VENV)/.site: $(VENV)/.players
+	$(PIP) -e ".[site]"
+	touch $@
 
 lint: setup  ## style, layers, types and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/pyright --pythonpath $(BIN)/python
