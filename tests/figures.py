@@ -167,7 +167,7 @@ MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}".rstri
 WHAT = {"what": label, "N": games, "seeds": seeds}
 TRIAL = WHAT | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
 MAIN = (
-    "ntuple-2h-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill league-small-1 "
+    "ntuple-2h-6 league-strong-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill "
     "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved"
 )
 

@@ -6,6 +6,7 @@ import subprocess
 import gymnasium as gym
 import mergefall
 import pytest
+import yaml
 from mergefall import imports
 
 from tests import addresses
@@ -92,3 +93,11 @@ def test_a_release_has_notes_and_a_page_with_absolute_links(tmp_path, monkeypatc
     assert notes.strip()
     assert "\n## " not in notes
     assert (tmp_path / "README.md").read_text().startswith("[a](https://example.org/o/n/blob/v")
+
+
+def test_the_recipe_for_conda_needs_what_the_project_needs():
+    recipe = yaml.safe_load((ROOT / "notebooks" / "site" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == mergefall.__version__
+    assert f">={recipe['context']['python_min']}" == addresses.PROJECT["requires-python"]
+    _, *needed = recipe["requirements"]["run"]
+    assert [one.replace(" ", "") for one in needed] == sorted(addresses.PROJECT["dependencies"])

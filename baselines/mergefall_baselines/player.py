@@ -94,7 +94,8 @@ class Player:
 
     For searches over the player's values:
 
-    - `rewards`: what the values count, as a search's option `rewards`; None if no search counts that.
+    - `rewards`: which rewards the values count, so that a search over them adds the same ones on the way to a leaf:
+      True for the score (in Tetris lines), False for none, ``"log2"`` for log2(1 + score), None for others.
     - `gamma`: discount of each further move.
     - `heuristic`: the heuristic that the values come from; None: none.
     - `form`: the game that it plays (`kernel_player.Form`); None: any.

@@ -311,11 +311,12 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kerne
         is_legal: (state, action, game) -> whether an action is legal.
         leaf_of: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
 
-    Returns:
-        search: (tree, plan, game). Grows one tree from the root state in it, with `leaf_of`.
-        select: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root
-            has no action. Simulation -1 begins the trees: their leaves are the roots.
-        conclude: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
+    The kernels returned:
+
+    - `search`: (tree, plan, game). Grows one tree from the root state in it, with `leaf_of`.
+    - `select`: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root
+      has no action. Simulation -1 begins the trees: their leaves are the roots.
+    - `conclude`: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
     descend = _descend(advance)
 

@@ -60,8 +60,8 @@ They follow one rule: a typical step pays about 1, in random play and in better 
 of random games, so that the end of such a game costs nothing. (Of `tile-order`, whose value grows with the tiles, the
 offset is 0, and the end of a game costs about 14.)
 
-The table shows F with γ = 0.99: its root mean square, the median of `|F|`, and its mean over the last steps of games,
-first in random play, then in better play. The last column is Φ of the empty board.
+The table shows F with γ = 0.99: its root mean square, the median of its absolute values, and its mean over the last
+steps of games, first in random play, then in better play. The last column is Φ of the empty board.
 
 ===============  ====  ======  =====  ====  ======  =====  ====
 potential        rms   median  last   rms   median  last   Φ

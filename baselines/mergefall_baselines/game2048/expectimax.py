@@ -204,7 +204,8 @@ def expectimax(
         heuristic: a name, a mapping of a name and weights, a function of a board, or None: leaves are worth 0 and the
             score counts. Default: ``nneonneo``. With it a position is worth at least 0, as in its program. Positions
             with negative values would therefore tie; its weight `base` keeps values positive.
-        depth: own moves, the root move included. Default: 3.
+        depth: own moves, the root move included. Default: 3. On 5×5 and 6×6 a search of 3 takes more than a hundred
+            times as long as one of 2.
 
             - an int ≥ 1.
             - ``"distinct"``: max(3, distinct tiles − 2) + 1.

@@ -1,6 +1,6 @@
 """n-tuple networks of TDL2048+, from its `.w` files.
 
-A file is little-endian:
+A file is little-endian::
 
     u8   'w'                    in newer files alone
     u8   0

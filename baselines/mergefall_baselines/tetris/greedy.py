@@ -125,10 +125,8 @@ class Greedy(KernelPlayer):
 def dellacherie(**rules: Any) -> Greedy:
     """Dellacherie's controller: greedy by the heuristic `dellacherie`; ties go to the highest priority.
 
-    `priority = 100·|column − spawn column| + (10 if left of it) − rotation`
-
-    So among equal placements the one farthest from the spawn column wins. A slide has the priority of a drop that ends
-    in the same cells.
+    The priority is 100 · (distance from the spawn column) + (10 if left of it) − rotation. So among equal placements
+    the one farthest from the spawn column wins. A slide has the priority of a drop that ends in the same cells.
 
     Args:
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.

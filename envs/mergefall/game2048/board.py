@@ -206,7 +206,7 @@ def begin(state, starts, drawn):
 
 @kernel
 def step(state, action):
-    """Play one action: slide, and if the board changed, score and spawn. Returns (score, *status).
+    """Play one action: slide, and if the board changed, score and spawn. Returns (score, then what `status` returns).
 
     The score of an illegal action is -1. It changes only the counts of steps and of illegal actions in a row.
     """

@@ -78,9 +78,10 @@ class TetrisEnv(TetrisGames, GameEnv):
     Rotation 0 is the spawn orientation, +1 a quarter turn clockwise. `column` is the piece's leftmost column when it is
     dropped.
 
-    An action is *illegal* if it lies beyond the wall, uses a rotation that repeats another, slides where the piece
-    cannot move, or ends in the cells of a lower legal action. An illegal action changes neither the game nor the random
-    stream and pays 0. An action outside the space raises `ValueError`.
+    An action is *illegal* if it lies beyond the wall, uses a rotation that looks like a lower one (O has one rotation,
+    and I, S and Z have two), slides where the piece cannot move, or ends in the cells of a lower legal action. An
+    illegal action changes neither the game nor the random stream and pays 0. An action outside the space raises
+    `ValueError`.
 
     ## Observation Space
 

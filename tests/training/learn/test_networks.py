@@ -5,7 +5,9 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.networks import EXTRACTORS, POLICIES, RanksAfterstates
+from mergefall_training.learn.sb3.networks import EXTRACTORS, POLICIES, AfterstatesPolicy, RanksAfterstates
+from mergefall_training.learn.sb3.vec_env import make_vec_env
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
 GAMES = {"2048": ("mergefall/Game2048-v0", "ranks-afterstates"), "tetris": ("mergefall/Tetris-v0", "board-afterstates")}
@@ -108,3 +110,13 @@ def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, a
 def test_what_does_not_fit_is_refused(algorithm, changed, complaint):
     with pytest.raises(ValueError, match=complaint):
         policy_of(algorithm, "tetris", **changed)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_policy_over_afterstates_has_the_extractor_of_its_game_by_default(game):
+    env_id, extractor = GAMES[game]
+    model = MaskablePPO(AfterstatesPolicy, make_vec_env(env_id, 4, seed=0), n_steps=8, batch_size=16, n_epochs=1)
+    assert type(model.policy.features_extractor) is EXTRACTORS[extractor]
+    before = model.policy.action_net.linear.weight.clone()
+    model.learn(32)
+    assert (model.policy.action_net.linear.weight != before).any()

@@ -1,6 +1,6 @@
 """Puzzles for language models: positions with a reward for every move, from exact solutions or strong players.
 
-The reward of a move is how little it loses against the best one, by the values of a player, the judge:
+The reward of a move is how little it loses against the best one, by the values of a player, the judge::
 
     reward = (value − worst) / (best − worst),
 

@@ -207,10 +207,10 @@ def mean_of_runs(results: ArrayLike) -> Estimate:
 
 
 def _student(degrees: int) -> float:
-    """The t for which |Student's t| of so many degrees of freedom stays below it with the usual confidence."""
+    """The t below which Student's absolute t of so many degrees of freedom stays with the usual confidence."""
 
     def within(angle: float) -> float:
-        """The chance that |t| is less than √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
+        """The chance of an absolute t below √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
         cos, first = math.cos(angle), degrees % 2
         terms, term = 0.0, cos if first else 1.0
         for k in range(first, degrees - 1, 2):

@@ -23,7 +23,7 @@ def verifiers_taskset() -> type[Any]:
     """A `Taskset` of `verifiers` (from 0.4): endless puzzles, whose reward is `puzzles.reward`.
 
     Its configuration has `env_id`, `env_kwargs`, `judge`, `split`, `gap` and `seed`, as `puzzles` takes them. A taskset
-    is found in a module named as its id, so write one, such as `my_puzzles.py`:
+    is found in a module named as its id, so write one, such as `my_puzzles.py`::
 
         from mergefall_training.play.text_adapters import verifiers_taskset
         Puzzles = verifiers_taskset()
@@ -70,7 +70,7 @@ def openenv_types() -> tuple[type[Any], type[Any], type[Any]]:
     """(environment, action, observation): classes for a server of OpenEnv (`openenv-core` from 0.3) with whole games.
 
     The environment takes an id and arguments of `gym.make`; the action has `answer`, the observation `prompt`,
-    `verdict`, `reward` and `done`. See `mergefall.text_game.TextGame`. As a server:
+    `verdict`, `reward` and `done`. See `mergefall.text_game.TextGame`. As a server::
 
         environment, action, observation = openenv_types()
         app = openenv.core.create_app(lambda: environment("mergefall/Game2048-v0"), action, observation)

@@ -19,6 +19,7 @@ def wrapped(env: Environment, specs: Any) -> Any:
     """A single or batched environment in the wrappers that `specs` lists, the innermost first; None: no wrapper.
 
     It is the hyper-parameter ``env_wrapper`` (rl_zoo3's key). Evaluations during training use the plain environment.
+    In YAML::
 
         env_wrapper:
           - adversary: {player: 2048/minimax, rate: 0.1}

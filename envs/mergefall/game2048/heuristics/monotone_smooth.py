@@ -19,8 +19,8 @@ from mergefall.weighted import dot
 def line_terms(cells, start, stride, length):
     """(rises, falls, roughness) of one line of flat cells.
 
-    Rises and falls are summed over neighbouring cells; empty cells have rank 0. Roughness is Σ |difference| over pairs
-    of tiles with only empty cells between them, each pair once.
+    Rises and falls are summed over neighbouring cells; empty cells have rank 0. Roughness is the sum of differences
+    over pairs of tiles with only empty cells between them, each pair once.
     """
     rises, falls, roughness, last_tile = 0, 0, 0, 0
     for i in range(length):
@@ -114,7 +114,7 @@ class MonotoneSmooth(Heuristic):
     Terms, in ranks:
 
     - `monotonicity`: −(steps against the better of left and right) − (steps against the better of up and down).
-    - `smoothness`: −Σ `|difference|` from each tile to the nearest tile in each of the four directions.
+    - `smoothness`: −(sum of the differences in rank from each tile to the nearest tile in each of the four directions).
     - `empty`: natural logarithm of the number of empty cells, 0 if there is none.
     - `max`: the largest rank.
     - `corner`: 0 if a largest tile is in a corner, else −(largest rank).

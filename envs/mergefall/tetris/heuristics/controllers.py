@@ -14,8 +14,8 @@ from mergefall.tetris.pieces import WIDTHS
 def priority(piece, rotation, column, cols):
     """Dellacherie's tie-break, an integer; the higher one is played.
 
-    `priority = 100·|column − spawn| + 10·[column < spawn] − rotation`, where `spawn = (cols − width) // 2` and width
-    is that of the turned piece: far from the spawn column first, then on its left, then with fewer quarter turns.
+    It is ``100 * abs(column - spawn) + 10 * (column < spawn) - rotation`` with ``spawn = (cols - width) // 2``, where
+    width is that of the turned piece: far from the spawn column first, then on its left, then with fewer quarter turns.
     """
     spawn = (cols - WIDTHS[piece, rotation]) // 2
     return 100 * abs(column - spawn) + (10 if column < spawn else 0) - rotation

@@ -184,7 +184,7 @@ class TwoTetrad(Heuristic):
     - `f1`, `f2`, `f3`: the largest, smallest and mean row of the last placement's cells
     - `f4`: A − holes
     - `f5`: lines, of all placements
-    - `f6`: A − roughness; for ten columns roughness = `(h2−h1) + |h2−h3| + … + |h8−h9| + (h9−h10)`
+    - `f6`: A − roughness; for ten columns roughness = (h2−h1) + abs(h2−h3) + … + abs(h8−h9) + (h9−h10)
     - `f7`: A − Σ over columns with a hole of (row of the topmost hole − row of the lowest space)
     - `f8`: Σ over holes of the consecutive spaces on their left and right
 

@@ -10,7 +10,8 @@ if all are fatal. The random pieces make the learner explore enough. The targets
 network learns them, so there is no target network and no replay buffer. The model may be a running mean of the networks
 (`average`), which plays no games.
 
-Example:
+Example::
+
     mergefall train afterstate --env mergefall/Tetris-v0 --out runs/afterstate
     mergefall evaluate runs/afterstate --episodes 100
 

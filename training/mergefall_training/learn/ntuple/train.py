@@ -7,7 +7,8 @@ moves towards the score and value of the best move that follows,
 
 A run's steps are moves. All threads adjust the same weights, without locks.
 
-Example:
+Example::
+
     mergefall train ntuple --preset 2min --out runs/ntuple
     mergefall evaluate runs/ntuple --episodes 100
 
