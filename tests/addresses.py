@@ -27,6 +27,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FIRST_CELL = """\
 # In Colab, this cell installs mergefall. Where it is installed, the cell does nothing.
 from importlib.util import find_spec
+from pathlib import Path
 
 if find_spec("mergefall_training") is None:
     ADDRESS = "{address}"  # {note}
@@ -34,8 +35,9 @@ if find_spec("mergefall_training") is None:
         message = 'mergefall is missing. In a clone: pip install -e ".[train,render]". In Colab: fill in ADDRESS above.'
         raise ModuleNotFoundError(message)
     !git clone --quiet --depth 1 {{ADDRESS}} mergefall
+    %pip install --quiet "./mergefall[train,render]"
+if Path("mergefall/notebooks").is_dir():
     %cd -q mergefall/notebooks
-    %pip install --quiet "..[train,render]"
 """
 BIBTEX = """\
 @software{{mergefall,

@@ -15,7 +15,7 @@ ROOT = addresses.ROOT
 SENDS = re.compile(  # a text that sends people to an address or a name that somebody else may hold
     r"github\.com[/:]mergefall|mergefall\.(?:github\.io|readthedocs)"
     r"|(?:pip|pipx|uv|conda|mamba|pixi)\s+(?:pip\s+)?(?:install|add)\b[^\n#]*?[\s\"'`]mergefall(?![\w./:-]*\.whl)\b"
-    r"|mergefall\[(?:train|render|ray|dev)"
+    r"|(?<!/)mergefall\[(?:train|render|ray|dev)"
 )
 
 
