@@ -126,6 +126,12 @@ def prepare(tag: str, file: str) -> None:
     readme.write_text(absolute(readme.read_text(encoding="utf-8"), ADDRESS, tag), encoding="utf-8")
 
 
+def in_colab(path: str) -> str:
+    """A line of Markdown that opens a tracked notebook in Colab; empty as long as no address is known."""
+    place = (ADDRESS or "").removeprefix("https://github.com/")
+    return f"\n\n[Open in Colab](https://colab.research.google.com/github/{place}/blob/main/{path})" if place else ""
+
+
 def rendered() -> dict[Path, str]:
     """Each file that repeats something, as it should be."""
     makers = {ROOT / "CITATION.cff": citation, ROOT / "README.md": bibtex} | dict.fromkeys(NOTEBOOKS, notebook)

@@ -80,6 +80,8 @@ def test_a_release_is_refused_until_it_is_ready(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"--write for CITATION\.cff, .*2048\.ipynb, tetris\.ipynb, training.ipynb"):
         addresses.prepare(tag, str(notes))
     assert not notes.exists()
+    monkeypatch.setattr(addresses, "ADDRESS", "https://github.com/o/n")
+    assert "/github/o/n/blob/main/notebooks/2048.ipynb)" in addresses.in_colab("notebooks/2048.ipynb")
 
 
 def test_a_release_has_notes_and_a_page_with_absolute_links(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "site-source"
 sys.path.insert(0, str(ROOT))
-from tests import figures, recipes  # noqa: E402
+from tests import addresses, figures, recipes  # noqa: E402
 
 TRACKED = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
 # Tracked file -> its page, where that has another name. Every other Markdown file and every notebook is a page, too.
@@ -181,6 +181,7 @@ def text_pages() -> None:
             for cell in notebook["cells"]:
                 if cell["cell_type"] == "markdown":
                     cell["source"] = staged("".join(cell["source"]), path, page)
+            notebook["cells"][0]["source"] += addresses.in_colab(path)
             write(f"{page}.ipynb", json.dumps(notebook))
             continue
         if path == "training/RESULTS.md":
