@@ -34,13 +34,13 @@ slow: setup  ## the tests that make test leaves out, whole notebooks included, b
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow tests
 	$(BIN)/python -m pytest -n $(WORKERS) --nbmake notebooks
 
-browser: site  ## the site, and the page of `mergefall report`, in Chromium, which is installed by apt if there is none
+browser: setup  ## the page of `mergefall report`, and the site if it is built, in Chromium; apt installs it if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
 site: setup $(VENV)/.site  ## the documentation in build/site: pages, docstrings, figures, pictures and replays drawn anew; two minutes
 	$(BIN)/python notebooks/site/pages.py
-	$(BIN)/python -m sphinx -c notebooks/site -W --keep-going -q build/site-source build/site
+	$(BIN)/python -m sphinx -d build/site-doctrees -c notebooks/site -W --keep-going -q build/site-source build/site
 	@echo "build/site/index.html"
 
 $(VENV)/.site: $(VENV)/.players

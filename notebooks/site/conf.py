@@ -23,6 +23,7 @@ smartquotes = False
 default_role = "py:obj"  # `name` in a docstring links to what it names, or is code
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+viewcode_follow_imported_members = False  # else names that a package hands on lead back to anchors that are not there
 python_maximum_signature_line_length = 88
 napoleon_use_param = napoleon_use_rtype = False
 napoleon_numpy_docstring = False
@@ -40,6 +41,7 @@ html_title = "mergefall"
 html_static_path = [str(HERE / "static")]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # a page from a file may not read others
 
 
 def setup(app):

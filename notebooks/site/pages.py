@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
@@ -265,16 +266,23 @@ def player_pages() -> None:
         parts = [
             f"# {player}",
             f"![A game that {player} plays](../{file})",
-            fenced(f'make("{player}"{", " * bool(signature_of(player).parameters)}{listed(signature_of(player))})'),
+            fenced(call(player)),
             f"`````{{eval-rst}}\n{text}\n`````",
+            strength(player, page),
             "## From the shell",
             fenced(f"mergefall watch {player}{given}\nmergefall evaluate {player}{given} --episodes 100", "text"),
-            strength(player, page),
         ]
         write(f"{page}.md", "\n\n".join(parts))
         rows.append([f"![](../{file})", f"[`{player}`]({relative(page, 'players/index')}.md)", about])
     pages = toctree([*(relative(NAMED[player], "players/index") for player in players()), "networks", "agents"])
     write("players/index.md", "# Players\n\n" + table(["", "player", "what it is"], rows) + pages)
+
+
+def call(player: str) -> str:
+    """The call of `make` with all options and their defaults."""
+    signature = signature_of(player)
+    text = f'make("{player}"{", " * bool(signature.parameters)}{listed(signature)})'
+    return textwrap.fill(text, 88, subsequent_indent="     ", break_long_words=False, break_on_hyphens=False)
 
 
 def strength(player: str, page: str) -> str:

@@ -37,8 +37,12 @@ def _asked(page: Path, question: str, place: str = "", width: int = 1000):
     copy = page.with_name(f"asked-{page.name}")
     copy.write_text(page.read_text() + ASK % question)
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    command += ["--allow-file-access-from-files"]  # a page may ask the pages in its frames
     command += [f"--window-size={width},900", "--virtual-time-budget=600000", "--dump-dom", copy.as_uri() + place]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    finally:
+        copy.unlink()
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert complaints == []
     answer = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
