@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mergefall import imports
 
-from tests import addresses
+from notebooks.site import addresses
 
 ROOT = addresses.ROOT
 SENDS = re.compile(  # a text that sends people to an address or a name that somebody else may hold
@@ -40,7 +40,7 @@ def test_nothing_sends_people_to_what_is_not_published():
 
 @pytest.mark.parametrize("path", addresses.rendered(), ids=lambda path: path.name)
 def test_what_repeats_the_project_agrees_with_it(path):
-    """`python tests/addresses.py --write` makes it so."""
+    """`python notebooks/site/addresses.py --write` makes it so."""
     assert path.read_text(encoding="utf-8") == addresses.rendered()[path]
 
 

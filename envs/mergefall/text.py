@@ -244,7 +244,7 @@ _OF_PROMPT = re.compile(
 _RULED_OUT = re.compile(
     r"(?:\b(?:not|cannot|never|avoid|than|instead of)|n['’]t)\s+"
     r"(?:(?:go|going|move|moving|play|playing|choose|choosing|slide|sliding|in|to|the)\s+){0,2}"
-    rf"(?:\brot(?:ation)?\W{{0,4}}\d{{1,6}}\W{{1,4}})?[\"'*_]{{0,3}}(?:{_MOVE}|{_COLUMN})",
+    rf"(?:\brot(?:ation)?\W{{0,4}}\d{{1,6}}\W{{1,4}})?[\"'*_]{{0,3}}(?:{_MOVE}|{_COLUMN})"
 )
 
 

@@ -35,7 +35,8 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "site-source"
 sys.path.insert(0, str(ROOT))
-from tests import addresses, figures, recipes  # noqa: E402
+from notebooks.site import addresses  # noqa: E402
+from tests import figures, recipes  # noqa: E402
 
 TRACKED = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
 # Tracked file -> its page, where that has another name. Every other Markdown file and every notebook is a page, too.

@@ -441,11 +441,7 @@ def run_of(
 
 
 def demonstrate(
-    who: Who,
-    episodes: int = 100,
-    seed: int = 1_000_000,
-    dataset: str | None = None,
-    workers: Workers = None,
+    who: Who, episodes: int = 100, seed: int = 1_000_000, dataset: str | None = None, workers: Workers = None
 ) -> None:
     """Write a player's games as a Minari dataset, to learn from.
 

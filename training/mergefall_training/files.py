@@ -60,11 +60,7 @@ class LineFile:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        what: str,
-        header: Options,
-        read: Callable[[dict[str, Any]], object],
+        self, path: str | os.PathLike[str], what: str, header: Options, read: Callable[[dict[str, Any]], object]
     ) -> None:
         self.path, self.what = Path(path), what
         try:

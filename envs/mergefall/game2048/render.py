@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import (
-    BOARD,
-    DARK,
-    EMPTY,
-    LIGHT,
-    PAGE,
-    Colour,
-    ansi,
-    colours,
-    fitting,
-    pixels,
-    pygame,
-    rounded,
-)
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.game2048.rules import board_array
 
 if TYPE_CHECKING:

@@ -9,20 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.draw import (
-    BOARD,
-    DARK,
-    EMPTY,
-    LIGHT,
-    PAGE,
-    Colour,
-    ansi,
-    colours,
-    fitting,
-    pixels,
-    pygame,
-    rounded,
-)
+from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of, put
 from mergefall.tetris.pieces import NAMES, rotations

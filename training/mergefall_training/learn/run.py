@@ -213,12 +213,7 @@ class Run:
 
 @contextmanager
 def open_run(
-    folder: str | os.PathLike[str],
-    config: Config,
-    *,
-    resume: bool = False,
-    device: str = "auto",
-    progress: bool = True,
+    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
 ) -> Iterator[Run]:
     """Open a run folder, and lock it until the block ends.
 
@@ -267,12 +262,7 @@ def open_run(
 
 
 def train(
-    folder: str | os.PathLike[str],
-    config: Config,
-    *,
-    resume: bool = False,
-    device: str = "auto",
-    progress: bool = True,
+    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
 ) -> Run:
     """Train in a run folder to the end. The folder can then be used as a player: `make(folder)`.
 

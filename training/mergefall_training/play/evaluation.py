@@ -21,14 +21,7 @@ from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
-from mergefall_training.play.records import (
-    Episode,
-    Game2048Episode,
-    Header,
-    RecordFile,
-    code_of,
-    read_records,
-)
+from mergefall_training.play.records import Episode, Game2048Episode, Header, RecordFile, code_of, read_records
 from mergefall_training.play.statistics import (
     CONFIDENCE,
     Estimate,

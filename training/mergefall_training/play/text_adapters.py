@@ -129,9 +129,7 @@ def textarena_game() -> type[Any]:
 
         def step(self, action: str) -> tuple[bool, dict[str, Any]]:
             self.state.add_observation(
-                from_id=self.state.current_player_id,
-                message=action,
-                observation_type=ta.ObservationType.PLAYER_ACTION,
+                from_id=self.state.current_player_id, message=action, observation_type=ta.ObservationType.PLAYER_ACTION
             )
             prompt, earned, terminated, truncated, info = self._env.step(action)
             self._total += earned

@@ -19,15 +19,7 @@ from mergefall.typing import Array
 from mergefall_baselines.player import recorded, steps
 
 from mergefall_training.files import in_place, within
-from mergefall_training.play.records import (
-    RECORDED,
-    Episode,
-    Header,
-    actions_of,
-    add_episode,
-    checksum,
-    read_header,
-)
+from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, add_episode, checksum, read_header
 from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
 from mergefall_training.wrappers.adversary import adversary

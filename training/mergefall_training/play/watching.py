@@ -363,12 +363,7 @@ class Session:
     """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`."""
 
     def __init__(
-        self,
-        env_id: str,
-        kwargs: Options,
-        seed: int | None,
-        render_mode: str,
-        adviser: str | Options | None = None,
+        self, env_id: str, kwargs: Options, seed: int | None, render_mode: str, adviser: str | Options | None = None
     ) -> None:
         self.game: Game = game_of(env_id)
         wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 from mergefall.checks import integer, known
 from mergefall.game2048.heuristics.base import Heuristic, filled
-from mergefall.game2048.heuristics.prairie_kernels import (
-    TERMS,
-    combine,
-    fill_tables,
-    terms_of_cells,
-    value_of_packed,
-)
+from mergefall.game2048.heuristics.prairie_kernels import TERMS, combine, fill_tables, terms_of_cells, value_of_packed
 from mergefall.game2048.rules import MAX_RANK
 from mergefall.typing import Array
 

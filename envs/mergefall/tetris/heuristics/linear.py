@@ -27,15 +27,7 @@ from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
 OF_PLACEMENT = ("landing_height", "eroded_cells", "lines")
-OF_BOARD = (
-    "row_transitions",
-    "column_transitions",
-    "holes",
-    "hole_depth",
-    "wells",
-    "rows_with_holes",
-    "diversity",
-)
+OF_BOARD = ("row_transitions", "column_transitions", "holes", "hole_depth", "wells", "rows_with_holes", "diversity")
 FEATURES = OF_PLACEMENT + OF_BOARD
 
 # Five counts packed into one word, so that they are added at once: bits 0-11 row transitions, 12-23 column transitions,

@@ -53,7 +53,7 @@ NOT_TO_SET = (
 MEANINGS = {  # plainer than in SB3's docstrings
     "gae_lambda": "How far ahead an action is judged: 0 looks one step ahead and trusts the value network for the "
     "rest, 1 counts the rewards to the end of the rollout. Between them the weight of each further step falls by this "
-    "factor (generalized advantage estimation, Schulman et al. 2016)",
+    "factor (generalized advantage estimation, Schulman et al. 2016)"
 }
 COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining", "_n_calls", "exploration_rate")
 

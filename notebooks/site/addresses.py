@@ -1,8 +1,8 @@
 """What follows from pyproject.toml and CHANGELOG.md: the citation, and the first cell of each notebook.
 
-    python tests/addresses.py            print the files that differ from them
-    python tests/addresses.py --write    rewrite these
-    python tests/addresses.py --release v0.1.0 --notes notes.md
+    python notebooks/site/addresses.py            print the files that differ from them
+    python notebooks/site/addresses.py --write    rewrite these
+    python notebooks/site/addresses.py --release v0.1.0 --notes notes.md
                                          check that all is ready for this tag, write the notes of the release, and make
                                          README.md's links absolute, as the package's page on an index needs them
 
@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 ADDRESS: str | None = PROJECT.get("urls", {}).get("Repository")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -120,7 +120,7 @@ def prepare(tag: str, file: str) -> None:
     if ADDRESS is None:
         raise ValueError("pyproject.toml names no address: fill in [project.urls]")
     if late := [path.name for path, text in rendered().items() if text != path.read_text(encoding="utf-8")]:
-        raise ValueError(f"run python tests/addresses.py --write for {', '.join(late)}")
+        raise ValueError(f"run python notebooks/site/addresses.py --write for {', '.join(late)}")
     Path(file).write_text(notes(), encoding="utf-8")
     readme = ROOT / "README.md"
     readme.write_text(absolute(readme.read_text(encoding="utf-8"), ADDRESS, tag), encoding="utf-8")
