@@ -46,6 +46,13 @@ html_show_search_summary = False  # a page from a file may not read others
 
 def setup(app):
     app.connect("autodoc-process-docstring", shown_elsewhere)
+    app.connect("autodoc-process-docstring", without_type, priority=400)  # before napoleon
+
+
+def without_type(app, what, name, thing, options, lines):
+    """Napoleon would take the words before a colon in an attribute's first line for its type: begin with a comment."""
+    if what in ("property", "attribute", "data"):
+        lines[:0] = ["..", ""]
 
 
 def shown_elsewhere(app, what, name, thing, options, lines):
