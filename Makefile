@@ -39,7 +39,7 @@ browser: setup  ## the page of `mergefall report`, and the site if it is built, 
 	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
 site: setup $(VENV)/.site  ## the documentation in build/site: pages, docstrings, figures, pictures and replays drawn anew; two minutes
-	$(BIN)/python notebooks/site/pages.py
+	$(BIN)/python -m notebooks.site.pages
 	$(BIN)/python -m sphinx -d build/site-doctrees -c notebooks/site -W --keep-going -q build/site-source build/site
 	@echo "build/site/index.html"
 

@@ -10,10 +10,7 @@ project, author, copyright = "mergefall", "The mergefall authors", "The mergefal
 version = release = mergefall.__version__
 extensions = [
     "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.intersphinx",
-    "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
+    *(f"sphinx.ext.{name}" for name in ("autodoc", "intersphinx", "napoleon", "viewcode")),
 ]
 nb_execution_mode = "off"  # notebooks are stored with their outputs, which the tests compare
 nb_merge_streams = True
@@ -58,6 +55,5 @@ def without_type(app, what, name, thing, options, lines):
 def shown_elsewhere(app, what, name, thing, options, lines):
     """The docstrings of environments are Markdown, as Gymnasium's are; each has a page."""
     if any(line.startswith("## ") for line in lines):
-        page = {"Game2048": "Game2048-v0", "Tetris": "Tetris-v0"}
-        game = next(game for game in page if game in name)
-        lines[:] = [f"See :doc:`{game} </environments/{page[game]}>`."]
+        game = "Game2048" if "2048" in name else "Tetris"
+        lines[:] = [f"See :doc:`{game} </environments/{game}-v0>`."]

@@ -1,4 +1,4 @@
-"""Stages the source of the site from what is tracked: `python notebooks/site/pages.py` writes build/site-source.
+"""Stages the source of the site from what is tracked: `python -m notebooks.site.pages` writes build/site-source.
 
 Markdown files and notebooks become pages as they are, with their links led to pages of the site. Pages of environments,
 players and results are made of docstrings, of `training/figures.jsonl`, and of a few games that are played here. Only
@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 import textwrap
-from collections.abc import Iterable
-from functools import partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -32,54 +27,27 @@ from mergefall_training.manual import listed
 from PIL import Image
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
-ROOT = Path(__file__).parents[2]
-OUT = ROOT / "build" / "site-source"
-sys.path.insert(0, str(ROOT))
-from notebooks.site import addresses  # noqa: E402
-from tests import figures, recipes  # noqa: E402
+from notebooks.site import addresses
+from notebooks.site.staging import (
+    MODULES,
+    NAMED,
+    OUT,
+    ROOT,
+    SECTIONS,
+    TRACKED,
+    fenced,
+    page_of,
+    readme,
+    relative,
+    shown_files,
+    staged,
+    table,
+    toctree,
+    write,
+    written,
+)
+from tests import figures
 
-TRACKED = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
-# Tracked file -> its page, where that has another name. Every other Markdown file and every notebook is a page, too.
-RENAMED = {
-    "README.md": "quickstart",
-    "envs/README.md": "environments/reference",
-    "baselines/README.md": "players/reference",
-    "training/README.md": "training/reference",
-    "training/CLIENTS.md": "training/libraries",
-    "training/RESULTS.md": "results/index",
-    "tests/README.md": "contributing",
-    "tests/benchmarks/README.md": "results/benchmarks",
-    "CHANGELOG.md": "changelog",
-    "CITATION.cff": "cite",
-    "training/mergefall_training/learn/shipped/README.md": "players/agents",
-    "baselines/mergefall_baselines/game2048/networks/README.md": "players/networks",
-}
-# Sections of README.md, and the page that shows each or stands for it.
-SECTIONS = {
-    "Install": "quickstart",
-    "Quick start": "quickstart",
-    "From the shell": "quickstart",
-    "What it is good for": "index",
-    "Environments": "environments/index",
-    "Players": "players/index",
-    "Guides": "index",
-    "Results": "results/index",
-    "Develop": "contributing",
-    "Cite and licence": "cite",
-}
-# Modules with a page each in the reference of the API.
-PUBLIC = {
-    "mergefall": "game2048 game2048.reference game2048.heuristics tetris tetris.reference tetris.heuristics games env "
-    "vector wrappers shaping text text_game kernels",
-    "mergefall_baselines": "player registry tree",
-    "mergefall_training": "play.evaluation play.statistics play.records play.verify play.advice play.watching "
-    "play.puzzles play.preferences play.text_bench play.text_adapters "
-    "compare compare.suite compare.results compare.versus compare.report wrappers learn learn.run learn.presets "
-    "learn.demonstrations learn.sb3.train learn.sb3.networks learn.sb3.vec_env learn.sb3.export "
-    "learn.distill.train learn.kickstart.train learn.afterstate.train learn.evolution.train learn.ntuple.train "
-    "tune.weights",
-}
-MODULES = [f"{top}.{name}".rstrip(".") for top, names in PUBLIC.items() for name in ["", *names.split()]]
 # Options without which a player cannot be made, or not in seconds.
 OPTIONS = {
     "2048/lookahead": {"of": "2048/ntuple"},
@@ -89,89 +57,6 @@ OPTIONS = {
 STEPS = {"2048": 500, "tetris": 100}  # actions before the picture of a player or an environment
 
 # -- tracked text -----------------------------------------------------------------------------------------------------
-
-LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)|`([^`\n]+)`")
-FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-written: set[Path] = set()
-shown_files: set[str] = set()  # tracked files without a page of another kind that links lead to
-
-
-def write(name: str, content: str | bytes) -> None:
-    """Write a file of the source. One that stays the same keeps its date, so Sphinx does not read it anew."""
-    path, content = OUT / name, content.encode() if isinstance(content, str) else content
-    written.add(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_bytes() != content:
-        path.write_bytes(content)
-
-
-def page_of(path: str) -> str | None:
-    """The page of a tracked file; None for folders and for what is no text."""
-    if path in RENAMED:
-        return RENAMED[path]
-    if path.endswith((".md", ".ipynb")):
-        return path.removeprefix("notebooks/site/").rpartition(".")[0]
-    module = path.removesuffix(".py").removesuffix("/__init__").partition("/")[2].replace("/", ".")
-    if module in MODULES:
-        return f"api/{module}"
-    if path not in TRACKED or path.endswith((".gz", ".npz")):
-        return None
-    shown_files.add(path)
-    return f"files/{path}"
-
-
-def staged(text: str, path: str, page: str) -> str:
-    """Text of a tracked file as it stands on a page: links lead to pages, recipes and files are shown."""
-    text = re.sub(r"<!-- show: (\S+) -->", lambda match: fenced(recipes.shown(ROOT / match[1])), text)
-    parts = FENCE.split(text)
-    parts[::2] = [LINK.sub(partial(_staged_link, path, page), part) for part in parts[::2]]
-    return "".join(parts)
-
-
-def _staged_link(path: str, page: str, match: re.Match[str]) -> str:
-    picture, text, target, anchor, code = match.groups()
-    if code:  # the name of a player or an environment leads to its page
-        return f"[`{code}`]({relative(NAMED[code], page)}.md)" if code in NAMED and NAMED[code] != page else match[0]
-    full = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
-    if picture:
-        name = f"images/{full.replace('/', '-')}"
-        write(name, (ROOT / full).read_bytes())
-        return f"![{text}]({relative(name, page)})"
-    leads_to = page_of(full)
-    if full == "README.md" and anchor:
-        leads_to = {slug(title): page for title, page in SECTIONS.items()}.get(anchor[1:], "index")
-        anchor = anchor if leads_to == "quickstart" else ""
-    suffix = ".ipynb" if full.endswith(".ipynb") else ".md"
-    return f"[{text}]({relative(leads_to, page)}{suffix}{anchor or ''})" if leads_to else text
-
-
-def relative(target: str, page: str) -> str:
-    return os.path.relpath(target, os.path.dirname(page) or ".")
-
-
-def slug(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def fenced(text: str, language: str = "python") -> str:
-    return f"```{language}\n{text.strip()}\n```"
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
-
-
-def toctree(pages: Iterable[str]) -> str:
-    """What places pages below the one that it stands on."""
-    return "\n" + fenced("\n".join([":hidden:", "", *pages]), "{toctree}") + "\n"
-
-
-def readme(title: str, page: str) -> str:
-    """A section of README.md for a page."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (found,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    return staged(found.strip(), "README.md", page)
 
 
 def text_pages() -> None:
@@ -274,9 +159,10 @@ def player_pages() -> None:
             fenced(f"mergefall watch {player}{given}\nmergefall evaluate {player}{given} --episodes 100", "text"),
         ]
         write(f"{page}.md", "\n\n".join(parts))
-        rows.append([f"![](../{file})", f"[`{player}`]({relative(page, 'players/index')}.md)", about])
+        link = f"[`{player}`]({relative(page, 'players/index')}.md)"
+        rows.append([f"![](../{file}) {link}", about, best(player)])
     pages = toctree([*(relative(NAMED[player], "players/index") for player in players()), "networks", "agents"])
-    write("players/index.md", "# Players\n\n" + table(["", "player", "what it is"], rows) + pages)
+    write("players/index.md", "# Players\n\n" + table(["player", "what it is", "best on file"], rows) + pages)
 
 
 def call(player: str) -> str:
@@ -286,19 +172,37 @@ def call(player: str) -> str:
     return textwrap.fill(text, 88, subsequent_indent="     ", break_long_words=False, break_on_hyphens=False)
 
 
+def on_file(player: str) -> list[dict[str, Any]]:
+    """The records of a player that hold a mean."""
+    records = [record for record in figures.records() if record.get("player") == player]
+    return [record for record in records if record.get("mean") is not None and not record.get("kind")]
+
+
+def where(record: dict[str, Any]) -> str:
+    """The environment of a record, with its size."""
+    game, spec = ENVIRONMENTS[record["env"]], gym.spec(record["env"])
+    defaults = {one.name: one.default for one in inspect.signature(class_of(spec)).parameters.values()}
+    kwargs = defaults | spec.kwargs | record["env_kwargs"]
+    return f"{spec.name} {'×'.join(str(kwargs[name]) for name in game.size)}"
+
+
+def best(player: str) -> str:
+    """The highest mean score or number of lines on file, and the time of a move."""
+    records = [record for record in on_file(player) if record["figure"] in ("score", "lines")]
+    if not records:
+        return ""
+    record = max(records, key=lambda record: record["mean"])
+    mean, time = figures.number(record["mean"], record) + record["unit"], figures.milliseconds(record)
+    return f"{mean} {record['figure']}" + f", {time} ms a move" * bool(time) + f" ({where(record)})"
+
+
 def strength(player: str, page: str) -> str:
     """What is on file about a player: a row for each record."""
     rows = []
-    for record in figures.records():
-        if record.get("player") != player or record.get("mean") is None or record.get("kind"):
-            continue
-        game, spec = ENVIRONMENTS[record["env"]], gym.spec(record["env"])
-        defaults = {one.name: one.default for one in inspect.signature(class_of(spec)).parameters.values()}
-        kwargs = defaults | spec.kwargs | record["env_kwargs"]
-        where = f"{spec.name} {'×'.join(str(kwargs[name]) for name in game.size)}"
+    for record in on_file(player):
         mean = figures.value(record, f" {record['figure']}")
         link = f"[{record['question']}]({relative('results', page)}/{record['question']}.md)"
-        rows.append([record["label"], where, figures.games(record), mean, figures.milliseconds(record), link])
+        rows.append([record["label"], where(record), figures.games(record), mean, figures.milliseconds(record), link])
     header = ["as", "where", "games", "mean [95 %]", "ms a move", "full table"]
     return "## Strength\n\n" + table(header, rows) if rows else ""
 
@@ -333,16 +237,19 @@ def live_page() -> None:
     soup = BeautifulSoup((games / "report.html").read_text(encoding="utf-8"), "html.parser")
     for part in soup.select("section > .wide, .plots"):
         part.decompose()  # tables and plots of so few games say nothing
+    for heading in soup.select("h2"):
+        heading.string = heading.text.replace("-", " ").replace("x", "×")
     style = re.sub(r"^body \{.*?\}\n", "", "* {" + css.partition("* {")[2], flags=re.MULTILINE | re.DOTALL)
     body = "".join(map(str, soup.select("main, script")))
     write("live.html.txt", f'<style>.report {{ {style} }}</style>\n<div class="report">\n{body}\n</div>\n')
-    about = "Choose two players, or play yourself: choose `you` as a player. The other one starts from the same seed."
+    about = (
+        "Games that shipped players played while this page was made. Choose two players, step or scrub through their "
+        "games, and see what each thinks of its actions; or choose *you* as a player and play from the same seed."
+    )
     write("live.md", f"# Watch and play\n\n{about}\n\n```{{raw}} html\n:file: live.html.txt\n```\n")
 
 
 SHOWN_BY = "2048/expectimax", "tetris/bcts", "tetris/sz-afterstate", "quintris/expectimax"
-NAMED = {player: f"players/{player.replace('/', '-')}" for player in players()}
-NAMED |= {env_id: f"environments/{env_id.partition('/')[2]}" for env_id in ENVIRONMENTS}
 
 
 def main() -> None:
