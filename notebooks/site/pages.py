@@ -162,7 +162,9 @@ def player_pages() -> None:
         link = f"[`{player}`]({relative(page, 'players/index')}.md)"
         rows.append([f"![](../{file}) {link}", about, best(player)])
     pages = toctree([*(relative(NAMED[player], "players/index") for player in players()), "networks", "agents"])
-    write("players/index.md", "# Players\n\n" + table(["player", "what it is", "best on file"], rows) + pages)
+    write(
+        "players/index.md", "# Players\n\n" + table(["player", "what it is", "best mean on file [95 %]"], rows) + pages
+    )
 
 
 def call(player: str) -> str:
@@ -187,13 +189,13 @@ def where(record: dict[str, Any]) -> str:
 
 
 def best(player: str) -> str:
-    """The highest mean score or number of lines on file, and the time of a move."""
+    """The mean score or lines on file with the highest lower end, which a lucky small sample has not, and its time."""
     records = [record for record in on_file(player) if record["figure"] in ("score", "lines")]
     if not records:
         return ""
-    record = max(records, key=lambda record: record["mean"])
-    mean, time = figures.number(record["mean"], record) + record["unit"], figures.milliseconds(record)
-    return f"{mean} {record['figure']}" + f", {time} ms a move" * bool(time) + f" ({where(record)})"
+    record = max(records, key=lambda record: (record.get("low", 0), record["mean"]))
+    mean, time = figures.value(record, f" {record['figure']}"), figures.milliseconds(record)
+    return f"{mean}, {where(record)}" + f", {time} ms a move" * bool(time)
 
 
 def strength(player: str, page: str) -> str:
