@@ -2,7 +2,7 @@
 
 Markdown files and notebooks become pages as they are, with their links led to pages of the site. Pages of environments,
 players and results are made of docstrings, of `training/figures.jsonl`, and of a few games that are played here. Only
-the first page, `index.md`, is typed for the site.
+the first page, `index.md`, and the guides are typed for the site.
 """
 
 from __future__ import annotations

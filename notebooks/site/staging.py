@@ -86,7 +86,7 @@ def page_of(path: str) -> str | None:
     module = path.removesuffix(".py").removesuffix("/__init__").partition("/")[2].replace("/", ".")
     if module in MODULES:
         return f"api/{module}"
-    if path not in TRACKED or path.endswith((".gz", ".npz")):
+    if path not in TRACKED or path.endswith(".npz"):
         return None
     shown_files.add(path)
     return f"files/{path}"
