@@ -1,6 +1,6 @@
 """One game of placement Tetris as a row of words: pieces are drawn, placements played, lines counted.
 
-A state is uint64[9 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
+A state is uint64[17 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
 
     STREAM    the random stream
     LINES     rows cleared so far
@@ -11,6 +11,8 @@ A state is uint64[9 + cols]. A copy of it is the whole game, random stream inclu
     RULES     the rules (`Rules.rules_word`)
     BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
     QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
+    HOLD      the id of the held piece plus one, 0 for none
+    KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES    for play by keys (`keys/game.py`); 0 in play by placements
     COLUMNS…  the board, a word for each column (`field.py`)
 """
 
@@ -28,7 +30,8 @@ from mergefall.tetris.placements import BYTE, rest
 from mergefall.words import below, draw, popcount
 
 U = np.uint64
-STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, COLUMNS = range(10)
+STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
+KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES, COLUMNS = range(10, 17)
 
 # The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last two are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
@@ -160,7 +163,7 @@ def start(state, given=0):
     bag as if it had been drawn.
     """
     pieces, randomizer, preview, _, _ = settings_of(state)
-    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE):
+    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE, HOLD):
         state[word] = U(0)
     for i in range(COLUMNS, state.size):
         state[i] = U(0)
