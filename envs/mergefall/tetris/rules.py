@@ -26,8 +26,61 @@ OVERFLOWS = ("strict", "clear_first")
 U = np.uint64
 
 
+class PieceRules(GameRules):
+    """What the rules of both ways to play share, by placements (`Rules`) and by keys (`keys/rules.py`)."""
+
+    cols: int
+    rows: int
+    pieces: str
+    preview: int
+
+    @property
+    def piece_set(self) -> PieceSet:
+        """The pieces of the game; a piece's id is its index in `names`."""
+        return PIECE_SETS[self.pieces]
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self.piece_set.names)
+
+    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
+        """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
+        start = self._no_start()
+        if "board" in given:
+            board = board_array(given["board"], self.cols, self.rows)
+            if (full := board.all(axis=1)).any():
+                raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")
+            start[1:] = columns_of(board)
+        pieces = [self.piece_id("piece", given["piece"]) + 1 if "piece" in given else 0]
+        if "queue" in given:
+            queue = given["queue"]
+            listed = queue.tolist() if isinstance(queue, np.ndarray) else queue
+            if not isinstance(listed, list | tuple) or len(listed) != self.preview:
+                raise ValueError(f"queue is {queue!r}; expected a list of {self.preview} pieces, ids or names")
+            pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
+        start[0] = game.word_of(pieces)
+        return start
+
+    def _no_start(self) -> NDArray[np.uint64]:
+        return np.zeros(1 + self.cols, np.uint64)
+
+    def piece_id(self, name: str, piece: Any) -> int:
+        """The id of one of the game's pieces from its name or id; raises ValueError, naming the argument, otherwise."""
+        names = self.piece_set.names
+        if isinstance(piece, str):
+            id = names.index(choice(name, piece, names))
+        else:
+            id = integer(name, piece, 0, len(names) - 1)
+        if id not in self.piece_set.drawn:
+            raise ValueError(f"{name} is {piece!r}; expected {self.pieces_text()}")
+        return id
+
+    def pieces_text(self) -> str:
+        return "one of " + ", ".join(f"{id} {self.piece_set.names[id]}" for id in self.piece_set.drawn)
+
+
 @dataclass(frozen=True)
-class Rules(GameRules):
+class Rules(PieceRules):
     """The arguments that make a game and its rewards; `TetrisEnv` describes them."""
 
     cols: int = 10
@@ -56,15 +109,6 @@ class Rules(GameRules):
     parts = ("board", "piece", "queue")
     kernels = batch
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
-
-    @property
-    def piece_set(self) -> PieceSet:
-        """The pieces of the game; a piece's id is its index in `names`."""
-        return PIECE_SETS[self.pieces]
-
-    @property
-    def n_pieces(self) -> int:
-        return len(self.piece_set.names)
 
     @property
     def n_actions(self) -> int:
@@ -151,41 +195,6 @@ class Rules(GameRules):
         batch.afterstates(states, boards, lines, fatal)
         rewards = self.payments()[np.maximum(lines, 0)]
         return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
-
-    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
-        """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
-        start = self._no_start()
-        if "board" in given:
-            board = board_array(given["board"], self.cols, self.rows)
-            if (full := board.all(axis=1)).any():
-                raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")
-            start[1:] = columns_of(board)
-        pieces = [self.piece_id("piece", given["piece"]) + 1 if "piece" in given else 0]
-        if "queue" in given:
-            queue = given["queue"]
-            listed = queue.tolist() if isinstance(queue, np.ndarray) else queue
-            if not isinstance(listed, list | tuple) or len(listed) != self.preview:
-                raise ValueError(f"queue is {queue!r}; expected a list of {self.preview} pieces, ids or names")
-            pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
-        start[0] = game.word_of(pieces)
-        return start
-
-    def _no_start(self) -> NDArray[np.uint64]:
-        return np.zeros(1 + self.cols, np.uint64)
-
-    def piece_id(self, name: str, piece: Any) -> int:
-        """The id of one of the game's pieces from its name or id; raises ValueError, naming the argument, otherwise."""
-        names = self.piece_set.names
-        if isinstance(piece, str):
-            id = names.index(choice(name, piece, names))
-        else:
-            id = integer(name, piece, 0, len(names) - 1)
-        if id not in self.piece_set.drawn:
-            raise ValueError(f"{name} is {piece!r}; expected {self.pieces_text()}")
-        return id
-
-    def pieces_text(self) -> str:
-        return "one of " + ", ".join(f"{id} {self.piece_set.names[id]}" for id in self.piece_set.drawn)
 
     def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The hidden copies of each piece in a state, int64[n]."""
