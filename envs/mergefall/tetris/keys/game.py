@@ -139,7 +139,7 @@ def turned(columns, piece, rotation, column, y, quarters):
 def moved(columns, piece, rotation, column, y, key):
     """(rotation, column, y, test) after one of the keys that move a piece; the test is -1 if it stays where it is."""
     test = -1
-    if key == LEFT or key == RIGHT:
+    if key in (LEFT, RIGHT):
         to = column + (1 if key == RIGHT else -1)
         if fits(columns, piece, rotation, to, y):
             column, test = to, 0
@@ -382,7 +382,7 @@ def write_mask(state, mask):
     columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
     rotation, column, y, over = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW), is_over(state)
     for key in range(mask.size):
-        changes = over or key == WAIT or key == HARD_DROP
+        changes = over or key in (WAIT, HARD_DROP)
         if key == HOLD_KEY:
             changes |= get(state[KEYS], MAY_HOLD) == 1 and get(falling, HELD) == 0
         elif not changes:

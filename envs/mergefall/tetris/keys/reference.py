@@ -68,7 +68,7 @@ class Game:
     over: bool = False
 
     def free(self, piece: Falling) -> bool:
-        return all(0 <= c < self.cols and 0 <= r and (r, c) not in self.board for r, c in piece.cells())
+        return all(0 <= c < self.cols and r >= 0 and (r, c) not in self.board for r, c in piece.cells())
 
     def appear(self, held: bool = False) -> None:
         name = self.queue[0]
