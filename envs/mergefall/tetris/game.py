@@ -32,6 +32,7 @@ from mergefall.words import below, draw, popcount
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
 KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES, COLUMNS = range(10, 17)
+OVER_BIT = 15  # of FALLING: whether the game is over
 
 # The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last two are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
@@ -116,7 +117,9 @@ def columns_in(state):
 
 @kernel
 def is_over(state):
-    """Whether the game is over: only then does a cell lie above the field."""
+    """Whether the game is over: in play by placements, only then does a cell lie above the field."""
+    if state[KEYS]:
+        return state[FALLING] >> U(OVER_BIT) & U(1) == 1
     _, rows = size_of(state)
     return is_above(columns_in(state), rows)
 

@@ -53,7 +53,7 @@ ONE = 1 << 16  # a row, in gravity and in rates of garbage
 # Fields as (lowest bit, bits).
 GRAVITY, LOCK_DELAY, LOCK_RESETS = (0, 24), (24, 10), (34, 8)  # of KEYS
 MAY_HOLD, LEVELS, BY_KEYS = (42, 1), (43, 1), (44, 1)
-ROTATION, COLUMN, ROW, SPIN, HELD, OVER = (0, 2), (2, 4), (6, 6), (12, 2), (14, 1), (15, 1)  # of FALLING
+ROTATION, COLUMN, ROW, SPIN, HELD, OVER = (0, 2), (2, 4), (6, 6), (12, 2), (14, 1), (game.OVER_BIT, 1)  # of FALLING
 PHASE, GROUNDED, RESETS = (16, 16), (32, 10), (42, 8)
 CLEARS_IN_A_ROW, BACK_TO_BACK = (0, 16), (16, 1)  # of CHAIN
 PENDING, HOLE, OWED = (0, 16), (16, 4), (20, 16)  # of GARBAGE
@@ -268,11 +268,6 @@ def lock(state):
 
 
 @kernel
-def is_over(state):
-    return get(state[FALLING], OVER) == 1
-
-
-@kernel
 def begin(state, starts, drawn):
     """Begin a game; the arguments are those of `mergefall.tetris.game.begin`."""
     game.begin(state, starts, drawn)
@@ -350,37 +345,42 @@ def tick(state):
 
 
 @kernel
+def act(state, key):
+    """Press a key, then let time pass: (whether the key's mask was 1, whether the piece has to lock now)."""
+    if key != HARD_DROP:
+        changed = press(state, key)
+        return changed, not game.is_over(state) and tick(state)
+    falling, piece = state[FALLING], queued(state, 0)
+    y, shape = get(falling, ROW), SHAPES[piece, get(falling, ROTATION)]
+    low = fall(columns_in(state), piece, shape, get(falling, COLUMN), y)
+    if low < y:
+        state[FALLING] = with_field(with_field(falling, ROW, low), SPIN, 0)
+        state[SCORE] += U(2 * (y - low))
+    return True, True
+
+
+@kernel
 def step(state, key):
-    """Press a key, then let time pass: (whether the key's mask was 1, whether the game is over, points, `Lock`).
+    """Play a key: (whether its mask was 1, whether the game is over, points, `Lock`).
 
     Once the game is over only STEPS changes.
     """
     state[STEPS] += U(1)
-    nothing = Lock(0, 0, 0, 0)
-    if is_over(state):
-        return False, True, 0, nothing
+    locked = Lock(0, 0, 0, 0)
+    if game.is_over(state):
+        return False, True, 0, locked
     before = np.int64(state[SCORE])
-    if key == HARD_DROP:
-        columns, falling = columns_in(state), state[FALLING]
-        y = get(falling, ROW)
-        shape = SHAPES[queued(state, 0), get(falling, ROTATION)]
-        low = fall(columns, queued(state, 0), shape, get(falling, COLUMN), y)
-        if low < y:
-            state[FALLING] = with_field(with_field(falling, ROW, low), SPIN, 0)
-            state[SCORE] += U(2 * (y - low))
-        changed, locks = True, True
-    else:
-        changed = press(state, key)
-        locks = not is_over(state) and tick(state)
-    locked = lock(state) if locks else nothing
-    return changed, is_over(state), np.int64(state[SCORE]) - before, locked
+    changed, locks = act(state, key)
+    if locks:
+        locked = lock(state)
+    return changed, game.is_over(state), np.int64(state[SCORE]) - before, locked
 
 
 @kernel
 def write_mask(state, mask):
     """Write 1 for each key that changes something into int8[keys], and for `WAIT`; all 1 once the game is over."""
     columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
-    rotation, column, y, over = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW), is_over(state)
+    rotation, column, y, over = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW), game.is_over(state)
     for key in range(mask.size):
         changes = over or key in (WAIT, HARD_DROP)
         if key == HOLD_KEY:

@@ -1,0 +1,136 @@
+"""Many games in one pass: kernels that write everything a step returns. Threads call them for a part of the games each.
+
+Each game is a row of state words (`game.py`). A step's outputs are a new `Seen`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel, unowned
+from mergefall.tetris import game as words
+from mergefall.tetris.field import write_board
+from mergefall.tetris.game import columns_in, queued, size_of
+from mergefall.tetris.keys import game
+from mergefall.tetris.keys.game import STORAGE, get
+from mergefall.tetris.pieces import MASKS, WIDTHS
+from mergefall.tetris.srs import SHAPES
+
+U = np.uint64
+
+
+class Seen(NamedTuple):
+    boards: NDArray[np.uint8]  # [n, (rows + 4) · cols]
+    pieces: NDArray[np.int64]
+    places: NDArray[np.int64]  # [n, 3]
+    statuses: NDArray[np.int64]  # [n, 9]
+    holds: NDArray[np.int64]
+    nexts: NDArray[np.int64]  # [n, preview]
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    masks: NDArray[np.int8]  # [n, keys]
+    lines: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    placed: NDArray[np.int64]
+    attacks: NDArray[np.int64]
+    clears: NDArray[np.int64]
+    legal: NDArray[np.bool_]
+
+
+@kernel
+def show(state, board, place, status, following, mask):
+    """Write what a player sees, except the current piece and the held one; returns the latter, 7 for none."""
+    columns, (_, rows), falling = columns_in(state), size_of(state), state[words.FALLING]
+    write_board(columns, rows + STORAGE, board)
+    place[0], place[1], place[2] = get(falling, game.ROTATION), get(falling, game.COLUMN), get(falling, game.ROW)
+    status[0], status[1], status[2] = get(falling, game.HELD), get(falling, game.SPIN), get(falling, game.PHASE)
+    status[3], status[4] = get(falling, game.GROUNDED), get(falling, game.RESETS)
+    status[5] = get(state[words.CHAIN], game.CLEARS_IN_A_ROW)
+    status[6] = get(state[words.CHAIN], game.BACK_TO_BACK)
+    status[7], status[8] = get(state[words.GARBAGE], game.PENDING), game.level_of(state)
+    for i in range(following.size):
+        following[i] = queued(state, 1 + i)
+    game.write_mask(state, mask)
+    held = np.int64(state[words.HOLD])
+    return held - 1 if held else 7
+
+
+@kernel
+def step_one(states, key, boards, places, statuses, nexts, masks):
+    """Step the one game of a batch: (held piece, legal, over, points, lines, attack, clear)."""
+    states, boards, places, statuses, nexts, masks = unowned((states, boards, places, statuses, nexts, masks))
+    state = states[0]
+    legal, over, points, locked = game.step(state, key)
+    held = show(state, boards[0], places[0], statuses[0], nexts[0], masks[0])
+    return held, legal, over, points, locked.lines, locked.attack, locked.clear
+
+
+@kernel
+def _write(i, state, seen):
+    """Write what game `i` shows, and its figures."""
+    seen.pieces[i] = queued(state, 0)
+    seen.holds[i] = show(state, seen.boards[i], seen.places[i], seen.statuses[i], seen.nexts[i], seen.masks[i])
+    seen.lines[i], seen.scores[i], seen.placed[i] = state[words.LINES], state[words.SCORE], state[words.PIECES]
+    seen.attacks[i] = state[words.ATTACK]
+
+
+@kernel
+def step(first, end, states, keys, fresh, pool, rules, seen):
+    """Step games `first` to `end` - 1; games marked in `fresh` bool[n] begin anew instead.
+
+    `rules`: (index of the reward, steps that truncate, 0 for no cap).
+    """
+    states, keys, fresh, pool, seen = unowned((states, keys, fresh, pool, seen))
+    reward, max_steps = rules
+    for i in range(U(first), U(end)):
+        state, paid = states[i], 0
+        if fresh[i]:
+            game.begin(state, pool, True)
+            legal, over, clear = True, False, 0
+        else:
+            legal, over, points, locked = game.step(state, keys[i])
+            paid, clear = (locked.lines, points, locked.attack)[reward], locked.clear
+        seen.rewards[i], seen.terminated[i], seen.legal[i], seen.clears[i] = paid, over, legal, clear
+        seen.truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
+        _write(i, state, seen)
+
+
+@kernel
+def begin(states, which, starts, drawn):
+    """Begin the games with the indices `which` int64[k] anew; see `game.begin`."""
+    for i in which:
+        game.begin(states[i], starts, drawn)
+
+
+@kernel
+def look(states, which, seen):
+    """Write what the games with the indices `which` int64[k] show, as after a reset."""
+    states, seen = unowned((states, seen))
+    for i in which:
+        seen.legal[i], seen.clears[i] = True, 0
+        _write(i, states[i], seen)
+
+
+@kernel
+def observe(states, masks, over):
+    """Write the masks of n games to `masks` bool[n, keys], and whether each is over to `over` bool[n]."""
+    states, masks = unowned((states, masks))
+    for i in range(len(states)):
+        over[i] = words.is_over(states[i])
+        game.write_mask(states[i], masks[i])
+
+
+@kernel
+def draw_falling(pieces, places, boards, cols):
+    """Mark the cells of falling pieces in boards uint8[n, rows·cols] of 0, row 0 on top; cells above are left out."""
+    for i in range(len(pieces)):
+        piece, (rotation, column, y) = pieces[i], places[i]
+        shape, rows = SHAPES[piece, rotation], boards.shape[1] // cols
+        for c in range(WIDTHS[piece, shape]):
+            for r in range(4):
+                if MASKS[piece, shape, c] >> U(r) & U(1) and y + r < rows:
+                    boards[i, (rows - 1 - y - r) * cols + column + c] = 1
