@@ -19,6 +19,8 @@ from mergefall.games import ENVIRONMENTS
 from .tools import arrays, equal, play
 
 IDS = list(ENVIRONMENTS)
+KEYS = "mergefall/TetrisKeys-v0"  # where no action is illegal
+TURNS = [name for name in IDS if name != KEYS]
 CUT = {"illegal_limit": 3, "max_episode_steps": 20}
 SHAPED = [
     (IDS[0], {"shaping": {"potential": "nneonneo"}}),
@@ -29,6 +31,7 @@ SHAPED = [
     (IDS[1], {"shaping": {"potential": {"player": {"name": "tetris/two-tetrad"}}}, "preview": 2, "rows": 6, **CUT}),
     (IDS[2], {"shaping": {"potential": "two-tetrad"}, "rows": 8, **CUT}),
     (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
+    (KEYS, {"shaping": {"potential": "bcts"}, "rows": 8, "garbage": {"rows": 0.5}}),
 ]
 each_id = pytest.mark.parametrize("name", IDS)
 
@@ -47,6 +50,8 @@ VARIANTS = [(name, {}) for name in IDS] + [
     (IDS[1], {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6}),
     (IDS[1], {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5, "max_episode_steps": 20}),
     (IDS[3], {"placements": "slide", "cols": 7, "rows": 9, "illegal_limit": 3, "max_episode_steps": 20}),
+    (KEYS, {"cols": 5, "rows": 6, "preview": 0, "hold": False, "gravity": 2, "reward": "score", "levels": True}),
+    (KEYS, {"pieces": "sz", "rotate_180": True, "garbage": {"rows": 0.7, "holes": 2}, "reward": "attack", "rows": 7}),
 ]
 
 
@@ -58,7 +63,7 @@ def test_gymnasiums_checker(name, kwargs):
     check_env(gym.make(name, **kwargs).unwrapped)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*((name, CUT) for name in IDS), *SHAPED])
+@pytest.mark.parametrize(("name", "kwargs"), [*((name, CUT) for name in TURNS), *SHAPED])
 def test_spec_survives_json(name, kwargs):
     env = gym.make(name, **kwargs)
     spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
@@ -76,7 +81,7 @@ def test_same_seed_same_game(name):
     assert not equal(play(env, 0, 10), play(env, 1, 10))
 
 
-@each_id
+@pytest.mark.parametrize("name", TURNS)
 def test_the_mask_marks_the_actions_that_change_the_state(name):
     env = gym.make(name)
     base = env.unwrapped
@@ -101,7 +106,7 @@ def test_the_mask_marks_the_actions_that_change_the_state(name):
             observation, info = env.reset()
 
 
-@each_id
+@pytest.mark.parametrize("name", TURNS)
 def test_illegal_actions_touch_nothing_and_truncate(name):
     env = gym.make(name, illegal_limit=5)
     base = env.unwrapped

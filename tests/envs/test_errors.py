@@ -61,7 +61,7 @@ def test_calls_of_batches():
         (lambda: envs.reset(seed=[1, 2]), "list of 2; expected one for each of 3"),
         (lambda: envs.reset(seed=-1), "seed is -1"),
         (lambda: envs.reset(seed=[[], 1, 2]), r"seed is \[\]"),
-        (lambda: envs.restore_state(state[:2]), r"state is uint64\[2, 19\]; expected uint64\[3, 19\]"),
+        (lambda: envs.restore_state(state[:2]), r"state is uint64\[2, 26\]; expected uint64\[3, 26\]"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()

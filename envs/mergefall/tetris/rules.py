@@ -43,11 +43,18 @@ class PieceRules(GameRules):
     def n_pieces(self) -> int:
         return len(self.piece_set.names)
 
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """The numbers of rows that the `board` of `reset` options may have."""
+        return (self.rows,)
+
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
         """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
         start = self._no_start()
         if "board" in given:
-            board = board_array(given["board"], self.cols, self.rows)
+            board = board_array(given["board"])
+            if board.shape not in (shapes := [(rows, self.cols) for rows in self.heights]):
+                raise ValueError(f"board has shape {board.shape}; expected {' or '.join(map(str, shapes))}")
             if (full := board.all(axis=1)).any():
                 raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")
             start[1:] = columns_of(board)

@@ -61,12 +61,12 @@ def show(state, board, place, status, following, mask):
 
 @kernel
 def step_one(states, key, boards, places, statuses, nexts, masks):
-    """Step the one game of a batch: (held piece, legal, over, points, lines, attack, clear)."""
+    """Step the one game of a batch: (held piece, legal, over, lines, points, attack, clear)."""
     states, boards, places, statuses, nexts, masks = unowned((states, boards, places, statuses, nexts, masks))
     state = states[0]
     legal, over, points, locked = game.step(state, key)
     held = show(state, boards[0], places[0], statuses[0], nexts[0], masks[0])
-    return held, legal, over, points, locked.lines, locked.attack, locked.clear
+    return held, legal, over, locked.lines, points, locked.attack, locked.clear
 
 
 @kernel

@@ -57,8 +57,8 @@ class TetrisKeysEnv(GameEnv):
     ## Starting State
 
     An empty board, the first piece just above the field. `reset(options=…)` starts elsewhere; each option may be left
-    out: `board`, a board of the visible rows without full rows, as an array of 0 and 1 or as text; `piece` and
-    `queue`, ids or names. `set_starts(pool)` draws each new episode's start from a list of such options.
+    out: `board`, the visible rows or all, without full rows, as an array of 0 and 1 or as text; `piece` and `queue`,
+    ids or names. `set_starts(pool)` draws each new episode's start from a list of such options.
 
     ## Rewards
 
@@ -88,7 +88,7 @@ class TetrisKeysEnv(GameEnv):
 
     ## Arguments
 
-    - `cols`: int from 4 to 16; default: 10. `rows`: int from 4 to 40, the visible rows; default: 20.
+    - `cols`: int from 4 to 16; default: 10. `rows`: int from 4 to 36, the visible rows; default: 20.
     - `pieces`: `"tetromino"` (default) or `"sz"` (S and Z only).
     - `randomizer`: `"bag7"` (default): each piece once before any repeats; or `"uniform"`.
     - `preview`: int from 0 to 6, the number of pieces shown after the current one; default: 5.

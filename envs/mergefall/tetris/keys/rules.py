@@ -79,7 +79,7 @@ class Rules(PieceRules):
 
     ranges: ClassVar = {
         "cols": (FEWEST_COLS, MOST_COLS),
-        "rows": (FEWEST_ROWS, MOST_ROWS),
+        "rows": (FEWEST_ROWS, MOST_ROWS - STORAGE),
         "preview": (0, MOST_PREVIEW),
         "lock_delay": (0, (1 << LOCK_DELAY[1]) - 2),
         "lock_resets": (0, (1 << LOCK_RESETS[1]) - 1),
@@ -117,6 +117,10 @@ class Rules(PieceRules):
         """The rows of the field and those above it."""
         return self.rows + STORAGE
 
+    @property
+    def heights(self) -> tuple[int, ...]:
+        return self.height, self.rows
+
     def observation_space(self) -> gym.spaces.Dict:
         spaces: dict[str, gym.Space[Any]] = {
             "board": gym.spaces.Box(0, 1, (self.height, self.cols), np.uint8),
@@ -129,6 +133,27 @@ class Rules(PieceRules):
         if self.preview:
             spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
         return gym.spaces.Dict(spaces)
+
+    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
+        start, spawn = super()._start(given), slice((self.cols - 4) // 2 + 1, (self.cols + 4) // 2 + 1)
+        if (start[spawn] >> U(self.rows)).any():
+            raise ValueError("board has filled cells where pieces appear; expected none in the rows above the field")
+        return start
+
+    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, Array, Array, Array]:
+        """What each key leads to in n games, with the time that passes: (boards, rewards, legal, fatal).
+
+        Boards uint8[n, keys, rows + 4, cols], rewards float64[n, keys]; legal (the masks) and fatal bool[n, keys].
+        """
+        size = len(states), self.n_actions
+        after, seen = states.repeat(size[1], axis=0), self.seen(size[0] * size[1])
+        keys, fresh = np.tile(np.arange(size[1]), size[0]), np.zeros(len(after), np.bool_)
+        batch.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
+        boards = seen.boards.reshape(*size, self.height, self.cols)
+        return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
+
+    def chance_outcomes(self, board: Any, state: Any) -> Any:
+        raise ValueError("Tetris by keys lists no chance outcomes; expected a game by placements")
 
     def rules_word(self) -> int:
         """The word RULES of the game's states."""

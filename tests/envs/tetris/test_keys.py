@@ -1,0 +1,252 @@
+"""Tetris by keys: the compiled rules against those in plain Python, kicks against the golden data, spins by hand."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mergefall.tetris import game as words
+from mergefall.tetris.keys import CLEARS, KEYS, STATUS, game
+from mergefall.tetris.keys.reference import TURNS, Game
+from mergefall.tetris.keys.rules import Rules
+from mergefall.tetris.pieces import TETROMINOES
+from mergefall.words import stream_from_seed
+
+from ..tools import equal, golden
+
+NAMES = list(TETROMINOES)
+ID = "mergefall/TetrisKeys-v0"
+CHANCES = (0.1, 0.17, 0.17, 0.14, 0.14, 0.1, 0.1, 0.04, 0.04)  # of the keys in random play
+
+
+class Stream:
+    """The random stream in plain Python: pieces from bags of seven, and the holes of garbage."""
+
+    def __init__(self, seed, rules):
+        self.state, self.rules, self.bag, self.hole = int(stream_from_seed(seed)), rules, [], 0
+
+    def bits(self):
+        whole = (1 << 64) - 1
+        self.state = (self.state + 0x9E3779B97F4A7C15) & whole
+        z = (self.state ^ self.state >> 30) * 0xBF58476D1CE4E5B9 & whole
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & whole
+        return z ^ z >> 31
+
+    def piece(self):
+        if self.rules.randomizer == "uniform":
+            return NAMES[(self.bits() >> 32) * 7 >> 32]
+        self.bag = self.bag or NAMES.copy()
+        return self.bag.pop((self.bits() >> 32) * len(self.bag) >> 32)
+
+    def holes(self):
+        bits, garbage = self.bits(), self.rules.garbage
+        if (bits & 0xFFFF) < round(garbage.moves * 65536):
+            to = (bits >> 32) * (self.rules.cols - garbage.holes) >> 32
+            self.hole = to + (to >= self.hole)
+        return set(range(self.hole, self.hole + garbage.holes))
+
+
+def played_alike(seed, rules, count):
+    """Play random keys through both; returns the number of keys played."""
+    stream, state = Stream(seed, rules), rules.new_states(1)[0]
+    state[words.STREAM] = stream_from_seed(seed)
+    game.begin(state, rules.pool(None), True)
+    queue = [stream.piece() for _ in range(1 + rules.preview)]
+    if rules.garbage:
+        stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
+    slow = Game(
+        stream.piece,
+        stream.holes,
+        queue,
+        cols=rules.cols,
+        rows=rules.rows,
+        gravity=round(rules.gravity * 65536),
+        lock_delay=rules.lock_delay,
+        lock_resets=rules.lock_resets,
+        garbage=round(rules.garbage.rows * 65536) if rules.garbage else 0,
+    )
+    slow.appear()
+    rng, mask, field = np.random.default_rng(seed), np.zeros(len(KEYS), np.int8), (1 << rules.rows + 4) - 1
+    for played in range(count):
+        if rules.levels:
+            slow.level = min(1 + slow.lines // 10, 20)
+            slow.gravity = int(65536 / 60 / (0.8 - 0.007 * (slow.level - 1)) ** (slow.level - 1))
+        game.write_mask(state, mask)
+        movable = [key for key in KEYS if key in TURNS or key in ("left", "right", "soft drop")]
+        changes = {key for key in movable if slow.moved(key)} | {"wait", "hard drop"}
+        changes |= {"hold"} if rules.hold and not slow.falling.held else set()
+        assert [key for key, one in zip(KEYS, mask, strict=True) if one] == [key for key in KEYS if key in changes]
+        key, score, attack, sent, lines = rng.choice(9, p=CHANCES), slow.score, slow.attack, slow.sent, slow.lines
+        legal, over, points, locked = game.step(state, key)
+        slow.step(KEYS[key], rules.hold)
+        assert (legal, over) == (KEYS[key] in changes, slow.over)
+        gained = slow.score - score, slow.attack - attack, slow.sent - sent, slow.lines - lines
+        assert gained == (points, locked.attack, locked.sent, locked.lines)
+        assert state[words.STREAM] == stream.state
+        columns = [sum(1 << row for row, column in slow.board if column == c) & field for c in range(rules.cols)]
+        assert (state[words.COLUMNS :] & np.uint64(field)).tolist() == columns
+        if over:
+            return played + 1
+        piece = slow.falling
+        place = piece.rotation, min(c for _, c in piece.cells()), min(r for r, _ in piece.cells())
+        spin = ["", "turned", "kicked"].index(piece.spin)
+        status = (piece.held, spin, piece.phase, piece.grounded, piece.resets, slow.row, slow.chain, slow.pending)
+        shown = rules.observations(state[None])
+        assert tuple(shown["place"][0]) == place
+        assert dict(zip(STATUS, shown["status"][0].tolist(), strict=True)) == dict(
+            zip(STATUS, (*status, slow.level), strict=True)
+        )
+        assert [NAMES[shown["piece"][0]], *(NAMES[id] for id in shown.get("queue", [[]])[0])] == slow.queue
+        if rules.hold:
+            assert shown["hold"][0] == (NAMES.index(slow.hold) if slow.hold else 7)
+    return count
+
+
+GARBAGE = st.none() | st.fixed_dictionaries(
+    {"rows": st.floats(0, 3), "holes": st.integers(1, 3), "moves": st.floats(0, 1)}
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_engine_is_the_reference(data):
+    numbers = {
+        "cols": st.sampled_from([4, 5, 6, 10, 16]),
+        "rows": st.sampled_from([4, 8, 20, 36]),
+        "preview": st.integers(0, 6),
+        "gravity": st.sampled_from([0.0, 0.02, 0.4, 1.7, 30.0]),
+        "lock_delay": st.integers(0, 30),
+        "lock_resets": st.integers(0, 15),
+    }
+    others = {"hold": st.booleans(), "levels": st.booleans(), "garbage": GARBAGE}
+    others["randomizer"] = st.sampled_from(["bag7", "uniform"])
+    rules = Rules(**data.draw(st.fixed_dictionaries(numbers | others)), rotate_180=True)
+    assert played_alike(data.draw(st.integers(0, 1 << 60)), rules, 300)
+
+
+@pytest.mark.slow
+def test_a_million_keys():
+    keys = 0
+    for seed in range(100_000):
+        kinds = {"gravity": [0.0, 0.02, 1.0, 20.0][seed % 4], "levels": seed % 5 == 4, "cols": [4, 6, 10][seed % 3]}
+        kinds["garbage"] = {"rows": 0.3} if seed % 7 == 0 else None
+        keys += played_alike(seed, Rules(**kinds, rotate_180=True), 2000)
+        if keys > 1_000_000:
+            break
+    assert keys > 1_000_000
+    print(f"{keys} keys of {seed + 1} games")
+
+
+@pytest.mark.parametrize("kind", ["JLSTZ", "I"])
+def test_every_kick(kind):
+    """For each turn and test there is a board on which only that test finds room; the boxes and kicks are golden."""
+    srs, found = golden("tetris")["srs"], 0
+    for name in kind:
+        for turn, moves in srs["kicks"][kind].items():
+            before, after = map("0R2L".index, turn.split(">"))
+
+            def cells(rotation, x, y, name=name):
+                boxed = srs["boxes"][name][rotation]
+                return {(y + (3 if name == "I" else 2) - row, x + column) for row, column in boxed}
+
+            start, targets = cells(before, 4, 8), [cells(after, 4 + dx, 8 + dy) for dx, dy in moves]
+            for test, target in enumerate(targets):
+                room = start | target
+                if any(earlier <= room for earlier in targets[:test]):
+                    continue
+                columns = np.array(
+                    [sum(1 << row for row in range(20) if (row, c) not in room) for c in range(10)], np.uint64
+                )
+                place = before, min(c for _, c in start), min(r for r, _ in start)
+                turned = game.turned(columns, NAMES.index(name), *place, (after - before) % 4)
+                assert turned == (after, min(c for _, c in target), min(r for r, _ in target), test)
+                found += 1
+    assert found == {"JLSTZ": 5 * 8 * 5 - 4, "I": 8 * 5}[kind]  # wherever four tests of T have room, earlier ones do
+
+
+DOWN = ["soft drop"] * 9
+CLEARED = [  # a field's lowest rows, the piece, keys before the hard drop, the clear and its attack
+    ("##..../#...##/##.###", "T", ["clockwise", *DOWN, "clockwise"], "T-spin double", 4),
+    ("..####/...###", "T", ["clockwise", "left", "left", *DOWN, "counterclockwise"], "mini T-spin single", 0),
+    ("..####/...###", "I", [], "", 0),
+    ("##.###/##.###/##.###/##.###", "I", ["clockwise", *["left"] * 9, *["right"] * 2], "perfect clear tetris", 10),
+    ("#...../##.###/##.###/##.###/##.###", "I", ["clockwise", *["left"] * 9, *["right"] * 2], "tetris", 4),
+    ("#....#", "I", [], "perfect clear single", 10),
+]
+
+
+@pytest.mark.parametrize(("rows", "piece", "keys", "name", "attack"), CLEARED)
+def test_clears_by_hand(rows, piece, keys, name, attack):
+    board = "/".join(["......"] * (7 - rows.count("/")) + [rows])
+    env = gym.make(ID, gravity=0, cols=6, rows=8, reward="attack")
+    env.reset(seed=0, options={"board": board, "piece": piece})
+    for key in [*keys, "hard drop"]:
+        _, reward, _, _, info = env.step(KEYS.index(key))
+    assert (CLEARS[info["clear"]], reward, info["attack"]) == (name, attack, attack)
+
+
+def test_a_masked_key_is_a_wait():
+    env = gym.make(ID, gravity=0.3, rotate_180=True)
+    base, rng, masked = env.unwrapped, np.random.default_rng(0), 0
+    _, info = env.reset(seed=0)
+    for _ in range(300):
+        state = base.clone_state()
+        waited = base.step(0)[:4]
+        for key in np.flatnonzero(info["action_mask"] == 0):
+            base.restore_state(state)
+            *played, told = base.step(key)
+            assert equal(tuple(played), waited)
+            assert not told["legal"]
+            masked += 1
+        base.restore_state(state)
+        _, _, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
+        if over:
+            _, info = env.reset()
+    assert masked > 100
+
+
+def test_bad_arguments_name_the_value():
+    for kwargs, message in [
+        ({"gravity": -1}, "gravity is -1; expected a finite number from 0 up to 64"),
+        ({"gravity": "fast"}, "gravity is 'fast'"),
+        ({"hold": 1}, "hold is 1; expected true or false"),
+        ({"preview": 7}, "preview is 7; expected an integer from 0 to 6"),
+        ({"rows": 37}, "rows is 37; expected an integer from 4 to 36"),
+        ({"pieces": "five"}, "pieces is 'five'"),
+        ({"garbage": 3}, "garbage are 3; expected a mapping"),
+        ({"garbage": {"lines": 1}}, "garbage has no 'lines'; it has rows, holes, moves"),
+        ({"garbage": {"rows": 1, "holes": 10}}, "holes of garbage is 10; expected an integer from 1 to 9"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Rules(**kwargs)
+    env = gym.make(ID, cols=4, rows=4)
+    with pytest.raises(ValueError, match="board has filled cells where pieces appear"):
+        env.reset(options={"board": "/".join(["#..."] * 8)})
+    with pytest.raises(ValueError, match=r"board has shape \(5, 4\); expected \(8, 4\) or \(4, 4\)"):
+        env.reset(options={"board": "/".join(["...."] * 5)})
+
+
+def test_states_that_would_read_elsewhere_are_refused():
+    env = gym.make(ID, garbage={"rows": 1}).unwrapped
+    env.reset(seed=0)
+    for word, value, name in [
+        (words.FALLING, 15 << 2, "falling piece"),
+        (words.GARBAGE, 10 << 16, "garbage"),
+        (words.HOLD, 9, "hold"),
+        (words.KEYS, 0, "rules word"),
+        (words.RATES, 0, "rules word"),
+        (words.QUEUE, 7, "queue"),
+    ]:
+        state = env.clone_state()
+        state[word] = value
+        with pytest.raises(ValueError, match=f"state has the {name}"):
+            env.restore_state(state)
+
+
+def test_shaping_is_of_the_settled_board():
+    shaping = {"potential": "bcts", "gamma": 1.0}
+    env = gym.make(ID, shaping=shaping)
+    env.reset(seed=0)
+    assert env.step(1)[4]["shaping"] == 0.0
+    assert env.step(6)[4]["shaping"] != 0.0
