@@ -1,0 +1,137 @@
+"""Which keys bring the falling piece to a resting place in time: a breadth-first search by the rules themselves.
+
+A *goal* is a place at rest, packed by `goal_of`. A route to it ends with a hard drop. Every key on the way takes a
+step, so the piece falls by gravity; where it would lock, the route ends.
+
+The search looks at each place once for each value of SPIN, the first time that it comes there. So every route that it
+finds is one; with gravity, it may miss one that comes to a place later, when the clock stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.kernels import kernel
+from mergefall.tetris.field import copy, fall
+from mergefall.tetris.game import FALLING, SCORE, columns_in, is_over, queued
+from mergefall.tetris.keys.game import COLUMN, HARD_DROP, HOLD_KEY, ROTATION, ROW, SOFT_DROP, SPIN, act, get
+from mergefall.tetris.srs import SHAPES
+
+U = np.uint64
+PLACES = 4 * 16 * 64  # rotations, columns, rows
+SPUN = PLACES  # added to a goal: the last key before the hard drop has to be a turn, as for a T-spin
+LONGEST = 64  # keys of a route
+KEY_BITS = 4
+ANY = -1  # instead of a goal
+
+
+class Work(NamedTuple):
+    """The memory of a search; `new_work` makes one."""
+
+    nodes: NDArray[np.uint64]  # the word FALLING of each node, in the order in which the search came to them
+    came: NDArray[np.int64]  # of each node, 16 · the node before it + the key
+    seen: NDArray[np.int64]  # by place and spin, the last search that came there
+    ends: NDArray[np.int64]  # by goal, 2¹⁶ · the last search that reached it + the node it did so from
+    searches: NDArray[np.int64]  # [1], how many there were
+
+
+def new_work() -> Work:
+    nodes, came, seen = np.empty(3 * PLACES, U), np.empty(3 * PLACES, np.int64), np.zeros(3 * PLACES, np.int64)
+    return Work(nodes, came, seen, np.zeros(2 * PLACES, np.int64), np.zeros(1, np.int64))
+
+
+@kernel(inline="always")
+def goal_of(shape, column, y):
+    return (shape * 16 + column) * 64 + y
+
+
+@kernel
+def explore(state, goal, soft, work):
+    """Search from the falling piece: (the node whose hard drop ends in the goal, or -1; the number of nodes).
+
+    `goal` may be `ANY`: then work.ends receives all goals. Without `soft`, the routes have no soft drops. The state
+    stays as it is.
+    """
+    columns, piece, start, score = columns_in(state), queued(state, 0), state[FALLING], state[SCORE]
+    work.searches[0] += 1
+    search, count, at, found = work.searches[0], 1, 0, -1
+    work.nodes[0], work.came[0] = start, -1
+    while at < count and found < 0:
+        falling = work.nodes[at]
+        rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
+        shape = SHAPES[piece, rotation]
+        low = fall(columns, piece, shape, column, y)
+        end, spun = goal_of(shape, column, low), low == y and get(falling, SPIN) > 0
+        if goal == end or (spun and goal == end + SPUN):
+            found = at
+        if goal == ANY:
+            if work.ends[end] >> 16 != search:
+                work.ends[end] = search << 16 | at
+            if spun and work.ends[end + SPUN] >> 16 != search:
+                work.ends[end + SPUN] = search << 16 | at
+        for key in range(SOFT_DROP + 1 if soft else SOFT_DROP):
+            state[FALLING] = falling
+            changed, locks = act(state, key)
+            after = state[FALLING]
+            place = goal_of(get(after, ROTATION), get(after, COLUMN), get(after, ROW)) + PLACES * get(after, SPIN)
+            if changed and not locks and work.seen[place] != search:
+                work.seen[place] = search
+                work.nodes[count], work.came[count] = after, 16 * at + key
+                count += 1
+        at += 1
+    state[FALLING], state[SCORE] = start, score
+    return found, count
+
+
+@kernel
+def write_route(node, first, work, route):
+    """Write the keys to a node and the hard drop into `route` uint64[4], four bits each; returns their number.
+
+    `first`: a key that goes before them, or -1. The number is 0 if there are too many.
+    """
+    count, at = 1, node
+    while at > 0:
+        count, at = count + 1, work.came[at] // 16
+    if first >= 0:
+        count += 1
+    if count > LONGEST:
+        return 0
+    for i in range(route.size):
+        route[i] = U(0)
+    put_key(route, count - 1, HARD_DROP)
+    at, i = node, count - 2
+    while at > 0:
+        put_key(route, i, work.came[at] & 15)
+        at, i = work.came[at] // 16, i - 1
+    if first >= 0:
+        put_key(route, 0, first)
+    return count
+
+
+@kernel
+def put_key(route, i, key):
+    route[i // 16] |= U(key) << U(KEY_BITS * (i % 16))
+
+
+@kernel
+def key_at(route, i):
+    return np.int64(route[i // 16] >> U(KEY_BITS * (i % 16))) & 15
+
+
+@kernel
+def find(state, held, goal, trial, work, route):
+    """Write the keys to a goal into `route`; returns their number, 0 if it is not reached in time.
+
+    With `held` the piece is exchanged first. `trial`: a row like `state`, overwritten.
+    """
+    copy(state, trial)
+    if held and (not act(trial, HOLD_KEY)[0] or is_over(trial)):
+        return 0
+    for soft in range(2):
+        node, _ = explore(trial, goal, soft == 1, work)
+        if node >= 0:
+            return write_route(node, HOLD_KEY if held else -1, work, route)
+    return 0
