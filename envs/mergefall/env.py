@@ -19,6 +19,8 @@ from mergefall.shaping import Shaping
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
+ARROWS = tuple(1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes: up, right, down, left
+
 
 class Games:
     """What the single environment and the batch have in common. Arrays of a batch begin with an axis for its games."""
@@ -77,7 +79,7 @@ class GameEnv(Games, gym.Env[Any, int]):
     _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
     _look: Any  # () -> (observation, info) after a reset
-    _frame: Any  # (mode) -> a picture as "ansi" or "rgb_array", or as a pygame surface for "human"
+    canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
 
     def __init_subclass__(cls) -> None:
         """Show the arguments where `help` and editors look for them."""
@@ -101,10 +103,8 @@ class GameEnv(Games, gym.Env[Any, int]):
         self._pool = self.rules.pool(None)
         self._states = self.rules.new_states(1)
         self._window: Any = None
+        self._canvas = self.canvas_type(self.rules)
         self._hold()
-
-    def _before(self, action: int | None) -> None:
-        """Called before an action is played, and with None after the state was replaced, if there are pictures."""
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
         """Begin an episode: (observation, info).
@@ -119,7 +119,7 @@ class GameEnv(Games, gym.Env[Any, int]):
             self._states[0, STREAM] = stream_from_seed(seed)
         self.begin(self._states[0], self._pool if start is None else start[None], start is None)
         if self.render_mode is not None:
-            self._before(None)
+            self._canvas.paint(self._states[0], None)
         if self.render_mode == "human":
             self.render()
         observation, info = self._look()
@@ -130,7 +130,7 @@ class GameEnv(Games, gym.Env[Any, int]):
     def _prepare(self, action: int) -> float:
         """Before an action is played with shaping or pictures; returns Φ of the state."""
         if self.render_mode is not None:
-            self._before(action)
+            self._canvas.paint(self._states[0], action)
         return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
 
     def _finish(self, before: float, played: Any) -> Any:
@@ -150,7 +150,7 @@ class GameEnv(Games, gym.Env[Any, int]):
         """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
         self._states[0] = self.rules.restored(state, self._states[0])
         if self.render_mode is not None:
-            self._before(None)
+            self._canvas.paint(self._states[0], None)
 
     def chance_outcomes(self, action: int) -> tuple[Observation, NDArray[np.float64]]:
         """Every observation that chance can make of an action's afterstate, with its probability.
@@ -178,7 +178,7 @@ class GameEnv(Games, gym.Env[Any, int]):
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
             return None
-        frame = self._frame(self.render_mode)
+        frame = self._canvas.frame(self._states[0], self.render_mode)
         if self.render_mode != "human":
             return frame
         if self._window is None:

@@ -56,15 +56,11 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
     # Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of
     # fresh arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
-    # `_shown` and `_frames`.
+    # `_shown`.
 
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
     _shown: Any  # (seen) -> (the batched observation in it, the infos by key)
-    _frames: Any  # (mode) -> a frame of each game in the mode "ansi" or "rgb_array"
-
-    def _paint(self, i: int, action: int | None) -> None:
-        """Called if there are pictures, before game `i` is stepped, and with None when it has begun anew."""
 
     def __init__(
         self,
@@ -110,7 +106,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
-        self._canvases: dict[int, Any] = {}  # what pictures remember of each game
+        pictured = self.num_envs if render_mode else 0
+        self._canvases: list[Any] = [self.single_type.canvas_type(rules) for _ in range(pictured)]
         self._limits = rules.limits(max_episode_steps or 0)
 
     def reset(
@@ -186,7 +183,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
     def _paint_all(self, which: NDArray[np.int64], actions: NDArray[np.int64] | None = None) -> None:
         for i in which.tolist() if self.render_mode else ():
-            self._paint(i, None if actions is None else int(actions[i]))
+            self._canvases[i].paint(self._states[i], None if actions is None else int(actions[i]))
 
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
@@ -197,7 +194,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
             return None
-        return tuple(self._frames(self.render_mode))
+        return tuple(
+            canvas.frame(state, self.render_mode) for canvas, state in zip(self._canvases, self._states, strict=True)
+        )
 
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""

@@ -8,12 +8,13 @@ import pygame as pg
 import pytest
 from mergefall import draw
 
-RENDERERS = {"mergefall/Game2048-v0": mergefall.game2048.render, "mergefall/Tetris-v0": mergefall.tetris.render}
+RENDERERS = {"mergefall/Game2048-v0": mergefall.game2048.render}  # else that of Tetris
 CONFIGURATIONS = [
     ("mergefall/Game2048-v0", {}),
     ("mergefall/Game2048-v0", {"rows": 2, "cols": 3}),
     ("mergefall/Tetris-v0", {"cols": 6, "rows": 7, "preview": 5}),
     ("mergefall/Tetris-v0", {"pieces": "five", "rows": 30, "preview": 0}),
+    ("mergefall/TetrisKeys-v0", {"cols": 5, "rows": 6, "garbage": {"rows": 1}, "gravity": 1, "levels": True}),
 ]
 
 
@@ -49,7 +50,7 @@ def frames(env_id, kwargs, count=60):
 def test_frames_are_those_drawn_from_nothing(env_id, kwargs, monkeypatch):
     """Each frame equals the one that is drawn without kept text and fonts."""
     fast = list(frames(env_id, kwargs))
-    renderer = RENDERERS[env_id]
+    renderer = RENDERERS.get(env_id, mergefall.tetris.render)
     monkeypatch.setattr(renderer, "fitting", plain_text)
     monkeypatch.setattr(renderer, "pixels", plain_pixels)
     kept = [function for function in vars(renderer).values() if hasattr(function, "cache_clear")]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from math import log2
 from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.env import GameEnv
+from mergefall.env import ARROWS, GameEnv
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.board import ILLEGAL, SCORE
 from mergefall.game2048.heuristics import LIBRARY
-from mergefall.game2048.render import frame
+from mergefall.game2048.render import Canvas
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import direct
 from mergefall.typing import Info
@@ -22,8 +21,7 @@ from mergefall.typing import Info
 # By action mask a function that makes a fresh array of it, and by rank the tile: look-ups are faster than arithmetic.
 _MASKS = tuple(np.array([mask >> action & 1 for action in range(4)], np.int8).copy for mask in range(16))
 _TILES = (0, *(1 << rank for rank in range(1, 256)))
-_ARROWS = (1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes, in the order of the actions
-_KEYS = {(code,): action for action, code in enumerate(_ARROWS)} | {(ord(key),): i for i, key in enumerate("wdsa")}
+_KEYS = {(code,): action for action, code in enumerate(ARROWS)} | {(ord(key),): i for i, key in enumerate("wdsa")}
 
 
 class Game2048Env(GameEnv):
@@ -121,7 +119,7 @@ class Game2048Env(GameEnv):
     """
 
     title = "2048 · mergefall"
-    rules_type, library = Rules, LIBRARY
+    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(core.begin)
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 
@@ -156,9 +154,6 @@ class Game2048Env(GameEnv):
             reward = log2(1 + reward) if goal is None else float(info["max_tile"] >= goal)
         played = self._cells.copy(), reward, over, truncated, info
         return played if before is None else self._finish(before, played)
-
-    def _frame(self, mode: str) -> Any:
-        return frame(self._cells, int(self._states[0, SCORE]), mode)
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
         """The keys for `gymnasium.utils.play`: the arrows, and W, A, S, D."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
-from mergefall.game2048.rules import board_array
+from mergefall.game2048.board import SCORE, cells_of
+from mergefall.game2048.rules import Rules, board_array
 
 if TYPE_CHECKING:
     from pygame import Surface
@@ -25,6 +26,23 @@ TILES = colours(
     286cbc 1882aa 10928a 188c62 30763a 3c3e38
     """
 )
+
+
+class Canvas:
+    """Draws one game."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._size = rules.rows, rules.cols
+
+    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+        """Called before an action is played; a board's tiles show all that there is to remember."""
+
+    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+        """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
+        ranks, score = cells_of(state, *self._size), int(state[SCORE])
+        if mode == "ansi":
+            return to_ansi(ranks, score)
+        return board_surface(ranks, score) if mode == "human" else draw(ranks, score)
 
 
 def tile_colours(rank: int) -> tuple[Colour, Colour]:
@@ -58,13 +76,6 @@ def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
     Needs pygame-ce (extra `render`). Raises ValueError for a bad board.
     """
     return pixels(board_surface(board_array(ranks), score))
-
-
-def frame(ranks: NDArray[np.uint8], score: int, mode: str) -> Any:
-    """A game as `"ansi"`, `"rgb_array"`, or as a pygame surface for `"human"`."""
-    if mode == "ansi":
-        return to_ansi(ranks, score)
-    return board_surface(ranks, score) if mode == "human" else draw(ranks, score)
 
 
 def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.game2048 import batch
-from mergefall.game2048.board import SCORE
 from mergefall.game2048.env import Game2048Env
-from mergefall.game2048.render import frame
 from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
@@ -42,7 +37,3 @@ class Game2048VectorEnv(GameVectorEnv):
             "legal": seen.legal,
         }
         return np.ascontiguousarray(ranks).reshape(-1, self.rules.rows, self.rules.cols), columns
-
-    def _frames(self, mode: str) -> Iterator[Any]:
-        boards, scores = self.rules.observations(self._states), self._states[:, SCORE].tolist()
-        return (frame(board, score, mode) for board, score in zip(boards, scores, strict=True))

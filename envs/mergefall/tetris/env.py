@@ -13,7 +13,7 @@ from mergefall.kernels import direct
 from mergefall.tetris import batch, game
 from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
 from mergefall.tetris.heuristics import LIBRARY
-from mergefall.tetris.render import Canvas, frame
+from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.terms import terms_kernel
 from mergefall.typing import Info
@@ -173,11 +173,9 @@ class TetrisEnv(TetrisGames, GameEnv):
     """
 
     title = "Tetris · mergefall"
-    rules_type, library = Rules, LIBRARY
+    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(game.begin)
     derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_advance"
-    _canvas: Canvas | None = None
-    _aim: int | None = None
 
     def _hold(self) -> None:
         boards = np.empty((1, self.rules.rows * self.rules.cols), np.uint8)
@@ -234,13 +232,4 @@ class TetrisEnv(TetrisGames, GameEnv):
 
         Raises ValueError for an action outside the space.
         """
-        self._aim = None if action is None else self.rules.action_index(action)
-
-    def _before(self, action: int | None) -> None:
-        if self._canvas is None or action is None:
-            self._canvas = Canvas(self.rules)
-        if action is not None:
-            self._canvas.paint(self._states[0], action)
-
-    def _frame(self, mode: str) -> Any:
-        return frame((self._canvas or Canvas(self.rules)).scene(self._states[0], self._aim), mode)
+        self._canvas.aim = None if action is None else self.rules.action_index(action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -14,14 +15,17 @@ from mergefall.tetris import game
 from mergefall.tetris.field import boards_of, put
 from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import rest
-from mergefall.tetris.rules import Rules, board_array
+from mergefall.tetris.rules import board_array
 
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
 PANEL = 152  # pixels of the side panel's width
-CURRENT, FOLLOWING = 24, 14  # pixels of a cell of the current piece, and of the following ones
+BAR = 10  # pixels of the width of the bar that shows garbage
+CURRENT, FOLLOWING = 24, 14  # pixels of a cell of a piece that stands alone, and of the following ones
+SLOT, NOTE = 108, 24  # pixels of the height of a piece that stands alone with its label, and of a note
 
 GREY: Colour = (176, 170, 180)  # filled cells of no known piece
+RED: Colour = (224, 82, 76)
 # By row of the tables in pieces.py: I O T S Z J L, then plus I5 L5 Y5 U N.
 PALETTE = colours("3cb6cc f0c040 a45cc0 62b04e e0524c 4a70d0 ee8c3a e0619e 3cb6cc ee8c3a a45cc0 4a70d0 62b04e")
 FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
@@ -29,84 +33,118 @@ FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
 
 class Scene(NamedTuple):
     cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
-    aimed: NDArray[np.bool_]  # [rows, cols]: where the current piece would come to rest by the action that is aimed at
-    pieces: tuple[int, ...]  # the table rows of the current piece and of the following ones
-    lines: int
-    score: int
-    placed: int
-    over: bool
+    aimed: NDArray[np.uint8]  # the same: where the current piece would come to rest
+    above: int  # how many of these rows lie above the field
+    panel: Sequence[tuple[str, Sequence[int]]]  # labels, and the table rows of the pieces under them
+    figures: Sequence[tuple[str, int]]
+    notes: Sequence[str]  # what has happened
+    garbage: int | None = None  # rows that are about to rise; None: there never are any
 
 
 class Canvas:
-    """Remembers the colours of one game's cells from the placements played."""
+    """Draws one game, and remembers the colours of its cells from the actions played.
 
-    def __init__(self, rules: Rules) -> None:
+    `aim`: the action whose resting place is outlined, or None.
+    """
+
+    def __init__(self, rules: Any) -> None:
         self._rules = rules
         self._first = rules.piece_set.first
-        height = rules.rows + rules.piece_set.storage
-        self._fills = np.zeros((height, rules.cols), dtype=np.uint8)  # row 0 on top, storage rows included
+        self._height = rules.rows + rules.piece_set.storage  # rows of the field and above it
+        self.aim: int | None = None
+        self._forget()
 
-    def paint(self, state: NDArray[np.uint64], action: int) -> None:
-        """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing."""
-        height, own = len(self._fills), self._resting(state, action)
-        if not own.any():
+    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+        """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing.
+
+        None: the state is a new one, and the colours of its cells are not known.
+        """
+        if action is None:
+            self._forget()
             return
-        self._fills[own] = 2 + self._piece(state)
-        filled = boards_of(state[game.COLUMNS :], height)
-        filled[own] = 1
-        if self._rules.overflow == "clear_first" or not own[: height - self._rules.rows].any():
+        own = self._resting(state, action)
+        if own.any():
+            above = own[: self._height - self._rules.rows].any()
+            self._lock(state, own, clears=self._rules.overflow == "clear_first" or not above)
+
+    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+        """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
+        scene = self.scene(state)
+        if mode == "ansi":
+            return to_ansi(scene)
+        return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
+
+    def scene(self, state: NDArray[np.uint64]) -> Scene:
+        """The scene of a state; cells without a known colour are grey."""
+        top = self._height - self._rules.rows
+        aimed = np.zeros_like(self._fills, bool) if self.aim is None else self._resting(state, self.aim)
+        cells = self._coloured(state)
+        current, *following = self._pieces(state)
+        figures = (("lines", game.LINES), ("score", game.SCORE), ("pieces", game.PIECES))
+        return Scene(
+            cells=cells[top:],
+            aimed=np.where(aimed, np.uint8(2 + current), np.uint8(0))[top:],
+            above=0,
+            panel=[("piece", [current]), *[("next", following)] * bool(following)],
+            figures=[(name, int(state[word])) for name, word in figures],
+            notes=["game over"] * bool(cells[:top].any()),
+        )
+
+    def _forget(self) -> None:
+        self._fills = np.zeros((self._height, self._rules.cols), dtype=np.uint8)  # row 0 on top
+
+    def _lock(self, state: NDArray[np.uint64], own: NDArray[np.bool_], clears: bool = True) -> None:
+        """Colour the current piece's own cells, then let the colours of full rows go."""
+        self._fills[own] = 2 + self._pieces(state)[0]
+        if clears:
+            filled = boards_of(state[game.COLUMNS :], self._height).astype(bool) | own
             kept = self._fills[~filled.all(axis=1)]
             self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
 
-    def scene(self, state: NDArray[np.uint64], aim: int | None = None) -> Scene:
-        """The scene of a state; cells without a known colour are grey. `aim`: an action that is aimed at."""
-        filled = boards_of(state[game.COLUMNS :], len(self._fills))
-        top = len(self._fills) - self._rules.rows
-        queue = game.nibbles(state[game.QUEUE], 1 + self._rules.preview)
-        return Scene(
-            cells=np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)[top:],
-            aimed=(np.zeros_like(filled, dtype=bool) if aim is None else self._resting(state, aim))[top:],
-            pieces=tuple((self._first + queue).tolist()),
-            lines=int(state[game.LINES]),
-            score=int(state[game.SCORE]),
-            placed=int(state[game.PIECES]),
-            over=bool(filled[:top].any()),
-        )
+    def _coloured(self, state: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        """All cells of a state's board, as in `Scene.cells`."""
+        filled = boards_of(state[game.COLUMNS :], self._height)
+        return np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)
 
-    def _piece(self, state: NDArray[np.uint64]) -> int:
-        return self._first + game.nibbles(state[game.QUEUE], 1).item()
+    def _pieces(self, state: NDArray[np.uint64]) -> list[int]:
+        """The table rows of the current piece and the following ones."""
+        return (self._first + game.nibbles(state[game.QUEUE], 1 + self._rules.preview)).tolist()
 
     def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
-        """The cells in which an action brings the current piece to rest, storage rows included; none if illegal."""
-        columns, piece = state[game.COLUMNS :], self._piece(state)
+        """The cells in which an action brings the current piece to rest; none if illegal, or if the game is over."""
+        columns, piece = state[game.COLUMNS :], self._pieces(state)[0]
         rotation, column, y = rest(columns, piece, action, self._rules.placements == "slide")
-        after, over = columns.copy(), (columns >> np.uint64(self._rules.rows)).any()
-        if y >= 0 and not over:  # else a piece may rest above the picture
-            put(after, piece, rotation, column, y)
-        return boards_of(after ^ columns, len(self._fills)) == 1
+        over = (columns >> np.uint64(self._rules.rows)).any()
+        return self._cells(piece, rotation, column, y if not over else -1)
 
-
-def frame(scene: Scene, mode: str) -> Any:
-    if mode == "ansi":
-        return to_ansi(scene)
-    return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
+    def _cells(self, piece: int, shape: int, column: int, y: int) -> NDArray[np.bool_]:
+        """The cells of a piece at a place; none if y is -1."""
+        columns = np.zeros(self._rules.cols, np.uint64)
+        if y >= 0:
+            put(columns, piece, shape, column, y)
+        return boards_of(columns, self._height) == 1
 
 
 def to_ansi(scene: Scene) -> str:
     """A game as coloured text for terminals, two characters per cell, with the pieces beside the field."""
     plain = "\x1b[0m"
-    lines = [f"lines {scene.lines}  score {scene.score}  pieces {scene.placed}" + "  game over" * scene.over]
-    colour = PALETTE[scene.pieces[0]]
-    for row in zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True):
+    lines = ["  ".join([*(f"{name} {value}" for name, value in scene.figures), *scene.notes])]
+    rows = list(zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True))
+    calm = len(rows) - (scene.garbage or 0)
+    for r, row in enumerate(rows):
+        bar = f"{ansi(RED, RED)} {plain}" if r >= calm else " " * (scene.garbage is not None)
+        ground = plain + "  " if r < scene.above else ansi(EMPTY, LIGHT) + " ·"
         runs = ((kind, len(list(run))) for kind, run in groupby(zip(*row, strict=True)))
         cells = (
-            ansi(FILLS[fill], colour if aimed else LIGHT) + ("[]" if fill or aimed else " ·") * length
+            ansi(FILLS[fill], FILLS[aimed] if aimed and not fill else LIGHT) + "[]" * length
+            if fill or aimed
+            else ground[:-2] + ground[-2:] * length
             for (fill, aimed), length in runs
         )
-        lines.append("".join(cells) + plain)
-    for label, pieces, line in (("piece", scene.pieces[:1], 1), ("next ", scene.pieces[1:], 2)):
+        lines.append(bar + "".join(cells) + plain)
+    for line, (label, pieces) in enumerate(scene.panel, start=1):
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
-        lines[line] += f"  {label} {' '.join(names)}" if pieces else ""
+        lines[line] += f"  {label:5} {' '.join(names)}"
     return "\n".join(lines) + "\n"
 
 
@@ -120,20 +158,23 @@ def draw(board: Any) -> NDArray[np.uint8]:
     rows, cols = cells.shape
     side = _side(rows)
     surface = _page(cols * side + 2 * FRAME, rows * side + 2 * FRAME)
-    _draw_field(surface, cells, side, 0)
+    _draw_field(surface, cells, side, (0, 0))
     return pixels(surface)
 
 
 def surface_of(scene: Scene) -> Any:
     """A picture of a game as a pygame surface: the field on the left, the panel on the right."""
     rows, cols = scene.cells.shape
-    side, panel = _side(rows), _panel(scene)
-    width, height = cols * side + 2 * FRAME, rows * side + 2 * FRAME
+    side, panel = _side(rows - scene.above), _panel(scene)
+    bar = 0 if scene.garbage is None else BAR + GAP
+    width, height = bar + cols * side + 2 * FRAME, rows * side + 2 * FRAME
     surface = _page(width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
-    _draw_field(surface, scene.cells, side, MARGIN)
-    first = MARGIN + FRAME
-    for r, c in np.argwhere(scene.aimed).tolist():
-        surface.blit(_outline(PALETTE[scene.pieces[0]], side), (first + c * side, first + r * side))
+    _draw_field(surface, scene.cells, side, (MARGIN + bar, MARGIN), scene.above)
+    left, top = MARGIN + bar + FRAME, MARGIN + FRAME
+    for r, c in np.argwhere((scene.aimed > 0) & (scene.cells == 0)).tolist():
+        surface.blit(_outline(FILLS[scene.aimed[r, c]], side), (left + c * side, top + r * side))
+    for r in range(rows - min(scene.garbage or 0, rows), rows):
+        surface.blit(rounded(BAR, side - GAP, RED, 3), (MARGIN, top + r * side + GAP // 2))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
     return surface
 
@@ -148,14 +189,17 @@ def _page(width: int, height: int) -> Any:
     return surface
 
 
-def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, margin: int) -> None:
+def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, corner: tuple[int, int], above: int = 0) -> None:
+    """Draw the cells, and behind all but the `above` top rows the field; `corner`: of the frame around all rows."""
     rows, cols = cells.shape
-    surface.blit(rounded(cols * side + 2 * FRAME, rows * side + 2 * FRAME, BOARD, FRAME), (margin, margin))
-    drawn, first = [_cell(fill, side) for fill in FILLS], margin + FRAME
+    (left, top), field = corner, rounded(cols * side + 2 * FRAME, (rows - above) * side + 2 * FRAME, BOARD, FRAME)
+    surface.blit(field, (left, top + above * side))
+    drawn = [_cell(fill, side) for fill in FILLS]
     surface.fblits(
-        (drawn[fill], (first + c * side, first + r * side))
+        (drawn[fill], (left + FRAME + c * side, top + FRAME + r * side))
         for r, row in enumerate(cells.tolist())
         for c, fill in enumerate(row)
+        if fill or r >= above
     )
 
 
@@ -185,25 +229,25 @@ def _piece(piece: int, side: int) -> Any:
 
 
 def _panel(scene: Scene) -> Any:
-    following = scene.pieces[1:]
     slot = 3 * FOLLOWING + 8
-    slots = -(-len(following) // 2)
-    figures = (("LINES", scene.lines), ("SCORE", scene.score), ("PIECES", scene.placed))
-    panel = pygame().Surface(
-        (PANEL, 108 + (32 + slots * slot) * bool(following) + 60 * len(figures)), pygame().SRCALPHA
-    )
-    top = _label(panel, "PIECE", 0)
-    panel.blit(_piece(scene.pieces[0], CURRENT), (0, top))
-    top = 108
-    if following:
-        top = _label(panel, "NEXT", top)
-        for i, piece in enumerate(following):
-            panel.blit(_piece(piece, FOLLOWING), (i % 2 * PANEL // 2, top + i // 2 * slot))
-        top += slots * slot + 8
-    for name, value in figures:
-        under = _label(panel, name, top)
+    heights = [32 + -(-len(pieces) // 2) * slot if label == "next" else SLOT for label, pieces in scene.panel]
+    height = sum(heights) + 60 * len(scene.figures) + NOTE * len(scene.notes)
+    panel, top = pygame().Surface((PANEL, height), pygame().SRCALPHA), 0
+    for (label, pieces), high in zip(scene.panel, heights, strict=True):
+        under = _label(panel, label.upper(), top)
+        for i, piece in enumerate(pieces):
+            if label == "next":
+                panel.blit(_piece(piece, FOLLOWING), (i % 2 * PANEL // 2, under + i // 2 * slot))
+            else:
+                panel.blit(_piece(piece, CURRENT), (0, under))
+        top += high
+    for name, value in scene.figures:
+        under = _label(panel, name.upper(), top)
         panel.blit(fitting(f"{value}", DARK, PANEL, 20), (0, under - 4))
         top += 60
+    for note in scene.notes:
+        panel.blit(fitting(note.upper(), DARK, PANEL, 13), (0, top))  # capitals, because all are as tall
+        top += NOTE
     return panel
 
 

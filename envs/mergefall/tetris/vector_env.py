@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from mergefall.tetris import batch
 from mergefall.tetris.env import TetrisEnv, TetrisGames
-from mergefall.tetris.render import Canvas, frame
 from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
@@ -29,12 +25,6 @@ class TetrisVectorEnv(TetrisGames, GameVectorEnv):
 
     single_type, fewest = TetrisEnv, 1024
 
-    def _paint(self, i: int, action: int | None) -> None:
-        if action is None:
-            self._canvases[i] = Canvas(self.rules)
-        else:
-            self._canvases[i].paint(self._states[i], action)
-
     def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
         observations: dict[str, Array] = {"board": board, "piece": seen.pieces}
@@ -50,6 +40,3 @@ class TetrisVectorEnv(TetrisGames, GameVectorEnv):
         if self.rules.randomizer == "hidden":
             columns["multiset"] = seen.multisets
         return observations, columns
-
-    def _frames(self, mode: str) -> Iterator[Any]:
-        return (frame(self._canvases[i].scene(state), mode) for i, state in enumerate(self._states))

@@ -47,15 +47,13 @@ class Stream:
         return set(range(self.hole, self.hole + garbage.holes))
 
 
-def played_alike(seed, rules, count):
-    """Play random keys through both; returns the number of keys played."""
-    stream, state = Stream(seed, rules), rules.new_states(1)[0]
-    state[words.STREAM] = stream_from_seed(seed)
-    game.begin(state, rules.pool(None), True)
+def reference_of(seed, rules, kind=Game):
+    """(the game from a seed by the reference, its random stream)."""
+    stream = Stream(seed, rules)
     queue = [stream.piece() for _ in range(1 + rules.preview)]
     if rules.garbage:
         stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
-    slow = Game(
+    slow = kind(
         stream.piece,
         stream.holes,
         queue,
@@ -67,6 +65,15 @@ def played_alike(seed, rules, count):
         garbage=round(rules.garbage.rows * 65536) if rules.garbage else 0,
     )
     slow.appear()
+    return slow, stream
+
+
+def played_alike(seed, rules, count):
+    """Play random keys through both; returns the number of keys played."""
+    state = rules.new_states(1)[0]
+    state[words.STREAM] = stream_from_seed(seed)
+    game.begin(state, rules.pool(None), True)
+    slow, stream = reference_of(seed, rules)
     rng, mask, field = np.random.default_rng(seed), np.zeros(len(KEYS), np.int8), (1 << rules.rows + 4) - 1
     for played in range(count):
         if rules.levels:

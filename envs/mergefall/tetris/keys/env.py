@@ -7,17 +7,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mergefall.env import GameEnv
+from mergefall.env import ARROWS, GameEnv
 from mergefall.kernels import direct
 from mergefall.tetris.game import ATTACK, LINES, NIBBLE, PIECES, QUEUE, SCORE
 from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.keys import batch, game
+from mergefall.tetris.keys.render import Canvas
 from mergefall.tetris.keys.rules import KEYS, REWARDS, STATUS, Rules
 from mergefall.typing import Info
 
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
-_PRESSED = {"a": "left", "d": "right", "w": "clockwise", "q": "counterclockwise", "s": "soft drop", " ": "hard drop"}
-_PRESSED |= {"e": "hold", "r": "half turn"}
+_PRESSED = dict(zip(ARROWS, ("clockwise", "right", "soft drop", "left"), strict=True))
+_PRESSED |= {ord("x"): "clockwise", ord("z"): "counterclockwise", ord("a"): "half turn"}
+_PRESSED |= {ord(" "): "hard drop", ord("c"): "hold", ord("e"): "hold"}
 
 
 class TetrisKeysEnv(GameEnv):
@@ -106,10 +108,17 @@ class TetrisKeysEnv(GameEnv):
     - `reward`: `"lines"` (default), `"score"` or `"attack"`.
     - `shaping`: a mapping for potential-based shaping, such as `{"potential": "bcts", "gamma": 0.99}`; default: None.
       The potential is of the settled board. See `mergefall.shaping`.
-    - `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`; default: None.
+    - `render_mode`: `"ansi"` (coloured text), `"rgb_array"` (uint8[height, width, 3]) or `"human"` (a window); default:
+      None. Outlines show where the piece would land. Two rows above the field are shown. A red bar is as high as the
+      garbage that will rise. Cells have their pieces' colours; garbage, and cells that were given or restored, are
+      grey.
 
     All are JSON types. `gymnasium.make_vec("mergefall/TetrisKeys-v0", num_envs=n)` makes the batched environment,
     `TetrisKeysVectorEnv`, with a few more arguments (`mergefall.vector.GameVectorEnv`).
+
+    To play by hand, use `mergefall play mergefall/TetrisKeys-v0` in a shell, or `gymnasium.utils.play.play(env,
+    fps=12)`, which repeats a key in every step in which it is held. Arrow keys: up turns clockwise, down is a soft
+    drop. Space: hard drop; Z and X: turn counterclockwise and clockwise; A: turn by 180°; C or E: hold.
 
     ## Example
 
@@ -132,7 +141,7 @@ class TetrisKeysEnv(GameEnv):
 
     metadata: ClassVar[dict[str, Any]] = GameEnv.metadata | {"render_fps": 60}
     title = "Tetris by keys · mergefall"
-    rules_type, library = Rules, LIBRARY
+    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(game.begin)
     derived = "_board", "_numbers", "_mask", "_words", "_arrays", "_advance"
 
@@ -190,6 +199,6 @@ class TetrisKeysEnv(GameEnv):
             "legal": legal,
         }
 
-    def get_keys_to_action(self) -> dict[str, int]:
-        """Keyboard key -> action, for `gymnasium.utils.play.play`; pass it `noop=0`."""
-        return {key: KEYS.index(name) for key, name in _PRESSED.items() if KEYS.index(name) < self._actions}
+    def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
+        """The keys for `gymnasium.utils.play`: arrows, space, Z and X to turn, A for half a turn, C or E to hold."""
+        return {(key,): KEYS.index(name) for key, name in _PRESSED.items() if KEYS.index(name) < self._actions}

@@ -1,0 +1,76 @@
+"""Games of Tetris by keys as pictures: the falling piece, where it would land, hold, and garbage to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.tetris import render
+from mergefall.tetris.field import fall
+from mergefall.tetris.game import ATTACK, CHAIN, COLUMNS, FALLING, GARBAGE, HOLD, LINES, SCORE, is_over, queued
+from mergefall.tetris.keys import game
+from mergefall.tetris.keys.game import CLEARS, STORAGE, get
+from mergefall.tetris.srs import SHAPES
+
+ABOVE = 2  # rows above the field that are shown: those in which pieces appear
+
+
+class Canvas(render.Canvas):
+    """Draws one game, and remembers the colours of its cells, and what the last lock cleared, from the keys played."""
+
+    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+        """Colour the cells that lock when a key is about to be played in `state`; None: `state` is a new one."""
+        if action is None:
+            self._forget()
+        if action is None or is_over(state):
+            return
+        after = state.copy()
+        _, locks = game.act(after, action)
+        if not locks:
+            return
+        self._lock(after, self._cells(*_place(after)))
+        locked = game.lock(after)
+        self._clear = CLEARS[locked.clear]
+        if not locked.lines:
+            rises = get(state[GARBAGE], game.PENDING)
+            self._fills = np.concatenate([self._fills[rises:], np.zeros_like(self._fills[:rises])])
+
+    def scene(self, state: NDArray[np.uint64]) -> render.Scene:
+        """The scene of a state; cells without a known colour are grey."""
+        rules, top = self._rules, STORAGE - ABOVE
+        piece, shape, column, y = _place(state)
+        cells, over = self._coloured(state), is_over(state)
+        own, lands = self._cells(piece, shape, column, y), fall(state[COLUMNS:], piece, shape, column, y)
+        cells[own] = colour = 2 + piece
+        aimed = self._cells(piece, shape, column, lands) & (cells == 0) & (not over)
+        following, held = self._pieces(state)[1:], int(state[HOLD])
+        figures = {"lines": int(state[LINES]), "score": int(state[SCORE]), "attack": int(state[ATTACK])}
+        combo = get(state[CHAIN], game.CLEARS_IN_A_ROW) - 1
+        notes = {
+            self._clear: bool(self._clear),
+            f"combo {combo}": combo > 0,
+            "back-to-back": get(state[CHAIN], game.BACK_TO_BACK) > 0,
+            "game over": over,
+        }
+        return render.Scene(
+            cells=cells[top:],
+            aimed=np.where(aimed, np.uint8(colour), np.uint8(0))[top:],
+            above=ABOVE,
+            panel=[*[("hold", [held - 1] if held else [])] * rules.hold, *[("next", following)] * bool(following)],
+            figures=[*figures.items(), *[("level", int(game.level_of(state)))] * rules.levels],
+            notes=[note for note, holds in notes.items() if holds],
+            garbage=None if rules.garbage is None else get(state[GARBAGE], game.PENDING),
+        )
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._clear = ""
+
+
+def _place(state: NDArray[np.uint64]) -> tuple[Any, Any, Any, Any]:
+    """The falling piece: (piece, shape, column, y)."""
+    piece, falling = queued(state, 0), state[FALLING]
+    shape = SHAPES[piece, get(falling, game.ROTATION)]
+    return piece, shape, get(falling, game.COLUMN), get(falling, game.ROW)
