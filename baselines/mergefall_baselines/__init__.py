@@ -17,6 +17,7 @@ from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import greedy as tetris_greedy
+from mergefall_baselines.tetris import keys as tetris_keys
 from mergefall_baselines.tetris import mcts as tetris_mcts
 from mergefall_baselines.tetris import search as tetris_search
 from mergefall_baselines.tetris import simple as tetris_simple
@@ -47,6 +48,7 @@ for _name, _factory in {
     "tetris/two-tetrad": tetris_search.two_tetrad,
     "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.mcts,
+    "tetris/keys": tetris_keys.Keys,
     "quintris/expectimax": tetris_search.quintris,
 }.items():
     register(_name, _factory)

@@ -77,8 +77,11 @@ def make(name: str, **options: Any) -> Player:
 
 def signature_of(name: str) -> inspect.Signature:
     """The options of a player, as the signature of its factory: `rules` stands there as the game's rules."""
-    options = list(inspect.signature(factory_of(name)).parameters.values())
-    names = [rule for form in FORMS.values() if name.partition("/")[0] in form.game.homes for rule in form.options]
+    factory = factory_of(name)
+    options = list(inspect.signature(factory).parameters.values())
+    forms = [form for form in FORMS.values() if name.partition("/")[0] in form.game.homes]
+    form = getattr(factory, "form", None) or next(iter(forms), None)  # its class may play another game than its name
+    names = form.options if form else ()
     if names and options and options[-1].name == "rules":  # **rules
         rules = options.pop()
         options += [rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in names]

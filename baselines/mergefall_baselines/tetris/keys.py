@@ -1,0 +1,299 @@
+"""Tetris by keys for `KernelPlayer`, and the player that presses the keys for another one's placements.
+
+A decision kernel of this game sees the whole state: decide(state, memory, values, settings) -> key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from mergefall.checks import array, choice
+from mergefall.games import GAMES, take
+from mergefall.kernels import kernel, unowned
+from mergefall.tetris import game as words
+from mergefall.tetris.field import columns_of, copy, field_mask
+from mergefall.tetris.keys import game
+from mergefall.tetris.keys.routes import ANY, explore, find, goal_of, key_at, new_work, write_route
+from mergefall.tetris.keys.rules import STATUS, Rules
+from mergefall.tetris.placements import action_of, at_rest, rest, rest_of
+from mergefall.tetris.rules import Rules as PlacementRules
+from mergefall.typing import Array, Kernel, Observation
+from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from numpy.typing import NDArray
+
+from mergefall_baselines.entry import ENTRY_TYPE, VALUES, WORDS, call, settings_at
+from mergefall_baselines.kernel_player import (
+    FORMS,
+    GO_ON,
+    OVER,
+    UNDECIDED,
+    Form,
+    KernelPlayer,
+    episode_loop,
+    has_nonsense,
+)
+from mergefall_baselines.player import Player, check_values
+from mergefall_baselines.registry import player_of, without_memory
+from mergefall_baselines.tetris.memory import MEMORY
+from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
+
+U = np.uint64
+FIGURES = {"score": words.SCORE, "lines": words.LINES, "pieces": words.PIECES, "attack": words.ATTACK}
+MARK, PRESSED, ROUTE, KEYS_MEMORY = MEMORY, MEMORY + 1, MEMORY + 2, MEMORY + 6  # after what the other player remembers
+PARTS = ("board", "piece", "place", "status", "hold", "queue")
+
+
+@kernel
+def _turn(state, key):
+    _, over, _, _ = game.step(state, key)
+    return OVER if over else GO_ON
+
+
+@kernel
+def _start(state):
+    game.begin(state, np.empty((0, 1), U), True)
+
+
+@cache
+def _entry(signature: Any) -> Kernel:
+    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+
+    @kernel
+    def entry(state, memory, values, settings):
+        state, memory, values = unowned((state, memory, values))
+        decide, own = settings_at(settings, settings_type)
+        key = call(decide, decide_type, (state, memory, values, own))
+        return UNDECIDED - key if has_nonsense(values) else key
+
+    return entry
+
+
+def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, int], bool]:
+    """(the parts of an observation, the rules that it shows, whether it is single); raises ValueError for another."""
+    if not isinstance(observation, Mapping) or not set(PARTS[:4]) <= set(observation) <= set(PARTS):
+        raise ValueError(f"{name} got {observation!r}; expected a mapping with {', '.join(PARTS[:4])}")
+    parts = {part: array(f"{name}: {part}", value, "integers") for part, value in observation.items()}
+    board = parts["board"]
+    shape, single = board.shape[:-2], board.ndim == 2
+    queue = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
+    expected = {"board": board.shape, "piece": shape, "place": (*shape, 3), "status": (*shape, len(STATUS))}
+    expected |= {"queue": (*shape, queue.shape[-1]), "hold": shape}
+    shapes = {part: value.shape for part, value in parts.items()}
+    if board.ndim not in (2, 3) or any(shapes[part] != expected[part] for part in parts):
+        raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
+    if wrong := [part for part, value in parts.items() if value.dtype.kind not in "iub"]:
+        raise ValueError(f"{name} got a {wrong[0]} of {parts[wrong[0]].dtype}; expected integers")
+    shown = {"cols": board.shape[-1], "rows": board.shape[-2] - game.STORAGE, "preview": queue.shape[-1]}
+    return parts, shown | {"hold": "hold" in parts}, single
+
+
+def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
+    """States that show these observations; what no observation shows, as the random stream, is 0."""
+    flat = {part: value.reshape(-1, *value.shape[len(parts["piece"].shape) :]) for part, value in parts.items()}
+    states = rules.new_states(len(flat["piece"]))
+    states[:, words.STREAM] = 0
+    ids = np.concatenate([flat["piece"][:, None], flat["queue"]], axis=1).astype(np.int64)
+    states[:, words.QUEUE] = (ids << words.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)
+    status, place = flat["status"].astype(np.int64).T, flat["place"].astype(np.int64).T
+    if rules.hold:
+        states[:, words.HOLD] = (flat["hold"] + 1) % (rules.n_pieces + 1)
+    fields = [game.HELD, game.SPIN, game.PHASE, game.GROUNDED, game.RESETS, game.ROTATION, game.COLUMN, game.ROW]
+    states[:, words.FALLING] = sum(value << low for (low, _), value in zip(fields, (*status[:5], *place), strict=True))
+    states[:, words.CHAIN] = status[5] << game.CLEARS_IN_A_ROW[0] | status[6] << game.BACK_TO_BACK[0]
+    states[:, words.GARBAGE] = status[7] << game.PENDING[0]
+    states[:, words.LINES] = (status[8] - 1) * game.LEVEL_LINES
+    states[:, words.COLUMNS :] = columns_of(flat["board"])
+    rules.restored(states, states)  # raises ValueError for values that no game has
+    return states
+
+
+FORM = FORMS["keys"] = Form(
+    game=GAMES["keys"],
+    rules=Rules,
+    options=GAMES["keys"].rules,
+    memory_words=KEYS_MEMORY,
+    start=_start,
+    loop=episode_loop(_turn, 0),
+    shift=0,
+    signature=lambda settings: types.int64(WORDS, WORDS, VALUES, settings),
+    entry=lambda signature, rules: _entry(signature),
+    ways=lambda rules: (rules,),
+    read=_read,
+    states=_states,
+    settle=lambda name, values, state: check_values(name, values),
+    figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
+    counts=lambda player: False,
+)
+
+
+@kernel
+def mark_of(state):
+    """A number that tells one falling piece at one place over one board from another; never 0."""
+    mark = state[words.FALLING] ^ U(words.queued(state, 0)) << U(50)
+    for column in words.columns_in(state):
+        mark = (mark ^ column) * U(0x9E3779B97F4A7C15)
+        mark ^= mark >> U(29)
+    return mark | U(1)
+
+
+@kernel
+def without_keys(state, rules_word, target):
+    """Write the state of the game by placements that shows the same board and pieces."""
+    copy(state, target)
+    for word in (words.KEYS, words.FALLING, words.CHAIN, words.ATTACK, words.GARBAGE, words.RATES):
+        target[word] = U(0)
+    target[words.RULES] = rules_word
+    field = field_mask(words.size_of(state)[1])
+    for i in range(words.COLUMNS, target.size):
+        target[i] &= field
+
+
+@kernel
+def best_in_time(state, values, settings, route):
+    """Write the route to the best of the placements that are reached in time; returns its number of keys."""
+    mode, _, asked, trial, work = settings
+    columns, count, best, held_from = words.columns_in(asked), 0, -np.inf, values.size
+    if game.get(state[words.KEYS], game.MAY_HOLD):
+        held_from //= 2
+    for held in range(2 if values.size > held_from else 1):
+        copy(state, trial)
+        if held and (not game.act(trial, game.HOLD_KEY)[0] or words.is_over(trial)):
+            continue
+        explore(trial, ANY, True, work)
+        node, found = -1, count > 0
+        for action in range(held_from):
+            value = values[held * held_from + action]
+            rotation, column, y = rest(columns, words.queued(trial, 0), action, mode)
+            if y >= 0 and (value > best or not found):
+                end = work.ends[goal_of(rotation, column, y)]
+                if end >> 16 == work.searches[0]:
+                    best, node, found = value, end & 0xFFFF, True
+        if node >= 0:
+            count = write_route(node, game.HOLD_KEY if held else -1, work, route)
+    return count
+
+
+@kernel
+def plan(state, memory, choice, values, settings):
+    """Remember the route to a chosen placement, packed; if it is not reached in time, to the best one that is."""
+    _, _, _, trial, work = settings
+    memory[PRESSED], route = U(0), memory[ROUTE:]
+    held_from = values.size // 2 if game.get(state[words.KEYS], game.MAY_HOLD) else values.size
+    rotation, column, y = at_rest(choice)
+    if find(state, action_of(choice) >= held_from, goal_of(rotation, column, y), trial, work, route) == 0:
+        if best_in_time(state, values, settings, route) == 0:
+            route[0] = U(game.HARD_DROP)
+
+
+@kernel
+def next_key(state, memory, values, trial):
+    """The next key of the remembered route; its value is 0."""
+    key = key_at(memory[ROUTE:], np.int64(memory[PRESSED]))
+    memory[PRESSED] += U(1)
+    copy(state, trial)
+    _, locks = game.act(trial, key)
+    memory[MARK] = U(0) if locks else mark_of(trial)
+    values[:] = -np.inf
+    values[key] = 0.0
+    return key
+
+
+@kernel
+def decide(state, memory, values, settings):
+    entry, own, wanted, routes = settings
+    _, rules_word, asked, trial, _ = routes
+    if memory[MARK] != mark_of(state):
+        without_keys(state, rules_word, asked)
+        choice = call(entry, ENTRY_TYPE, (asked, memory[:MEMORY], wanted, own))
+        if choice < 0:
+            values[:] = np.nan
+            return np.int64(game.WAIT)
+        plan(state, memory, choice, wanted, routes)
+    return next_key(state, memory, values, trial)
+
+
+class Keys(KernelPlayer):
+    """Keys: presses the keys that bring each piece to where a player of placements wants it.
+
+    It asks the player once for each piece, as in the game by placements with the same board and pieces, finds the
+    shortest keys to the chosen place and presses them. The search knows the clock: if gravity or the lock delay cuts
+    the way off, it takes the placement with the highest value of those that are reached in time.
+
+    Args:
+        of: the player: a name, a run folder, or a mapping of `player` and options. Default: `tetris/bcts`.
+        placements: the placements that the player chooses from, as the environment's argument. Default: ``drop``.
+        rules: the arguments of `mergefall/TetrisKeys-v0` that make its game. Default: those of the environment, or
+            what the observation shows.
+
+    `values` are 0 for the key that it presses, −inf for the others.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> player = make("tetris/keys", of="tetris/bcts", placements="drop")
+        >>> player.play("mergefall/TetrisKeys-v0", seed=0, env_kwargs={"hold": False}, max_episode_steps=9).actions
+        array([1, 1, 1, 6, 4, 6, 2, 2, 6], dtype=uint8)
+    """
+
+    form = FORM
+    remembers = True
+    plays = MappingProxyType({"env_id": "mergefall/TetrisKeys-v0"})
+
+    def __init__(self, of: Any = "tetris/bcts", placements: str = "drop", **rules: Any) -> None:
+        super().__init__(**rules)
+        if "garbage" in self._rules:
+            self._rules |= {"garbage": asdict(FORM.rules(**rules))["garbage"]}
+        self.of, self.placements = (
+            player_of(of, "of"),
+            choice("placements", placements, PlacementRules.choices["placements"]),
+        )
+        if self.of.form not in (PLACEMENT_FORM, None):
+            raise ValueError(f"of is {self.of.name!r}, which plays another game; expected a player of Tetris")
+        self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
+        if not self.compiled:
+            without_memory(self.of, "of")
+
+    def _asks(self, rules: Rules) -> tuple[Player, PlacementRules, tuple[Any, ...]]:
+        """(the player, the rules that it plays by, the settings of `plan`)."""
+
+        def make() -> tuple[Player, PlacementRules, tuple[Any, ...]]:
+            names = ("cols", "rows", "pieces", "randomizer", "preview")
+            theirs = PlacementRules(
+                **{name: getattr(rules, name) for name in names}, placements=self.placements, illegal_limit=1
+            )
+            asked, trial = np.zeros((2, words.COLUMNS + rules.cols), U)
+            settings = theirs.placements == "slide", U(theirs.rules_word()), asked, trial, new_work()
+            return self.of.with_rules(asdict(theirs)), theirs, settings
+
+        return self._once(("asks", rules), make)
+
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        player, theirs, settings = self._asks(way)
+        entry, own = player._entry(PLACEMENT_FORM.ways(theirs)[0], True)
+        return decide, (entry, own, np.empty(theirs.n_actions), settings)
+
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        if self.compiled:
+            return super()._decide(rules, states, memory, values, exact)
+        player, theirs, settings = self._asks(rules)
+        actions = np.empty(len(states), np.int64)
+        for i, state in enumerate(states):
+            if memory[i, MARK] != mark_of(state):
+                _, rules_word, asked, *_ = settings
+                without_keys(state, rules_word, asked)
+                observation = take(theirs.observations(asked[None]), 0)
+                action, masks = int(player.act(observation)), theirs.observed(asked[None])[0][0]
+                wanted = np.where(masks, 0.0, -np.inf)
+                plan(
+                    state,
+                    memory[i],
+                    rest_of(words.columns_in(asked), words.queued(asked, 0), action, settings[0]),
+                    wanted,
+                    settings,
+                )
+            actions[i] = next_key(state, memory[i], values[i], settings[3])
+        return actions
