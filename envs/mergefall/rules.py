@@ -29,6 +29,7 @@ class GameRules:
     kernels: ClassVar[Any]  # the game's module `batch`
     illegal_word: ClassVar[int]  # the words of a state that count illegal actions in a row, and all actions
     steps_word: ClassVar[int]
+    timed = False  # whether something happens while a player does nothing
 
     # What a game implements, besides `afterstates`, `chance_outcomes`, `seen` and `limits`:
     n_actions: Any  # a property

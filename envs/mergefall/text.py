@@ -27,6 +27,8 @@ import numpy as np
 from mergefall import game2048, tetris
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.rules import Rules as Rules2048
+from mergefall.tetris.keys.rules import KEYS
+from mergefall.tetris.keys.rules import Rules as RulesOfKeys
 from mergefall.tetris.pieces import mirrored, rotations
 from mergefall.tetris.placements import ROTATIONS
 from mergefall.typing import Array, Observation
@@ -40,6 +42,8 @@ def action_names(rules: Any) -> list[str]:
     """The names of all actions under an environment's rules (`env.unwrapped.rules`), legal or not."""
     if isinstance(rules, Rules2048):
         return list(ACTIONS)
+    if isinstance(rules, RulesOfKeys):
+        return list(KEYS[: rules.n_actions])
     return [
         f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}"
         for slid in (SLID if rules.placements == "slide" else SLID[:1])

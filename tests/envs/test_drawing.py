@@ -64,6 +64,7 @@ def test_frames_are_those_drawn_from_nothing(env_id, kwargs, monkeypatch):
         np.testing.assert_array_equal(mine, theirs)
     assert not np.array_equal(fast[0], fast[1])
     assert [side % 2 for side in fast[0].shape[:2]] == [0, 0]  # as films need
+    assert len({frame.shape for frame in fast}) == 1
 
 
 def test_text_is_drawn_after_pygame_was_closed():

@@ -29,13 +29,23 @@ def in_terminal(arguments: Sequence[str], keys: Sequence[bytes]) -> tuple[str, i
     return printed.decode(), process.returncode
 
 
+class Clock:
+    """A clock that stands still unless somebody waits; `monotonic` for the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 class Script:
     """A screen on which keys are pressed, one for each time that it is read, and the last of `keys` for ever."""
 
     render_mode, interactive = "ansi", True
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._keys, self.shown, self.waited = list(keys), [], []
+    def __init__(self, keys: Sequence[str], clock: Clock | None = None) -> None:
+        self._keys, self.shown, self.waited, self._clock = list(keys), [], [], clock
 
     def __enter__(self) -> Script:
         return self
@@ -48,5 +58,7 @@ class Script:
 
     def read(self, timeout: float | None = None) -> list[str]:
         self.waited.append(timeout)
+        if self._clock:
+            self._clock.now += timeout or 0
         key = self._keys.pop(0) if len(self._keys) > 1 else self._keys[0]
         return [key] if key else []

@@ -93,7 +93,7 @@ def play(
     option: Pairs = (),
     out: Path | None = None,
 ) -> None:
-    """Play a game yourself, with the arrow keys or W A S D; H asks a searcher, U takes moves back, Q quits.
+    """Play a game yourself, with the arrow keys; H asks a searcher, U takes moves back, Q quits.
 
     Args:
         env: Id of the environment.
@@ -119,7 +119,7 @@ def watch(
     worst: bool = False,
     adversary: Pairs = (),
     render_mode: Literal["ansi", "human"] = "ansi",
-    fps: float = 8,
+    fps: float | None = None,
     video: Path | None = None,
 ) -> None:
     """Watch a player play one game, or two players side by side: in the terminal, in a window, or as a video file.
@@ -135,7 +135,7 @@ def watch(
         worst: Of the recorded games the one with the lowest result, in place of `seed`.
         adversary: Argument of the adversary, as for `evaluate`; may be repeated; default: no adversary.
         render_mode: `ansi`: in the terminal; `human`: in a window.
-        fps: Moves shown per second.
+        fps: Moves shown per second; default: 8, of Tetris by keys 60.
         video: Write a video instead: a .mp4 or .gif file.
     """
     from mergefall import __version__
@@ -143,7 +143,7 @@ def watch(
     from mergefall_training.play import watching
     from mergefall_training.play.records import Header
 
-    if fps <= 0:
+    if fps is not None and fps <= 0:
         raise ValueError(f"--fps {fps}: expected more than 0")
     if beside_option and beside is None:
         raise ValueError(f"--beside-option {beside_option[0]} is the second player's; expected --beside, too")

@@ -37,7 +37,7 @@ class Scene(NamedTuple):
     above: int  # how many of these rows lie above the field
     panel: Sequence[tuple[str, Sequence[int]]]  # labels, and the table rows of the pieces under them
     figures: Sequence[tuple[str, int]]
-    notes: Sequence[str]  # what has happened
+    notes: Sequence[str]  # what has happened; "" for each that has not, so that all pictures are of one size
     garbage: int | None = None  # rows that are about to rise; None: there never are any
 
 
@@ -87,7 +87,7 @@ class Canvas:
             above=0,
             panel=[("piece", [current]), *[("next", following)] * bool(following)],
             figures=[(name, int(state[word])) for name, word in figures],
-            notes=["game over"] * bool(cells[:top].any()),
+            notes=["game over" if cells[:top].any() else ""],
         )
 
     def _forget(self) -> None:
@@ -128,7 +128,7 @@ class Canvas:
 def to_ansi(scene: Scene) -> str:
     """A game as coloured text for terminals, two characters per cell, with the pieces beside the field."""
     plain = "\x1b[0m"
-    lines = ["  ".join([*(f"{name} {value}" for name, value in scene.figures), *scene.notes])]
+    lines = ["  ".join([*(f"{name} {value}" for name, value in scene.figures), *filter(None, scene.notes)])]
     rows = list(zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True))
     calm = len(rows) - (scene.garbage or 0)
     for r, row in enumerate(rows):
@@ -245,7 +245,7 @@ def _panel(scene: Scene) -> Any:
         under = _label(panel, name.upper(), top)
         panel.blit(fitting(f"{value}", DARK, PANEL, 20), (0, under - 4))
         top += 60
-    for note in scene.notes:
+    for note in filter(None, scene.notes):
         panel.blit(fitting(note.upper(), DARK, PANEL, 13), (0, top))  # capitals, because all are as tall
         top += NOTE
     return panel

@@ -96,7 +96,7 @@ def test_what_stands_beside_the_field():
     for key in PLAYED:
         env.step(KEYS.index(key))
     scene = canvas.scene(env._states[0])
-    assert scene.notes == ["perfect clear tetris", "back-to-back"]
+    assert scene.notes == ["perfect clear tetris", "", "back-to-back", ""]
     assert dict(scene.figures) == {"lines": 4, "score": 2810, "attack": 10}
     assert (scene.garbage, scene.panel[0]) == (2, ("hold", []))
     env.step(KEYS.index("hold"))
@@ -108,7 +108,7 @@ def test_what_stands_beside_the_field():
     assert [line.startswith(red) for line in lines] == [False] * 8 + [True] * 2
     env.step(KEYS.index("hard drop"))
     scene = canvas.scene(env._states[0])
-    assert scene.notes == ["back-to-back"]
+    assert scene.notes == ["", "", "back-to-back", ""]
     assert (scene.cells[-2:] == 1).sum() == 2 * 3  # garbage is grey
     env.restore_state(env.clone_state())
     scene = canvas.scene(env._states[0])

@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mergefall.tetris.keys import KEYS
 from mergefall.tetris.pieces import NAMES
 from mergefall_training.cli import main
 from mergefall_training.compare.report import report
 from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import actions_of
 from mergefall_training.play.verify import verify
 from mergefall_training.play.watching import Session, Window, play
 
-from ..terminals import Script
+from ..terminals import Clock, Script
 
-ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+ENV, TETRIS, BY_KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
 
 
-def pressing(monkeypatch, keys):
-    script = Script([*keys, "q"])
+def pressing(monkeypatch, keys, clock=None):
+    script = Script([*keys, "q"], clock)
     monkeypatch.setattr("mergefall_training.play.watching.Window", lambda: script)
     return script
 
@@ -55,11 +57,11 @@ def session_of(key, env_id=TETRIS, kwargs=SMALL):
     return _SESSIONS[key]
 
 
-KEYS = st.lists(st.sampled_from(["up", "right", "down", "left", "space", "e", "h", "w", "x", "", "u"]), max_size=40)
+PRESSED = st.lists(st.sampled_from(["up", "right", "down", "left", "space", "e", "h", "w", "x", "", "u"]), max_size=40)
 
 
 @settings(max_examples=25)
-@given(KEYS, st.sampled_from([(ENV, {"rows": 3, "cols": 3}), (TETRIS, SMALL)]))
+@given(PRESSED, st.sampled_from([(ENV, {"rows": 3, "cols": 3}), (TETRIS, SMALL)]))
 def test_a_move_taken_back_leaves_the_game_as_it_was(keys, game):
     """Draws that follow are the same, too: the state holds the random stream."""
     session = session_of(game[0], *game)
@@ -158,3 +160,80 @@ def test_a_finished_game_is_kept_if_ctrl_c_ends_the_session(tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("mergefall_training.play.watching.time.monotonic", clock.monotonic)
+    return clock
+
+
+def keys_of(session):
+    return [KEYS[action] for action in session.actions]
+
+
+def test_keys_are_played_at_once_and_time_passes_from_the_first_one_on(clock):
+    session = Session(BY_KEYS, {"rotate_180": True, "gravity": 0.1}, 0, "ansi")
+    assert session.due() is None
+    clock.now += 10
+    session.pass_time()
+    for key in ("left", "right", "down", "x", "z", "a", "up", "w", "2", "c"):
+        assert session.press(key)
+    pressed = ["left", "right", "soft drop", "clockwise", "counterclockwise", "half turn", "clockwise", "hold"]
+    assert keys_of(session) == pressed
+    assert session.due() == pytest.approx(1 / 60)
+    clock.now += 3.5 / 60
+    assert session.due() == 0
+    session.pass_time()
+    assert keys_of(session) == pressed + ["wait"] * 3
+    assert session.due() == pytest.approx(0.5 / 60)
+    clock.now += 100  # the program was stopped
+    session.pass_time()
+    assert len(session.actions) <= len(pressed) + 3 + 60 // 4 + 1
+    count = len(session.actions)
+    session.press("p")
+    clock.now += 1
+    session.pass_time()
+    assert session.due() is None
+    assert len(session.actions) == count
+    session.press("space")
+    assert session.due() is not None
+
+
+def test_without_gravity_time_stands_still():
+    session = Session(BY_KEYS, {"gravity": 0}, 0, "ansi")
+    session.press("left")
+    assert session.due() is None
+    assert "P pauses" not in session.lines()[-1]
+
+
+def test_a_piece_by_keys_is_taken_back_as_a_whole(clock):
+    session = Session(BY_KEYS, {}, 0, "ansi")
+    for key in ("left", "up", "space", "c", "right", "space", "left"):
+        session.press(key)
+        clock.now += 0.1
+        session.pass_time()
+    pressed = ["left", "clockwise", "hard drop", "hold", "right", "hard drop"]
+    for count in (6, 3, 0):
+        session.press("u")
+        assert session.due() is None  # there is time to think
+        assert [key for key in keys_of(session) if key != "wait"] == pressed[:count]
+    fresh = Session(BY_KEYS, {}, 0, "ansi")
+    assert session.actions == []
+    assert session.env.clone_state().tobytes() == fresh.env.clone_state().tobytes()
+
+
+def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, capsys):
+    out = tmp_path / "keys.jsonl"
+    script = pressing(monkeypatch, ["left", "", "", "up", "", "space", "c", "", "p", "z"] + ["space", ""] * 60, clock)
+    play(BY_KEYS, {"rows": 10, "levels": True}, 3, window=True, out=out)
+    assert "game over" in script.shown[-1][1][0]
+    assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
+    (episode,) = Evaluation.read(out).episodes
+    actions = actions_of(episode.actions, episode.length)
+    assert (actions == 0).sum() > 10
+    assert f"score {episode.score}, lines 0, pieces {episode.pieces}, attack 0" in script.shown[-1][1][0]
+    capsys.readouterr()
+    main(["watch", str(out), "--seed", "3"])
+    assert f"score {episode.score}" in capsys.readouterr().out

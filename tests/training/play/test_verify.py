@@ -16,12 +16,19 @@ from mergefall_training.play.verify import verify
 
 from ..altered import rewritten
 
+
+def by_keys(observation):
+    """Keys that depend on all that is seen, and drop a piece now and then."""
+    return int(sum(value.sum() * k for k, value in enumerate(observation.values(), start=1))) % 8
+
+
 GAMES = {
     "2048": ("2048/greedy", "mergefall/Game2048-v0", {"rows": 3, "cols": 3}, None),
     "2048-goal": ("2048/greedy", "mergefall/Game2048-v0", {"goal": 64}, None),
     "2048-capped": ("2048/random", "mergefall/Game2048-v0", {}, 60),
     "tetris": ("tetris/bcts", "mergefall/Tetris-v0", {"cols": 5, "rows": 6}, None),
     "tetris-slide": ("tetris/random", "mergefall/Tetris-v0", {"placements": "slide"}, None),
+    "keys": (by_keys, "mergefall/TetrisKeys-v0", {"rows": 8, "garbage": {"rows": 0.4}}, None),
     "tetris-capped": ("tetris/dellacherie", "mergefall/SZTetris-v0", {}, 40),
 }
 
@@ -56,7 +63,7 @@ def test_games_against_an_adversary_hold(tmp_path):
     assert all("checksum" in problem for problem in problems(path))
 
 
-@pytest.mark.parametrize("name", ["2048", "tetris"])
+@pytest.mark.parametrize("name", ["2048", "tetris", "keys"])
 def test_every_altered_field_is_found(tmp_path, name):
     path = record(tmp_path, name)
     lines = path.read_text().splitlines()
@@ -71,7 +78,7 @@ def test_every_altered_field_is_found(tmp_path, name):
         assert [found[0], found[1], found[3], found[4]] == [""] * 4
 
 
-@pytest.mark.parametrize("name", ["2048", "tetris"])
+@pytest.mark.parametrize("name", ["2048", "tetris", "keys"])
 def test_a_new_checksum_does_not_help(tmp_path, name):
     """All that the game decides is found by playing it again; only its time is taken as told."""
     kept = record(tmp_path, name)
@@ -80,7 +87,7 @@ def test_a_new_checksum_does_not_help(tmp_path, name):
         ("length", 1),
         ("length", -1),
         ("seed", 100),
-        *((f, 1) for f in ("lines",) * (name == "tetris")),
+        *((f, 1) for f in ("lines", "attack") if f in kept.read_text()),
     ):
         path = shutil.copy(kept, tmp_path / "altered.jsonl")
         change(path, 2, **{field: json.loads(kept.read_text().splitlines()[2])[field] + by})

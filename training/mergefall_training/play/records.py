@@ -85,7 +85,16 @@ class TetrisEpisode(Episode):
     pieces: int
 
 
-_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode)
+@dataclass(frozen=True)
+class KeysEpisode(TetrisEpisode):
+    """One finished game of Tetris by keys; `attack`: rows of garbage that its clears would have sent."""
+
+    game: ClassVar[Game] = GAMES["keys"]
+
+    attack: int
+
+
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, KeysEpisode)
 
 
 def episode_from(record: Mapping[str, object]) -> Episode:

@@ -24,10 +24,10 @@ import gymnasium as gym
 import numpy as np
 from mergefall import __version__
 from mergefall.draw import BOARD, PAGE, fitting, pygame, short_number
+from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import GAMES, Game, game_of
 from mergefall.imports import import_extra
 from mergefall.tetris.placements import ROTATIONS, SLIDES
-from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import chosen_by, recorded, steps
@@ -47,7 +47,9 @@ from mergefall_training.progress import console, printable, progress_bar
 from mergefall_training.wrappers.adversary import adversary as with_adversary
 
 ARROWS = ("up", "down", "right", "left")
+CODES = dict(zip(("up", "right", "down", "left"), ARROW_CODES, strict=True)) | {"space": ord(" ")}
 GAP = 16  # pixels between two pictures
+REPEAT = 200, 50  # milliseconds after which a key that is held repeats, and between its repetitions
 
 
 def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
@@ -143,6 +145,7 @@ class Window(AbstractContextManager["Window"]):
         pygame().display.set_caption("mergefall")
         pygame().event.set_blocked(None)
         pygame().event.set_allowed([pygame().QUIT, pygame().KEYDOWN])
+        pygame().key.set_repeat(*REPEAT)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -241,10 +244,13 @@ def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterat
         yield infos
 
 
-def watch(shows: Sequence[Show], screen: Screen, fps: float) -> None:
-    """Show games side by side, `fps` moves a second, until they are over or somebody presses Q."""
+def watch(shows: Sequence[Show], screen: Screen, fps: float | None) -> None:
+    """Show games side by side, `fps` moves a second, until they are over or somebody presses Q.
+
+    `fps`: None: as the first game's `metadata["render_fps"]` says.
+    """
     envs = [show.environment(screen.render_mode) for show in shows]
-    pace, infos, status = _pace(screen, fps), [], []
+    pace, infos, status = _pace(screen, fps or envs[0].metadata["render_fps"]), [], []
     with screen:
         for infos in together(shows, envs):
             status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
@@ -274,16 +280,20 @@ def _pace(screen: Screen, fps: float) -> Iterator[bool]:
         yield True
 
 
-def film(shows: Sequence[Show], path: Path, fps: float) -> None:
-    """Write games side by side as a video, .mp4 or .gif; the file appears when it is complete."""
+def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
+    """Write games side by side as a video, .mp4 or .gif; the file appears when it is complete.
+
+    `fps`: as for `watch`.
+    """
     if path.suffix not in (".mp4", ".gif"):
         raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
     imageio: Any = import_extra("imageio.v2")
+    envs, infos = [show.environment("rgb_array") for show in shows], []
+    rate: float = fps or envs[0].metadata["render_fps"]
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
-    style = {"fps": fps, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / fps, "loop": 0}
+    style = {"fps": rate, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / rate, "loop": 0}
     check_folder(path)
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
-    envs, infos = [show.environment("rgb_array") for show in shows], []
     try:
         with imageio.get_writer(temporary, **style) as writer, progress_bar(f"{path.name}: pictures", None) as done:
             for infos in together(shows, envs):
@@ -306,7 +316,12 @@ ADVISERS: dict[str, dict[str, Any]] = {  # by the environment's id, else by the 
     "mergefall/Quintris-v0": {"player": "quintris/expectimax"},
 }
 SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
-PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
+CONTROLS = {
+    "2048": "arrows or W A S D slide the tiles",
+    "keys": "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
+}
+PLAYING = "U takes a move back, R restarts, Q quits"
+WAIT, LONGEST = 0, 0.25  # the action while time passes; seconds that are caught up
 
 
 class Cursor:
@@ -331,6 +346,7 @@ class Cursor:
 
     def press(self, key: str) -> int | None:
         """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
+        key = SAME_AS_ARROWS.get(key, key)
         cols = self._env.rules.cols
         slide, rotation, column = self.action // (ROTATIONS * cols), self.action // cols % ROTATIONS, self.action % cols
         if key in ("down", "space"):
@@ -360,7 +376,10 @@ class Cursor:
 
 
 class Session:
-    """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`."""
+    """A game in play: the environment, its seed and the actions so far. The arguments are those of `play`.
+
+    In a timed game, steps of `WAIT` pass while nobody presses a key, from the first key on.
+    """
 
     def __init__(
         self, env_id: str, kwargs: Options, seed: int | None, render_mode: str, adviser: str | Options | None = None
@@ -369,9 +388,13 @@ class Session:
         wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped
-        usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
-        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.kwargs))
-        self.cursor = Cursor(self.env) if self.game.name == "tetris" else None
+        usual = adviser or ADVISERS.get(self.env_id, ADVISERS.get(self.game.name))
+        rules = self.game.rules_of(self.kwargs)
+        self._adviser = None if usual is None else player_of(usual, "adviser").with_rules(rules)
+        keys = getattr(self.env, "get_keys_to_action", None)
+        self._keys: dict[tuple[int, ...], int] = keys() if keys else {}
+        self.cursor = None if keys else Cursor(self.env)
+        self._second = self.env.metadata["render_fps"] if self.env.rules.timed else 0  # steps that pass in one
         self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
 
     def begin(self, seed: int) -> None:
@@ -381,6 +404,8 @@ class Session:
 
     def _replay(self, actions: Sequence[int]) -> None:
         self.actions: list[int] = []
+        self._turns: list[int] = []  # of each action the turn that it was a part of
+        self._passed: float | None = None  # when the last step passed; None: time stands still
         self._game = steps(self.env, self.seed, lambda step: self.actions[-1])
         for action in (None, *actions):
             self._play(action)
@@ -388,6 +413,7 @@ class Session:
     def _play(self, action: int | None) -> None:
         """Play an action; None: show the first position."""
         if action is not None:
+            self._turns.append(self.step.info.get(self.game.turns, len(self.actions)))
             self.actions.append(action)
         self.step, self.hint = next(self._game), ""
         if self.cursor:
@@ -395,32 +421,59 @@ class Session:
 
     def press(self, key: str) -> bool:
         """Do what a key says; False if it ends the session."""
-        key = SAME_AS_ARROWS.get(key, key)
         if key == "u" and self.actions:
-            self._replay(self.actions[:-1])
+            self._take_back()
         elif key == "r":
             self.begin(self.seed)
-        elif self.step.terminated:
+        elif key == "q" or self.step.terminated:
             return key != "q"
-        elif key == "h":
-            mask = self.step.info["action_mask"]
-            best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
-            if self.cursor:
-                self.cursor.point(best.action)
-            self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
+        elif key in ("p", "h"):
+            self._passed = None
+            if key == "h" and self._adviser:
+                self._ask(self._adviser)
         else:
-            moves = action_names(self.env.rules)
-            action = self.cursor.press(key) if self.cursor else moves.index(key) if key in moves else None
+            code = CODES.get(key) or (ord(key) if len(key) == 1 else 0)
+            action = self.cursor.press(key) if self.cursor else self._keys.get((code,))
             if action is not None and self.step.info["action_mask"][action]:
                 self._play(action)
-        return key != "q"
+                if self._second and self._passed is None:
+                    self._passed = time.monotonic()
+        return True
+
+    def _take_back(self) -> None:
+        """Return to the beginning of the turn in which the last key was pressed."""
+        kept = len(self.actions)
+        while self._second and kept and self.actions[kept - 1] == WAIT:
+            kept -= 1
+        self._replay(self.actions[: self._turns.index(self._turns[kept - 1]) if kept else 0])
+
+    def _ask(self, adviser: Player) -> None:
+        """Let the adviser choose."""
+        best, *others = choices_of(adviser, self.step.observation, self.step.info["action_mask"], self.env.rules)
+        if self.cursor:
+            self.cursor.point(best.action)
+        self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
+
+    def due(self) -> float | None:
+        """Seconds until the next step passes by itself; None: never."""
+        if self._passed is None or self.step.terminated:
+            return None
+        return max(0.0, self._passed + 1 / self._second - time.monotonic())
+
+    def pass_time(self) -> None:
+        """Play the steps that have passed by themselves; of a long break only its last quarter of a second."""
+        longest = time.monotonic() - LONGEST
+        while self._passed is not None and self.due() == 0:
+            self._play(WAIT)
+            self._passed = max(self._passed, longest) + 1 / self._second
 
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
-        advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
-        keys = self.cursor.help if self.cursor else "arrows or W A S D slide the tiles"
-        return [figures + ("; game over" if self.step.terminated else ""), advice, keys, PLAYING]
+        advice = f"{self._adviser.name} prefers {self.hint}" if self._adviser and self.hint else ""
+        asking = "H asks for a hint, " * bool(self._adviser) + "P pauses, " * bool(self._second)
+        keys = self.cursor.help if self.cursor else CONTROLS[self.game.name]
+        return [figures + ("; game over" if self.step.terminated else ""), advice, keys, asking + PLAYING]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
@@ -462,7 +515,7 @@ def play(
         try:
             while going:
                 screen.show([session.env.render()], session.lines())
-                for key in screen.read():
+                for key in screen.read(session.due()):
                     if file is not None and session.step.terminated and key == "r":
                         file.append(session.record())
                         while (seed := secrets.randbelow(SEEDS)) in file.episodes:
@@ -471,6 +524,7 @@ def play(
                     elif not session.press(key):
                         going = False
                         break
+                session.pass_time()
         finally:  # Ctrl-C ends the session, too
             if file is not None and session.step.terminated:
                 file.append(session.record())

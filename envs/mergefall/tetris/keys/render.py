@@ -48,19 +48,18 @@ class Canvas(render.Canvas):
         following, held = self._pieces(state)[1:], int(state[HOLD])
         figures = {"lines": int(state[LINES]), "score": int(state[SCORE]), "attack": int(state[ATTACK])}
         combo = get(state[CHAIN], game.CLEARS_IN_A_ROW) - 1
-        notes = {
-            self._clear: bool(self._clear),
-            f"combo {combo}": combo > 0,
-            "back-to-back": get(state[CHAIN], game.BACK_TO_BACK) > 0,
-            "game over": over,
-        }
         return render.Scene(
             cells=cells[top:],
             aimed=np.where(aimed, np.uint8(colour), np.uint8(0))[top:],
             above=ABOVE,
             panel=[*[("hold", [held - 1] if held else [])] * rules.hold, *[("next", following)] * bool(following)],
             figures=[*figures.items(), *[("level", int(game.level_of(state)))] * rules.levels],
-            notes=[note for note, holds in notes.items() if holds],
+            notes=[
+                self._clear,
+                f"combo {combo}" if combo > 0 else "",
+                "back-to-back" if get(state[CHAIN], game.BACK_TO_BACK) else "",
+                "game over" if over else "",
+            ],
             garbage=None if rules.garbage is None else get(state[GARBAGE], game.PENDING),
         )
 

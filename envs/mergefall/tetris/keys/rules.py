@@ -113,6 +113,10 @@ class Rules(PieceRules):
         return len(KEYS) if self.rotate_180 else len(KEYS) - 1
 
     @property
+    def timed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.gravity > 0 or self.levels
+
+    @property
     def height(self) -> int:
         """The rows of the field and those above it."""
         return self.rows + STORAGE
