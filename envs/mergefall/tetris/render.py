@@ -212,7 +212,8 @@ def _cell(colour: Colour, side: int) -> Any:
 
 @cache
 def _outline(colour: Colour, side: int) -> Any:
-    cell, edge = _cell(colour, side).copy(), max(1, side // 9)
+    pale = tuple((2 * one + light) // 3 for one, light in zip(colour, LIGHT, strict=True))  # purple is as dark as EMPTY
+    cell, edge = _cell(pale, side).copy(), max(1, side // 9)
     inside = side - GAP - 2 * edge
     cell.blit(rounded(inside, inside, EMPTY, max(1, side // 12)), (GAP // 2 + edge, GAP // 2 + edge))
     return cell

@@ -47,6 +47,13 @@ def test_plus_and_minus_change_the_speed():
     assert [first, faster, slower] == pytest.approx([100, 100 / 1.5, 100], abs=1)
 
 
+def test_games_by_keys_are_shown_as_fast_as_they_are_played():
+    screen, env_id = Script(["", "q"]), "mergefall/TetrisKeys-v0"
+    watch([Show(Header("by hand", {}, env_id, {}, None, "0"), 0, None, [2, 0, 6])], screen, None)
+    assert screen.waited[0] == pytest.approx(1 / 60, abs=1e-3)
+    assert screen.shown[0][0][0].startswith("lines 0  score 0  attack 0\n")
+
+
 def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
     evaluate("2048/greedy", ENV, 3, 0, SMALL, 1, tmp_path / "games.jsonl", progress=False)
     main(["watch", str(tmp_path / "games.jsonl"), "--worst", "--beside", str(tmp_path / "games.jsonl")])
