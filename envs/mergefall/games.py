@@ -34,6 +34,7 @@ class Game:
     - `turns`: the field of an episode that counts moves (`length` counts actions).
     - `memoryless`: whether every move is equally likely to end the game, so that the headline is distributed
       exponentially. Then `exponential_mean` estimates the mean from games that a cap ended.
+    - `by_keys`: whether an action is a key, of which a turn takes several.
     - `package`: its package, with `env.py`, `vector_env.py` and `heuristics`.
     - `environment`: the class of its single environments; that of batches is named alike, as `TetrisVectorEnv`.
     - `environments`: id -> the arguments that are set for it.
@@ -50,6 +51,7 @@ class Game:
     turn: str
     turns: str
     memoryless: bool
+    by_keys: bool = False
     package: str = ""
     environment: str = ""
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -130,6 +132,7 @@ GAMES = {
         turn="piece",
         turns="pieces",
         memoryless=False,
+        by_keys=True,
         package="mergefall.tetris.keys",
         environment="TetrisKeysEnv",
         environments={"mergefall/TetrisKeys-v0": {}},

@@ -224,6 +224,24 @@ def test_a_piece_by_keys_is_taken_back_as_a_whole(clock):
     assert session.env.clone_state().tobytes() == fresh.env.clone_state().tobytes()
 
 
+def test_a_hint_names_the_keys_of_a_whole_piece(clock):
+    session = Session(BY_KEYS, {"rows": 10}, 0, "ansi", {"player": "tetris/keys", "of": "tetris/bcts"})
+    session.press("left")
+    session.press("h")
+    assert session.due() is None
+    hint, before = session.hint.split(", "), list(session.actions)
+    assert session.lines()[1] == f"tetris/keys prefers {session.hint}"
+    assert hint[-1] == "hard drop"
+    picture = session.env.render()
+    player = session._adviser
+    for key in hint:
+        assert KEYS[player.act(session.step.observation)] == key
+        session._play(KEYS.index(key))
+    assert session.step.info["pieces"] == 1
+    assert picture != session.env.render()
+    assert session.actions[: len(before)] == before
+
+
 def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, capsys):
     out = tmp_path / "keys.jsonl"
     script = pressing(monkeypatch, ["left", "", "", "up", "", "space", "c", "", "p", "z"] + ["space", ""] * 60, clock)

@@ -28,6 +28,7 @@ from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import GAMES, Game, game_of
 from mergefall.imports import import_extra
 from mergefall.tetris.placements import ROTATIONS, SLIDES
+from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import chosen_by, recorded, steps
@@ -313,6 +314,7 @@ BY_HAND = "by hand"  # the player's name in records
 ADVISERS: dict[str, dict[str, Any]] = {  # by the environment's id, else by the game's name
     "2048": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
     "tetris": {"player": "tetris/two-tetrad", "heuristic": "bcts"},
+    "keys": {"player": "tetris/keys", "of": {"player": "tetris/two-tetrad", "heuristic": "bcts"}},
     "mergefall/Quintris-v0": {"player": "quintris/expectimax"},
 }
 SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
@@ -320,8 +322,9 @@ CONTROLS = {
     "2048": "arrows or W A S D slide the tiles",
     "keys": "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
 }
-PLAYING = "U takes a move back, R restarts, Q quits"
+PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
 WAIT, LONGEST = 0, 0.25  # the action while time passes; seconds that are caught up
+LONGEST_ROUTE = 100  # keys of a hint
 
 
 class Cursor:
@@ -388,9 +391,8 @@ class Session:
         wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped
-        usual = adviser or ADVISERS.get(self.env_id, ADVISERS.get(self.game.name))
-        rules = self.game.rules_of(self.kwargs)
-        self._adviser = None if usual is None else player_of(usual, "adviser").with_rules(rules)
+        usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
+        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.kwargs))
         keys = getattr(self.env, "get_keys_to_action", None)
         self._keys: dict[tuple[int, ...], int] = keys() if keys else {}
         self.cursor = None if keys else Cursor(self.env)
@@ -429,8 +431,8 @@ class Session:
             return key != "q"
         elif key in ("p", "h"):
             self._passed = None
-            if key == "h" and self._adviser:
-                self._ask(self._adviser)
+            if key == "h":
+                self.hint = self._route() if self.game.by_keys else self._choices()
         else:
             code = CODES.get(key) or (ord(key) if len(key) == 1 else 0)
             action = self.cursor.press(key) if self.cursor else self._keys.get((code,))
@@ -447,12 +449,27 @@ class Session:
             kept -= 1
         self._replay(self.actions[: self._turns.index(self._turns[kept - 1]) if kept else 0])
 
-    def _ask(self, adviser: Player) -> None:
-        """Let the adviser choose."""
-        best, *others = choices_of(adviser, self.step.observation, self.step.info["action_mask"], self.env.rules)
+    def _choices(self) -> str:
+        """The action that the adviser prefers, at which the cursor then aims, and what others are worth."""
+        mask = self.step.info["action_mask"]
+        best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
         if self.cursor:
             self.cursor.point(best.action)
-        self.hint = "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
+        return "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
+
+    def _route(self) -> str:
+        """The keys that the adviser would press until the turn ends."""
+        names, keys, state = action_names(self.env.rules), [], None
+        env: Any = environment(
+            self.env_id, self.kwargs
+        ).unwrapped  # another one, because pictures remember what was played
+        env.restore_state(self.env.clone_state())
+        observation, info = self.step.observation, self.step.info
+        while info[self.game.turns] == self.step.info[self.game.turns] and len(keys) < LONGEST_ROUTE:
+            action, state = self._adviser.predict(observation, state)
+            keys.append(names[int(action)])
+            observation, *_, info = env.step(int(action))
+        return ", ".join(keys)
 
     def due(self) -> float | None:
         """Seconds until the next step passes by itself; None: never."""
@@ -470,10 +487,14 @@ class Session:
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
-        advice = f"{self._adviser.name} prefers {self.hint}" if self._adviser and self.hint else ""
-        asking = "H asks for a hint, " * bool(self._adviser) + "P pauses, " * bool(self._second)
+        advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         keys = self.cursor.help if self.cursor else CONTROLS[self.game.name]
-        return [figures + ("; game over" if self.step.terminated else ""), advice, keys, asking + PLAYING]
+        return [
+            figures + ("; game over" if self.step.terminated else ""),
+            advice,
+            keys,
+            "P pauses, " * bool(self._second) + PLAYING,
+        ]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""

@@ -125,10 +125,10 @@ class TetrisKeysEnv(GameEnv):
     >>> import gymnasium as gym, mergefall
     >>> from mergefall.tetris.keys import CLEARS
     >>> env = gym.make("mergefall/TetrisKeys-v0", cols=4, rows=4, reward="attack")
-    >>> start = {"board": "..../..../..../###.", "piece": "L", "queue": ["I", "O", "T", "S", "Z"]}
+    >>> start = {"board": "..../..../..../###.", "piece": "I", "queue": ["L", "O", "T", "S", "Z"]}
     >>> obs, info = env.reset(seed=0, options=start)
     >>> obs["piece"], obs["place"], info["action_mask"]
-    (np.int64(6), array([0, 0, 4]), array([1, 0, 1, 1, 1, 1, 1, 1], dtype=int8))
+    (np.int64(0), array([0, 0, 4]), array([1, 0, 0, 1, 1, 1, 1, 1], dtype=int8))
     >>> for key in (3, 2, 6):  # clockwise, right, hard drop
     ...     obs, reward, terminated, truncated, info = env.step(key)
     >>> reward, CLEARS[info["clear"]], info["lines"]
