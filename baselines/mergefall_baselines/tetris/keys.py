@@ -94,8 +94,9 @@ def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[s
 
 def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
     """States that show these observations; what no observation shows, as the random stream, is 0."""
-    flat = {part: value.reshape(-1, *value.shape[len(parts["piece"].shape) :]) for part, value in parts.items()}
-    states = rules.new_states(len(flat["piece"]))
+    count, axes = parts["piece"].size, parts["piece"].ndim
+    flat = {part: value.reshape(count, *value.shape[axes:]) for part, value in parts.items()}
+    states = rules.new_states(count)
     states[:, words.STREAM] = 0
     ids = np.concatenate([flat["piece"][:, None], flat["queue"]], axis=1).astype(np.int64)
     states[:, words.QUEUE] = (ids << words.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)

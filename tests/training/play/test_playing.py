@@ -225,6 +225,9 @@ def test_a_piece_by_keys_is_taken_back_as_a_whole(clock):
 
 
 def test_a_hint_names_the_keys_of_a_whole_piece(clock):
+    bare = Session(BY_KEYS, {"preview": 0, "hold": False, "levels": True}, 0, "ansi")
+    bare.press("h")
+    assert bare.hint.endswith("hard drop")
     session = Session(BY_KEYS, {"rows": 10}, 0, "ansi", {"player": "tetris/keys", "of": "tetris/bcts"})
     session.press("left")
     session.press("h")

@@ -460,9 +460,7 @@ class Session:
     def _route(self) -> str:
         """The keys that the adviser would press until the turn ends."""
         names, keys, state = action_names(self.env.rules), [], None
-        env: Any = environment(
-            self.env_id, self.kwargs
-        ).unwrapped  # another one, because pictures remember what was played
+        env: Any = environment(self.env_id, self.kwargs).unwrapped  # not `self.env`, which draws what it plays
         env.restore_state(self.env.clone_state())
         observation, info = self.step.observation, self.step.info
         while info[self.game.turns] == self.step.info[self.game.turns] and len(keys) < LONGEST_ROUTE:
@@ -489,12 +487,8 @@ class Session:
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         keys = self.cursor.help if self.cursor else CONTROLS[self.game.name]
-        return [
-            figures + ("; game over" if self.step.terminated else ""),
-            advice,
-            keys,
-            "P pauses, " * bool(self._second) + PLAYING,
-        ]
+        others = "P pauses, " * bool(self._second) + PLAYING
+        return [figures + "; game over" * self.step.terminated, advice, keys, others]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
