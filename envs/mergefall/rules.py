@@ -52,6 +52,15 @@ class GameRules:
         self.kernels.observe(states, masks, over)
         return masks, over
 
+    @property
+    def side(self) -> Any:
+        """The rules of one side of a match; else these rules."""
+        return self
+
+    def shaped(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The states under the rules `side`, uint64[n, words], whose boards a potential values."""
+        return states
+
     def new_states(self, count: int) -> NDArray[np.uint64]:
         """`count` states uint64[count, words] before a start, with random streams from fresh entropy."""
         states = self._blank_states(count)

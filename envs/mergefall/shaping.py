@@ -122,7 +122,7 @@ class Shaping:
         spec, squash, scale, offset = values.get("potential"), "identity", 1.0, 0.0
         if isinstance(spec, Mapping) and "player" in spec:
             (maker,) = entry_points(group="mergefall.potentials", name="player")
-            potential = maker.load()(spec, rules)
+            potential = maker.load()(spec, rules.side)
         elif not isinstance(spec, str | Mapping) and not callable(spec):
             raise ValueError(f"potential is {spec!r}; expected a name, a mapping of a name and weights, or a function")
         else:
@@ -155,13 +155,14 @@ class Shaping:
 
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
+        states = self.rules.shaped(states)
         if isinstance(self.potential, WeightedSum):
             values, (kernel, arguments) = np.empty(len(states)), self._compiled
             kernel(states, *arguments, values)
             self.potential.check()
             return values
-        values, going = np.zeros(len(states)), np.flatnonzero(~self.rules.observed(states)[1])
+        values, going = np.zeros(len(states)), np.flatnonzero(~self.rules.side.observed(states)[1])
         if going.size:
-            h = self.potential.of_observations(self.rules.observations(states[going])) - self.offset
+            h = self.potential.of_observations(self.rules.side.observations(states[going])) - self.offset
             values[going] = self.scale * (np.arcsinh(h) if self.squash == "asinh" else h)
         return values

@@ -160,6 +160,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
+        self._answer()
         fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
@@ -180,6 +181,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         observations, columns = self._shown(seen)
         infos.update(_infos(columns, paid, np.ones(self.num_envs, dtype=np.bool_)))
         return observations, seen.rewards, seen.terminated, seen.truncated, infos
+
+    def _answer(self) -> None:
+        """Called before each step: an opponent decides here."""
 
     def _paint_all(self, which: NDArray[np.int64], actions: NDArray[np.int64] | None = None) -> None:
         for i in which.tolist() if self.render_mode else ():

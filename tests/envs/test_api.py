@@ -19,8 +19,8 @@ from mergefall.games import ENVIRONMENTS
 from .tools import arrays, equal, play
 
 IDS = list(ENVIRONMENTS)
-KEYS = "mergefall/TetrisKeys-v0"  # where no action is illegal
-TURNS = [name for name in IDS if name != KEYS]
+KEYS, VERSUS = "mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"  # where no action is illegal
+TURNS = [name for name in IDS if name not in (KEYS, VERSUS)]
 CUT = {"illegal_limit": 3, "max_episode_steps": 20}
 SHAPED = [
     (IDS[0], {"shaping": {"potential": "nneonneo"}}),
@@ -32,6 +32,10 @@ SHAPED = [
     (IDS[2], {"shaping": {"potential": "two-tetrad"}, "rows": 8, **CUT}),
     (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
     (KEYS, {"shaping": {"potential": "bcts"}, "rows": 8, "garbage": {"rows": 0.5}}),
+    (
+        VERSUS,
+        {"shaping": {"potential": "bcts"}, "opponent": {"player": "tetris/keys", "of": "tetris/random"}, "rows": 8},
+    ),
 ]
 each_id = pytest.mark.parametrize("name", IDS)
 

@@ -75,6 +75,8 @@ def _entry(signature: Any) -> Kernel:
 
 def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, int], bool]:
     """(the parts of an observation, the rules that it shows, whether it is single); raises ValueError for another."""
+    if isinstance(observation, Mapping):  # in a match, the players look at their own board alone
+        observation = {part: value for part, value in observation.items() if part != "opponent"}
     if not isinstance(observation, Mapping) or not set(PARTS[:4]) <= set(observation) <= set(PARTS):
         raise ValueError(f"{name} got {observation!r}; expected a mapping with {', '.join(PARTS[:4])}")
     parts = {part: array(f"{name}: {part}", value, "integers") for part, value in observation.items()}

@@ -13,7 +13,7 @@ from mergefall.tetris.game import ATTACK, LINES, NIBBLE, PIECES, QUEUE, SCORE
 from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.keys import batch, game
 from mergefall.tetris.keys.render import Canvas
-from mergefall.tetris.keys.rules import KEYS, REWARDS, STATUS, Rules
+from mergefall.tetris.keys.rules import KEYS, STATUS, Rules
 from mergefall.typing import Info
 
 _IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
@@ -153,7 +153,7 @@ class TetrisKeysEnv(GameEnv):
         self._words = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
         self._arrays = boards, numbers[:, :3], numbers[:, 3:12], numbers[:, 12:], masks
         self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
-        self._paid, self._holds, self._previews = REWARDS.index(rules.reward), rules.hold, bool(rules.preview)
+        self._paid, self._holds, self._previews = rules.rewards.index(rules.reward), rules.hold, bool(rules.preview)
 
     def _look(self) -> tuple[dict[str, Any], Info]:
         place, status, following = self._numbers[:3], self._numbers[3:12], self._numbers[12:]
@@ -169,9 +169,14 @@ class TetrisKeysEnv(GameEnv):
         if not 0 <= action < self._actions:
             self.rules.action_index(action)
         before = None if self._plain else self._prepare(action)
-        held, legal, over, *paid, clear = self._advance(self._states, action, *self._arrays)
-        played = self._observation(held), float(paid[self._paid]), over, False, self._info(legal, clear)
+        played = self._played(*self._advance(self._states, action, *self._arrays))
         return played if before is None else self._finish(before, played)
+
+    def _played(
+        self, held: int, legal: bool, over: bool, lines: int, points: int, attack: int, clear: int
+    ) -> tuple[dict[str, Any], float, bool, bool, Info]:
+        paid = float((lines, points, attack)[self._paid])
+        return self._observation(held), paid, over, False, self._info(legal, clear)
 
     def _observation(self, held: int) -> dict[str, Any]:
         numbers = self._numbers.copy()

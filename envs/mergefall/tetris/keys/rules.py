@@ -90,7 +90,8 @@ class Rules(PieceRules):
         "reward": REWARDS,
     }
     parts = ("board", "piece", "queue")
-    kernels = batch
+    kernels: ClassVar[Any] = batch
+    rewards: ClassVar[tuple[str, ...]] = REWARDS
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
     illegal_limit = MOST_COUNTED  # no key is illegal; the word stays 0
 
@@ -152,7 +153,7 @@ class Rules(PieceRules):
         size = len(states), self.n_actions
         after, seen = states.repeat(size[1], axis=0), self.seen(size[0] * size[1])
         keys, fresh = np.tile(np.arange(size[1]), size[0]), np.zeros(len(after), np.bool_)
-        batch.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
+        self.kernels.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
         boards = seen.boards.reshape(*size, self.height, self.cols)
         return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
 
@@ -193,7 +194,7 @@ class Rules(PieceRules):
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
         seen = self.seen(len(states))
-        batch.look(states, np.arange(len(states)), seen)
+        self.kernels.look(states, np.arange(len(states)), seen)
         return self.shown(seen)
 
     def shown(self, seen: batch.Seen) -> dict[str, Array]:
@@ -224,12 +225,12 @@ class Rules(PieceRules):
         )
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
-        return REWARDS.index(self.reward), max_steps
+        return self.rewards.index(self.reward), max_steps
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
         board, names = observations["board"], len(self.piece_set.names)
         count, height, cols = board.shape
-        falling = np.zeros_like(board)
+        others, falling = [observations[name] for name in ("opponent",) if name in observations], np.zeros_like(board)
         batch.draw_falling(observations["piece"], observations["place"], falling.reshape(count, -1), cols)
         shown = [np.eye(names)[np.asarray(observations["piece"])]]
         if self.hold:
@@ -237,7 +238,7 @@ class Rules(PieceRules):
         shown += [np.eye(names)[piece] for piece in observations["queue"].T] if self.preview else []
         status = observations["status"]
         numbers = np.concatenate([*shown, np.minimum(status / STATUS_SCALES, 1)], axis=1).astype(np.float32)
-        boards = np.stack([board, falling], axis=1).astype(np.float32)
+        boards = np.stack([board, falling, *others], axis=1).astype(np.float32)
         if kind == "planes":
             constant = np.broadcast_to(numbers[:, :, None, None], (*numbers.shape, height, cols))
             return np.concatenate([boards, constant], axis=1)

@@ -1,0 +1,45 @@
+"""Players as opponents in matches of Tetris: the argument `opponent` of `mergefall/TetrisVersus-v0`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from mergefall.tetris.game import STEPS, STREAM
+from mergefall.tetris.keys.rules import Rules
+from mergefall.typing import Array, Observation
+from numpy.typing import NDArray
+
+from mergefall_baselines.player import checked
+from mergefall_baselines.registry import player_of
+
+
+class OpponentPlayer:
+    """A player that decides for the opponents of n matches.
+
+    `spec`: a name, a mapping of `player` and options, or what acts as a player. `rules`: those of a side. At the start
+    of a match the player's memory begins anew, from a seed that the opponent's random stream gives.
+
+    Raises ValueError if there is no such player, or if it plays another game or by other rules.
+    """
+
+    def __init__(self, spec: Any, rules: Rules) -> None:
+        player = player_of(spec, "opponent")
+        if player.form is not None and player.form.game.name != "keys":
+            raise ValueError(f"opponent is {player.name!r}, which plays another game; expected one of Tetris by keys")
+        self._player, self._memory = player.with_rules(asdict(rules)), None
+
+    def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
+        """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
+        begun = np.flatnonzero(states[:, STEPS] == 0)
+        for i in begun:
+            memory = self._player.start(int(states[i, STREAM] >> np.uint64(1)))
+            if memory is not None:
+                if self._memory is None:
+                    self._memory = np.zeros((len(states), memory.size), memory.dtype)
+                self._memory[i] = memory
+        keys, self._memory = self._player.predict(observations, self._memory)
+        if len(keys) != len(states):
+            raise ValueError(f"opponent chose {keys!r}; expected {len(states)} keys")
+        return np.array([checked(self._player, key) for key in keys], np.int64)

@@ -1,0 +1,132 @@
+"""The Tetris environment of matches: one side plays by keys, any player is its opponent."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+from mergefall.kernels import direct
+from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.keys.env import TetrisKeysEnv
+from mergefall.tetris.keys.rules import STATUS
+from mergefall.tetris.versus import batch
+from mergefall.tetris.versus.render import Canvas
+from mergefall.tetris.versus.rules import Rules
+from mergefall.typing import Array, Info
+
+
+class Opponent:
+    """The opponents of some matches, which play by the player that the rules name."""
+
+    def __init__(self, rules: Rules) -> None:
+        (maker,) = entry_points(group="mergefall.opponents", name="player")
+        self._rules, self._player = rules, maker.load()(rules.opponent, rules.side)
+
+    def write_keys(self, states: Array) -> None:
+        """Write the opponents' next keys into the states uint64[n, words] of matches."""
+        turned = self._rules.turned(states)
+        states[:, states.shape[1] // 2 + ILLEGAL] = self._player.keys(turned, self._rules.observations(turned))
+
+
+class TetrisVersusEnv(TetrisKeysEnv):
+    """
+    ## Description
+
+    A match of Tetris by keys against any player. Both sides press one key a step. What a side's clears are worth rises
+    as garbage on the other side, less what cancels the garbage that waits there. Who tops out first loses.
+
+    `TetrisKeysEnv` describes the game of a side: keys, gravity, lock delay, attack.
+
+    ## Action Space
+
+    That of `mergefall/TetrisKeys-v0`.
+
+    ## Observation Space
+
+    That of `mergefall/TetrisKeys-v0`, and `opponent`: uint8[rows + 4, cols], the opponent's locked cells. The number of
+    rows that will rise stands in `status`.
+
+    ## Starting State
+
+    Two empty boards; the sides draw different pieces. The options of `reset` hold for the own side.
+
+    ## Rewards
+
+    - `reward="win"` (default): 1 if the opponent tops out, −1 if the own side does, 0 if both do at once, and before.
+    - `"lines"`, `"score"`, `"attack"`: as in `mergefall/TetrisKeys-v0`, of the own side.
+
+    ## Episode End
+
+    Terminated when a side tops out. Two strong players may play on for ever: pass `max_episode_steps`.
+
+    ## Information
+
+    That of `mergefall/TetrisKeys-v0`, and `won`: int, 1, −1 or 0 as the reward "win".
+
+    ## Arguments
+
+    Those of `mergefall/TetrisKeys-v0`, for both sides. `garbage` also says how the rows that are sent look; its default
+    is `{"rows": 0, "holes": 1, "moves": 0.3}`. And:
+
+    - `opponent`: a player's name, or a mapping of `player` and options, as `mergefall_baselines.make` takes them; or an
+      object with Stable-Baselines3's `predict`. It sees what `mergefall/TetrisKeys-v0` shows, and `opponent`. Default:
+      `"tetris/keys"`, which needs the package `mergefall_baselines`.
+
+    `clone_state` holds both games, but not what an opponent remembers apart from them.
+
+    `gymnasium.make_vec("mergefall/TetrisVersus-v0", num_envs=n)` makes the batched environment.
+    `mergefall.tetris.versus.parallel.parallel_env` is the match for two agents, as PettingZoo's `ParallelEnv`.
+
+    ## Example
+
+    >>> import gymnasium as gym, mergefall
+    >>> env = gym.make("mergefall/TetrisVersus-v0", opponent={"player": "tetris/keys", "of": "tetris/bcts"})
+    >>> obs, info = env.reset(seed=0)
+    >>> for _ in range(20):
+    ...     obs, reward, terminated, truncated, info = env.step(0)  # wait
+    >>> obs["opponent"].sum(), info["won"]
+    (np.uint64(20), 0)
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    title = "Tetris versus · mergefall"
+    rules_type, canvas_type = Rules, Canvas
+    begin = staticmethod(batch.begin_match)
+    derived = (*TetrisKeysEnv.derived, "_opponent")
+
+    def __init__(self, *values: Any, **arguments: Any) -> None:
+        super().__init__(*values, **arguments)
+        self._rival = Opponent(self.rules)
+
+    def _hold(self) -> None:
+        super()._hold()
+        opponents = np.empty_like(self._arrays[0])
+        self._opponent, numbers = opponents.reshape(self._board.shape), self._numbers[None]
+        place, status, queue = numbers[:, :3], numbers[:, 3 : 3 + len(STATUS)], numbers[:, 3 + len(STATUS) :]
+        self._arrays = self._arrays[0], place, status, queue, opponents, self._arrays[-1]
+        self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
+
+    def _look(self) -> tuple[dict[str, Any], Info]:
+        held = batch.show(self._states[0], *(array[0] for array in self._arrays))
+        return self._observation(held), self._info(True, 0)
+
+    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
+        """Play one key, and let the opponent play one: (observation, reward, terminated, truncated, info)."""
+        action = self.rules.action_index(action)
+        self._rival.write_keys(self._states)
+        return super().step(action)
+
+    def _played(self, held: int, won: int, *more: Any) -> tuple[dict[str, Any], float, bool, bool, Info]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        legal, over, *paid, clear = more
+        return self._observation(held), float((won, *paid)[self._paid]), over, False, self._info(legal, clear)
+
+    def _observation(self, held: int) -> dict[str, Any]:
+        return super()._observation(held) | {"opponent": self._opponent.copy()}
+
+    def _info(self, legal: bool, clear: int) -> Info:
+        return super()._info(legal, clear) | {"won": batch.won(self._states[0])}

@@ -1,0 +1,35 @@
+"""Matches as pictures: the own side on the left, the opponent on the right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.draw import pixels, pygame
+from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.keys.render import Canvas as SideCanvas
+from mergefall.tetris.versus.batch import halves
+
+
+class Canvas:
+    """Draws one match, and remembers the colours of the cells of both sides."""
+
+    def __init__(self, rules: Any) -> None:
+        self._sides = SideCanvas(rules), SideCanvas(rules)
+
+    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+        own, other = halves(state)
+        for canvas, side, key in zip(self._sides, (own, other), (action, int(other[ILLEGAL])), strict=True):
+            canvas.paint(side, None if action is None else key)
+
+    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+        kind = "ansi" if mode == "ansi" else "human"
+        left, right = (canvas.frame(side, kind) for canvas, side in zip(self._sides, halves(state), strict=True))
+        if mode == "ansi":
+            return f"{left}\nopponent\n{right}"
+        both = pygame().Surface((left.get_width() + right.get_width(), left.get_height()))
+        both.blit(left, (0, 0))
+        both.blit(right, (left.get_width(), 0))
+        return both if mode == "human" else pixels(both)

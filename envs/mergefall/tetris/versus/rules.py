@@ -1,0 +1,71 @@
+"""The arguments that make a match of Tetris by keys (`Rules`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from mergefall.tetris.game import FALLING, OVER_BIT
+from mergefall.tetris.keys import rules as sides
+from mergefall.tetris.keys.rules import Garbage
+from mergefall.tetris.versus import batch
+from mergefall.typing import Array
+
+REWARDS = ("win", *sides.REWARDS)
+
+
+@dataclass(frozen=True)
+class Rules(sides.Rules):
+    """The arguments that make a match and its rewards; `TetrisVersusEnv` describes them."""
+
+    garbage: Any = field(default_factory=lambda: {"rows": 0})
+    reward: Literal["win", "lines", "score", "attack"] = "win"  # pyright: ignore[reportIncompatibleVariableOverride]
+    opponent: Any = field(default="tetris/keys", hash=False, compare=False)
+
+    choices: ClassVar = sides.Rules.choices | {"reward": REWARDS}
+    kernels = batch
+    rewards = REWARDS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.garbage is None:  # rows that are sent need a hole
+            object.__setattr__(self, "garbage", Garbage(0))
+
+    @property
+    def side(self) -> sides.Rules:
+        """The rules of one side."""
+        own = {one.name: getattr(self, one.name) for one in fields(sides.Rules) if one.name != "reward"}
+        return sides.Rules(**own)
+
+    def observation_space(self) -> gym.spaces.Dict:
+        spaces = super().observation_space()
+        return gym.spaces.Dict({**spaces.spaces, "opponent": spaces["board"]})
+
+    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+        return np.concatenate([super()._blank_states(count)] * 2, axis=1)
+
+    def seen(self, count: int) -> Any:
+        own = super().seen(count)._asdict()
+        return batch.Seen(**own, opponents=np.empty_like(own["boards"]), won=np.empty(count, np.int64))
+
+    def shown(self, seen: Any) -> dict[str, Array]:
+        return super().shown(seen) | {"opponent": seen.opponents.reshape(-1, self.height, self.cols)}
+
+    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+        half = states.shape[1] // 2
+        yield from super()._faults(states[:, :half])
+        yield from super()._faults(states[:, half:])
+
+    def shaped(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        own = states[:, : states.shape[1] // 2].copy()
+        own[:, FALLING] |= self.observed(states)[1].astype(np.uint64) << np.uint64(OVER_BIT)
+        return own
+
+    def turned(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The matches as the opponents see them."""
+        return np.roll(states, states.shape[1] // 2, axis=1)

@@ -1,0 +1,136 @@
+"""Matches of Tetris by keys: the plain rules of both sides, the same match for PettingZoo, and its own checks."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+import pytest
+from mergefall.tetris import game as words
+from mergefall.tetris.keys import KEYS
+from mergefall.tetris.keys.game import PENDING, get
+from mergefall.tetris.keys.reference import Game
+from mergefall.tetris.versus import batch
+from mergefall.tetris.versus.parallel import AGENTS, parallel_env
+from mergefall.tetris.versus.rules import Rules
+from mergefall.words import stream_from_seed
+from mergefall_baselines import make
+
+from ..tools import equal
+from .test_keys import CHANCES, Stream
+
+ID = "mergefall/TetrisVersus-v0"
+KEYED = {"player": "tetris/keys", "of": "tetris/bcts"}
+
+
+def slow_side(stream, rules):
+    queue = [stream.piece() for _ in range(1 + rules.preview)]
+    stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
+    gravity = round(rules.gravity * 65536)
+    game = Game(stream.piece, stream.holes, queue, cols=rules.cols, rows=rules.rows, gravity=gravity)
+    game.appear()
+    return game
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_match_is_two_games_that_send_each_other_garbage(seed):
+    rules = Rules(cols=4, rows=16, gravity=0.4, garbage={"rows": 0, "moves": 0.5})
+    state = rules.new_states(1)[0]
+    state[words.STREAM] = stream_from_seed(seed)
+    batch.begin_match(state, rules.pool(None), True)
+    streams = [Stream(seed, rules), Stream(seed, rules)]
+    own = slow_side(streams[0], rules)
+    streams[1].state = streams[0].bits()
+    other = slow_side(streams[1], rules)
+    rng, sent = np.random.default_rng(seed), 0
+    field = (1 << 20) - 1
+    for _ in range(2000):
+        keys = [KEYS[key] for key in rng.choice(9, 2, p=CHANCES)]
+        before = own.sent, other.sent
+        own.step(keys[0])
+        other.step(keys[1])
+        own.pending += other.sent - before[1]
+        other.pending += own.sent - before[0]
+        sent += other.sent - before[1]
+        state[state.size // 2 + words.ILLEGAL] = KEYS.index(keys[1])
+        _, over, *_ = batch.step_match(state, KEYS.index(keys[0]))
+        for half, game, stream in zip(batch.halves(state), (own, other), streams, strict=True):
+            assert half[words.STREAM] == stream.state
+            assert get(half[words.GARBAGE], PENDING) == game.pending
+            assert half[words.ATTACK] == game.attack
+            columns = [sum(1 << row for row, column in game.board if column == c) & field for c in range(4)]
+            assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == columns
+        assert over == (own.over or other.over)
+        assert batch.won(state) == other.over - own.over == -batch.won(rules.turned(state[None])[0])
+        if over:
+            break
+    assert over
+
+
+def test_the_parallel_match_is_that_of_the_environment():
+    env, parallel = gym.make(ID, opponent=KEYED, reward="attack"), parallel_env(reward="attack")
+    seen, info = env.reset(seed=4)
+    observations, infos = parallel.reset(seed=4)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        assert equal(dict(observations["player_0"]), seen)
+        np.testing.assert_array_equal(observations["player_1"]["board"], seen["opponent"])
+        assert {name: info[name] for name in ("lines", "pieces", "attack", "won")}.items() <= infos["player_0"].items()
+        key = int(rng.choice(np.flatnonzero(info["action_mask"])))
+        seen, reward, over, _, info = env.step(key)
+        half = env.unwrapped.clone_state().size // 2
+        answer = int(env.unwrapped.clone_state()[half + words.ILLEGAL])
+        observations, rewards, overs, _, infos = parallel.step(dict(zip(AGENTS, (key, answer), strict=True)))
+        assert (rewards["player_0"], overs["player_1"]) == (reward, over)
+        if over:
+            break
+    assert over
+    assert parallel.agents == []
+    assert infos["player_1"]["won"] == -info["won"]
+
+
+@pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
+def test_pettingzoos_checks():
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+    parallel_api_test(parallel_env(max_cycles=300), num_cycles=1000)
+    parallel_seed_test(parallel_env)
+    matches = [parallel_env(cols=5, gravity=1.0), parallel_env(cols=5, gravity=1.0)]
+    assert equal(*(match.reset(seed=5) for match in matches))
+    rng = np.random.default_rng(0)
+    for _ in range(500):  # its own test of seeds ends after one step
+        actions = dict(zip(AGENTS, rng.integers(0, 8, 2).tolist(), strict=True))
+        assert equal(*(match.step(actions) for match in matches))
+        if not matches[0].agents:
+            assert equal(*(match.reset() for match in matches))
+
+
+def test_a_stronger_player_wins():
+    results = []
+    for seed in range(3):
+        env = gym.make(ID, opponent={"player": "tetris/keys", "of": "tetris/random"}, max_episode_steps=5000)
+        seen, _ = env.reset(seed=seed)
+        player = make("tetris/keys", of="tetris/bcts")
+        state = player.start(seed)
+        while True:
+            key, state = player.predict(seen, state)
+            seen, reward, over, cut, info = env.step(int(key))
+            if over or cut:
+                break
+        assert reward == info["won"]
+        results.append(info["won"])
+    assert results == [1, 1, 1]
+
+
+def test_errors_name_the_value():
+    for opponent, message in [
+        ("2048/greedy", "opponent is '2048/greedy', which plays another game"),
+        ("tetris/bcts", "opponent is 'tetris/bcts', which plays another game"),
+        ({"player": "tetris/keys", "gravity": 3.0}, "gravity=3.0, but the environment has gravity=0.02"),
+        (3, "opponent is 3"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            gym.make(ID, opponent=opponent)
+    match = parallel_env()
+    with pytest.raises(ValueError, match="the match has not begun or is over; call reset"):
+        match.step({"player_0": 0, "player_1": 0})
+    with pytest.raises(ValueError, match="render_mode is 'film'"):
+        parallel_env(render_mode="film")
