@@ -37,7 +37,7 @@ from mergefall_baselines.kernel_player import (
     episode_loop,
     has_nonsense,
 )
-from mergefall_baselines.player import Player, check_values
+from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of, without_memory
 from mergefall_baselines.tetris.memory import MEMORY
 from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
@@ -73,13 +73,13 @@ def _entry(signature: Any) -> Kernel:
     return entry
 
 
-def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, int], bool]:
+def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
     """(the parts of an observation, the rules that it shows, whether it is single); raises ValueError for another."""
     if isinstance(observation, Mapping):  # in a match, the players look at their own board alone
         observation = {part: value for part, value in observation.items() if part != "opponent"}
     if not isinstance(observation, Mapping) or not set(PARTS[:4]) <= set(observation) <= set(PARTS):
         raise ValueError(f"{name} got {observation!r}; expected a mapping with {', '.join(PARTS[:4])}")
-    parts = {part: array(f"{name}: {part}", value, "integers") for part, value in observation.items()}
+    parts: dict[str, Array] = {part: array(f"{name}: {part}", value, "integers") for part, value in observation.items()}
     board = parts["board"]
     shape, single = board.shape[:-2], board.ndim == 2
     queue = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
@@ -260,10 +260,10 @@ class Keys(KernelPlayer):
         if not self.compiled:
             without_memory(self.of, "of")
 
-    def _asks(self, rules: Rules) -> tuple[Player, PlacementRules, tuple[Any, ...]]:
+    def _asks(self, rules: Rules) -> tuple[Any, PlacementRules, tuple[Any, ...]]:
         """(the player, the rules that it plays by, the settings of `plan`)."""
 
-        def make() -> tuple[Player, PlacementRules, tuple[Any, ...]]:
+        def make() -> tuple[Any, PlacementRules, tuple[Any, ...]]:
             names = ("cols", "rows", "pieces", "randomizer", "preview")
             theirs = PlacementRules(
                 **{name: getattr(rules, name) for name in names}, placements=self.placements, illegal_limit=1

@@ -31,7 +31,7 @@ class PieceRules(GameRules):
 
     cols: int
     rows: int
-    pieces: str
+    pieces: Any
     preview: int
 
     @property

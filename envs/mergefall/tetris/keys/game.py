@@ -14,7 +14,7 @@ A step is one key, then one tick of the clock. The slow twin is `reference.py`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,10 +89,10 @@ CLEARS = tuple(
 class Lock(NamedTuple):
     """What locking a piece did."""
 
-    clear: int  # an index of `CLEARS`
-    lines: int
-    attack: int
-    sent: int  # what is left of the attack after it cancelled garbage
+    clear: Any  # int, an index of `CLEARS`
+    lines: Any  # int
+    attack: Any  # int
+    sent: Any  # int, what is left of the attack after it cancelled garbage
 
 
 @kernel(inline="always")

@@ -84,7 +84,7 @@ class Rules(PieceRules):
         "lock_delay": (0, (1 << LOCK_DELAY[1]) - 2),
         "lock_resets": (0, (1 << LOCK_RESETS[1]) - 1),
     }
-    choices: ClassVar = {
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
         "pieces": ("tetromino", "sz"),
         "randomizer": ("uniform", "bag7"),
         "reward": REWARDS,
@@ -145,7 +145,7 @@ class Rules(PieceRules):
             raise ValueError("board has filled cells where pieces appear; expected none in the rows above the field")
         return start
 
-    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, Array, Array, Array]:
+    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, ...]:
         """What each key leads to in n games, with the time that passes: (boards, rewards, legal, fatal).
 
         Boards uint8[n, keys, rows + 4, cols], rewards float64[n, keys]; legal (the masks) and fatal bool[n, keys].
