@@ -220,6 +220,28 @@ CONTESTS = {
             ],
         ),
     ],
+    "keys": [
+        Contest(
+            "Tetris by keys, one environment through gymnasium.make, random keys",
+            [
+                Contestant("mergefall", "keys-single-ours"),
+                Contestant("Tetris-Gymnasium 0.3.1", "keys-single-peer", peer="tetris-gymnasium"),
+            ],
+            [("mergefall / Tetris-Gymnasium", "x", lambda ours, peer: ours / peer)],
+        ),
+        Contest(
+            "Tetris by keys, batched, random keys that change something",
+            [
+                Contestant(
+                    f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"keys-batched-{threads}", size
+                )
+                for threads in (1, 2)
+                for size in SIZES
+            ],
+            [],
+        ),
+        Contest("Reachable placements of a piece, boards/s, one core", [Contestant("mergefall", "keys-reachable")], []),
+    ],
     "sb3": [
         Contest(
             f"Stable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions",

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 SECONDS = 1.0
-GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+GAME, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 
 
 def timed(work):
@@ -51,9 +51,9 @@ def made(env_id, **kwargs):
 
 
 def single(env):
-    """One environment of 2048, random actions, reset where an episode ends."""
+    """One environment, random actions, reset where an episode ends."""
     env.reset(seed=0)
-    actions = np.random.default_rng(0).integers(0, 4, 2000).tolist()
+    actions = np.random.default_rng(0).integers(0, env.action_space.n, 2000).tolist()
 
     def play():
         step = env.step
@@ -105,6 +105,34 @@ def tetris_peer():
 
     gym.register("Peer-v0", Tetris)
     return single_legal(GroupedActionsObservations(gym.make("Peer-v0")), 50)
+
+
+def keys_peer():
+    import gymnasium as gym
+    from tetris_gymnasium.envs import Tetris
+
+    gym.register("Peer-v0", Tetris)
+    return single(gym.make("Peer-v0"))
+
+
+def reachable():
+    """Searches for all reachable placements, of each piece on each board of the golden data in turn."""
+    from mergefall.kernels import kernel
+    from mergefall.tetris import reach
+    from mergefall.tetris.field import columns_of
+    from mergefall.tetris.rules import from_text
+
+    texts = json.loads((Path(__file__).parents[1] / "golden" / "tetris.json").read_text())["boards"].values()
+    boards = np.array([columns_of(from_text("/".join(one["rows"]))) for one in texts if len(one["rows"]) == 20])
+    work = np.zeros((6, 4, 10), np.uint64)
+
+    @kernel
+    def all_boards(boards, work):
+        for i in range(len(boards)):
+            for piece in range(7):
+                reach.search(boards[i], piece, 20, work)
+
+    return measured(lambda: (7 * len(boards), timed(lambda: all_boards(boards, work))))
 
 
 def pictures(env_id):
@@ -362,6 +390,11 @@ WORKERS = {
     "tetris-deep-drop": lambda _: player("tetris/two-tetrad", TETRIS, 300),
     "tetris-deep-slide": lambda _: player("tetris/two-tetrad", TETRIS, 100, placements="slide"),
     "tetris-quintris": lambda _: player("quintris/expectimax", "mergefall/Quintris-v0", 20, {"depth": 2}),
+    "keys-single-ours": lambda _: single(made(KEYS)),
+    "keys-single-peer": lambda _: keys_peer(),
+    "keys-batched-1": lambda size: batched(KEYS, size, 100_000, threads=1),
+    "keys-batched-2": lambda size: batched(KEYS, size, 100_000, threads=2),
+    "keys-reachable": lambda _: reachable(),
     "draw-cartpole": lambda _: pictures("CartPole-v1"),
     "draw-2048": lambda _: pictures(GAME),
     "draw-tetris": lambda _: pictures(TETRIS),

@@ -70,12 +70,11 @@ def step_one(states, key, boards, places, statuses, nexts, masks):
 
 
 @kernel
-def _write(i, state, seen):
-    """Write what game `i` shows, and its figures."""
-    seen.pieces[i] = queued(state, 0)
-    seen.holds[i] = show(state, seen.boards[i], seen.places[i], seen.statuses[i], seen.nexts[i], seen.masks[i])
-    seen.lines[i], seen.scores[i], seen.placed[i] = state[words.LINES], state[words.SCORE], state[words.PIECES]
-    seen.attacks[i] = state[words.ATTACK]
+def _figures(i, state, pieces, lines, scores, placed, attacks):
+    """Write the current piece and the figures of game `i`."""
+    pieces[i] = queued(state, 0)
+    lines[i], scores[i], placed[i] = state[words.LINES], state[words.SCORE], state[words.PIECES]
+    attacks[i] = state[words.ATTACK]
 
 
 @kernel
@@ -85,18 +84,38 @@ def step(first, end, states, keys, fresh, pool, rules, seen):
     `rules`: (index of the reward, steps that truncate, 0 for no cap).
     """
     states, keys, fresh, pool, seen = unowned((states, keys, fresh, pool, seen))
+    # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
+    (
+        boards,
+        pieces,
+        places,
+        statuses,
+        holds,
+        nexts,
+        rewards,
+        terminated,
+        truncated,
+        masks,
+        lines,
+        scores,
+        placed,
+        attacks,
+        clears,
+        legal,
+    ) = seen
     reward, max_steps = rules
     for i in range(U(first), U(end)):
         state, paid = states[i], 0
         if fresh[i]:
             game.begin(state, pool, True)
-            legal, over, clear = True, False, 0
+            legal[i], over, clears[i] = True, False, 0
         else:
-            legal, over, points, locked = game.step(state, keys[i])
-            paid, clear = (locked.lines, points, locked.attack)[reward], locked.clear
-        seen.rewards[i], seen.terminated[i], seen.legal[i], seen.clears[i] = paid, over, legal, clear
-        seen.truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
-        _write(i, state, seen)
+            legal[i], over, points, locked = game.step(state, keys[i])
+            paid, clears[i] = (locked.lines, points, locked.attack)[reward], locked.clear
+        rewards[i], terminated[i] = paid, over
+        truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
+        holds[i] = show(state, boards[i], places[i], statuses[i], nexts[i], masks[i])
+        _figures(i, state, pieces, lines, scores, placed, attacks)
 
 
 @kernel
@@ -111,8 +130,10 @@ def look(states, which, seen):
     """Write what the games with the indices `which` int64[k] show, as after a reset."""
     states, seen = unowned((states, seen))
     for i in which:
+        state, place, status, following = states[i], seen.places[i], seen.statuses[i], seen.nexts[i]
         seen.legal[i], seen.clears[i] = True, 0
-        _write(i, states[i], seen)
+        seen.holds[i] = show(state, seen.boards[i], place, status, following, seen.masks[i])
+        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks)
 
 
 @kernel

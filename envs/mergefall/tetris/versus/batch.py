@@ -125,15 +125,12 @@ def step_one(states, key, boards, places, statuses, nexts, opponents, masks):
 
 
 @kernel
-def _write(i, state, seen):
-    """Write what match `i` shows, and its figures."""
+def _figures(i, state, pieces, lines, scores, placed, attacks, victories):
+    """Write the current piece and the figures of match `i`."""
     own, _ = halves(state)
-    seen.pieces[i], seen.won[i] = queued(own, 0), won(state)
-    seen.holds[i] = show(
-        state, seen.boards[i], seen.places[i], seen.statuses[i], seen.nexts[i], seen.opponents[i], seen.masks[i]
-    )
-    seen.lines[i], seen.scores[i], seen.placed[i] = own[words.LINES], own[words.SCORE], own[words.PIECES]
-    seen.attacks[i] = own[words.ATTACK]
+    pieces[i], victories[i] = queued(own, 0), won(state)
+    lines[i], scores[i], placed[i] = own[words.LINES], own[words.SCORE], own[words.PIECES]
+    attacks[i] = own[words.ATTACK]
 
 
 @kernel
@@ -143,18 +140,22 @@ def step(first, end, states, keys, fresh, pool, rules, seen):
     `rules`: (index of the reward, steps that truncate, 0 for no cap).
     """
     states, keys, fresh, pool, seen = unowned((states, keys, fresh, pool, seen))
+    # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
+    boards, pieces, places, statuses, holds, nexts, opponents, rewards, terminated, truncated, masks = seen[:11]
+    lines, scores, placed, attacks, clears, victories, legal = seen[11:]
     reward, max_steps = rules
     for i in range(U(first), U(end)):
         state, paid = states[i], 0
         if fresh[i]:
             begin_match(state, pool, True)
-            legal, over, clear = True, False, 0
+            legal[i], over, clears[i] = True, False, 0
         else:
-            legal, over, points, locked, _ = step_match(state, keys[i])
-            paid, clear = (won(state), locked.lines, points, locked.attack)[reward], locked.clear
-        seen.rewards[i], seen.terminated[i], seen.legal[i], seen.clears[i] = paid, over, legal, clear
-        seen.truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
-        _write(i, state, seen)
+            legal[i], over, points, locked, _ = step_match(state, keys[i])
+            paid, clears[i] = (won(state), locked.lines, points, locked.attack)[reward], locked.clear
+        rewards[i], terminated[i] = paid, over
+        truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
+        holds[i] = show(state, boards[i], places[i], statuses[i], nexts[i], opponents[i], masks[i])
+        _figures(i, state, pieces, lines, scores, placed, attacks, victories)
 
 
 @kernel
@@ -169,8 +170,10 @@ def look(states, which, seen):
     """Write what the matches with the indices `which` int64[k] show, as after a reset."""
     states, seen = unowned((states, seen))
     for i in which:
+        state, place, status, following = states[i], seen.places[i], seen.statuses[i], seen.nexts[i]
         seen.legal[i], seen.clears[i] = True, 0
-        _write(i, states[i], seen)
+        seen.holds[i] = show(state, seen.boards[i], place, status, following, seen.opponents[i], seen.masks[i])
+        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks, seen.won)
 
 
 @kernel
