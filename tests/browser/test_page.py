@@ -9,10 +9,12 @@ from mergefall_training.cli import main
 
 PLAYERS = {
     "2048": [("2048/greedy", {"heuristic": "nneonneo"}), ("2048/random", {})],
+    "keys": [("tetris/keys", {"of": "tetris/bcts"}), ("tetris/keys", {"of": "tetris/dt-10"})],
     "tetris": [("tetris/bcts", {}), ("tetris/random", {})],
 }
 ENVS = {
     "2048": ("mergefall/Game2048-v0", {"rows": 3}),
+    "keys": ("mergefall/TetrisKeys-v0", {"cols": 6, "rows": 8, "gravity": 0}),
     "tetris": ("mergefall/Tetris-v0", {"cols": 6, "rows": 8, "placements": "slide"}),
 }
 
@@ -81,7 +83,7 @@ WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A folder with records of both games, and what they hold by game, player and seed."""
+    """A folder with records of all games, and what they hold by game, player and seed."""
     folder, results = tmp_path_factory.mktemp("runs"), {}
     for game, players in PLAYERS.items():
         env_id, env_kwargs = ENVS[game]
@@ -107,7 +109,7 @@ def test_each_replay_ends_with_the_recorded_score(page, runs, asked):
         assert score == episode.score
         assert text.startswith(f"step {episode.length:,} of {episode.length:,}:")
         assert text.endswith("; over" if episode.terminated else "; cut off here")
-        assert thoughts >= 2 or "random" in player
+        assert thoughts >= 2 or player.startswith(("2048/random", "tetris/random", "tetris/keys"))
     assert len(found) >= 8
 
 
@@ -127,8 +129,8 @@ def test_one_can_jump_and_change_the_speed_while_a_game_plays(page, asked):
 
 def test_an_address_names_a_position(page, asked):
     ask = "() => [...document.querySelectorAll('.pane .figures')].map((line) => line.textContent)"
-    shown = asked(page, ask, "#section=1&a=tetris/bcts&b=tetris/random&seed=1&step=3")
-    assert [text.startswith("step 3 of ") for text in shown] == [False, False, True, True]
+    shown = asked(page, ask, "#section=2&a=tetris/bcts&b=tetris/random&seed=1&step=3")
+    assert [text.startswith("step 3 of ") for text in shown] == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize("width", [500, 1200])  # headless Chromium has no narrower window
@@ -197,3 +199,52 @@ def test_keys_of_the_browser_are_left_to_it(page, asked):
     assert steps > 1
     assert taken_back.startswith(f"step {steps - 1} of {steps - 1}:")
     assert label == "pause"
+
+
+IN_TIME = """async () => {
+  const root = document.querySelector(".replay"), pane = root.querySelectorAll(".pane")[1], found = [];
+  const who = pane.querySelector("select"), board = pane.querySelector("canvas");
+  const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  const send = (type, key, more = {}) => board.dispatchEvent(new KeyboardEvent(type, { key, bubbles: true, ...more }));
+  const numbers = () => pane.querySelector(".figures").textContent.match(/[0-9]+/g).map(Number);
+  const note = () => found.push(numbers());
+  who.selectedIndex = who.options.length - 1;
+  who.dispatchEvent(new Event("change"));
+  await wait(500);
+  note(); // nothing has passed
+  send("keydown", "c");
+  send("keyup", "c");
+  await wait(1000);
+  note(); // a second has passed
+  send("keydown", "ArrowDown");
+  send("keydown", "ArrowDown", { repeat: true });
+  await wait(200);
+  send("keyup", "ArrowDown");
+  await wait(100);
+  note(); // it fell while the key was held down
+  send("keydown", " ");
+  await wait(200);
+  send("keydown", "p");
+  note(); // a piece is placed
+  await wait(500);
+  note(); // nothing passes any more
+  send("keydown", "u");
+  note();
+  return found;
+}"""
+
+
+def test_time_passes_in_a_game_by_keys(tmp_path, asked):
+    games = tmp_path / "games.jsonl"
+    evaluate("tetris/keys", "mergefall/TetrisKeys-v0", 1, 0, {}, 1, games, max_episode_steps=50, progress=False)
+    main(["report", str(games), "--out", str(tmp_path / "report.html")])
+    before, second, fell, placed, still, back = asked(tmp_path / "report.html", IN_TIME)
+    _, _, lines, pieces, score, attack = placed
+    assert before == [0, 0, 0, 0, 0, 0]
+    assert 55 <= second[0] <= 65
+    assert second[3:] == [0, 0, 0]
+    assert 4 <= fell[4] <= 8
+    assert (lines, pieces, attack) == (0, 1, 0)
+    assert score > fell[4] + 10
+    assert still == placed
+    assert back == [0, 0, 0, 0, 0, 0]

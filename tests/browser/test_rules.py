@@ -1,10 +1,12 @@
-"""The rules in the page are those of the environments: the same games from the same seeds, a million moves."""
+"""The rules in the page are those of the environments: the same games from the same seeds, a million moves and keys."""
 
 import json
+from itertools import count as count_from
 
 import gymnasium as gym
 import numpy as np
 from mergefall.words import stream_from_seed
+from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.compare.replays import page_rules
 from mergefall_training.compare.report import PAGE
@@ -50,7 +52,7 @@ QUESTION = """() => {
       const queue = game.queue === null || String(twin.queue) === String(game.queue);
       const counts = twin.score === game.score && twin.lines === (game.lines ?? undefined) && twin.over === game.over;
       if (!legal || !counts || !same || !queue)
-        wrong.push({ rules: contest.name, seed: game.seed, expected: game, found });
+        wrong.push({ rules, seed: game.seed, expected: game, found });
     }
   }
   return { moves, wrong: wrong.slice(0, 3) };
@@ -103,3 +105,120 @@ def test_a_million_moves_are_those_of_the_environments(tmp_path, asked):
     answer = asked(page, QUESTION)
     assert answer["wrong"] == []
     assert answer["moves"] >= 1_000_000
+
+
+KEYS = "mergefall/TetrisKeys-v0"
+WEIGHTS = np.random.default_rng(0).integers(1, 1 << 20, 1000)
+CHANCES = np.array([0.1, 0.17, 0.17, 0.14, 0.14, 0.1, 0.08, 0.05, 0.05])  # of the keys in random play
+NARROW = {"cols": 4, "rows": 12}
+KEYED = [  # rules, and whose placements the keys make; None: keys are random
+    ({}, None),
+    ({}, "tetris/bcts"),
+    ({"gravity": 0, "rotate_180": True, "preview": 6}, None),
+    ({"gravity": 20, "lock_delay": 12, "lock_resets": 4}, None),
+    ({"levels": True, "cols": 5, "rows": 10}, "tetris/bcts"),
+    ({"gravity": 0.3, "lock_delay": 3, "lock_resets": 0, "preview": 0, "hold": False}, None),
+    ({"garbage": {"rows": 0.7}, "randomizer": "uniform"}, "tetris/bcts"),
+    ({"garbage": {"rows": 2.3, "holes": 2, "moves": 0.8}, "rotate_180": True}, None),
+    (NARROW | {"randomizer": "uniform", "gravity": 0}, None),
+    (NARROW | {"garbage": {"rows": 0.4, "moves": 1}, "gravity": 0.1}, None),
+    ({"cols": 6, "rows": 8, "pieces": "sz"}, None),
+    ({"cols": 16, "rows": 36, "gravity": 1}, None),
+]
+WELL = [3, *[1] * 9, 6]  # stand a piece in the column at the left wall
+STARTED = [  # the lowest rows of a start, the pieces that come first, and the keys
+    ("##..../#...##/##.###", "T", [3, *[5] * 12, 3, 6]),
+    ("..####/...###", "T", [3, 1, 1, *[5] * 12, 4, 6]),
+    ("/".join([".#####"] * 4), "I", WELL),
+    ("/".join([".#####"] * 8), "II", WELL * 2),
+]
+# Of each step one number stands for all that can be seen: its scalar product with fixed weights.
+KEYED_QUESTION = """() => {
+  const wrong = [], clears = {};
+  let keys = 0;
+  for (const contest of GIVEN) {
+    for (const game of contest.games) {
+      const twin = new TetrisKeys(contest.rules, game.stream);
+      if (game.board) twin.cells.set(game.board, twin.rules.storage * twin.rules.cols);
+      for (const [i, key] of game.keys.entries()) {
+        const before = twin.pieces, mask = twin.legal().map((legal) => +(twin.over || legal));
+        twin.step(key);
+        const { falling: f, rules } = twin, cleared = twin.pieces > before ? twin.cleared : 0;
+        const held = rules.hold ? [twin.held ?? 7] : [];
+        const seen = [...[...twin.cells].map((cell) => Math.min(cell, 1)), ...twin.queue, f.rotation, f.column, f.y,
+          +f.byHold, f.spin, f.phase, f.grounded, f.resets, twin.combo, +twin.chain, twin.pending, twin.level, ...held,
+          twin.score, twin.lines, twin.pieces, twin.attack, cleared, +twin.over, ...mask];
+        const sum = seen.reduce((sum, value, n) => sum + value * WEIGHTS[n], 0);
+        keys++;
+        clears[rules.clears[cleared]] = (clears[rules.clears[cleared]] ?? 0) + 1;
+        if (sum !== game.sums[i]) {
+          wrong.push({ rules, seed: game.seed, step: i, seen });
+          break;
+        }
+      }
+    }
+  }
+  return { keys, clears, wrong: wrong.slice(0, 3) };
+}"""
+
+
+def by_keys(env, seed, choose, board=None):
+    """A game by keys as long as `choose(observation, mask)` returns a key: its keys, and one number for each."""
+    observation, info = env.reset(seed=seed, options=None if board is None else {"board": board})
+    keys, rows, over, first = [], [], False, None if board is None else observation["board"][4:].ravel().tolist()
+    while not over and (key := choose(observation, info["action_mask"])) is not None:
+        mask = info["action_mask"]
+        observation, _, over, _, info = env.step(key)
+        queue, held = observation.get("queue", ()), [observation["hold"]] if "hold" in observation else []
+        seen = [*observation["board"].ravel(), observation["piece"], *queue, *observation["place"]]
+        seen += [*observation["status"], *held, *(info[name] for name in ("score", "lines", "pieces", "attack"))]
+        rows.append([int(number) for number in (*seen, info["clear"], over, *mask)])
+        keys.append(key)
+    sums = (np.array(rows) @ WEIGHTS[: len(rows[0])]).tolist()
+    return {"seed": seed, "stream": str(stream_from_seed(seed)), "keys": keys, "sums": sums, "board": first}
+
+
+def many_by_keys(env, of, count):
+    """Games of at least so many keys in all."""
+    rng, player = np.random.default_rng(3), None if of is None else make("tetris/keys", of=of)
+
+    def choose(observation, mask):
+        if player is not None and rng.random() > 0.01:
+            return int(player.act(observation))
+        if observation["piece"] == 2 and observation["status"][1] and not mask[5]:
+            return 6  # a T that was turned where it rests locks there
+        chances = CHANCES[: len(mask)] * (mask if rng.random() < 0.9 else 1)
+        return int(rng.choice(len(mask), p=chances / chances.sum()))
+
+    games = []
+    while sum(len(game["keys"]) for game in games) < count:
+        games.append(by_keys(env, len(games), choose))
+    return games
+
+
+def started_by_keys(env):
+    """The games of `STARTED`, each from the first seed with its pieces; then keys at random."""
+    for rows, pieces, keys in STARTED:
+        board, names = "/".join(["......"] * (9 - rows.count("/")) + [rows]), env.unwrapped.rules.piece_set.names
+        for seed in count_from(0):
+            observation, _ = env.reset(seed=seed)
+            first = names[observation["piece"]] + "".join(names[id] for id in observation["queue"])
+            if first.startswith(pieces):
+                break
+        left = [*np.random.default_rng(seed).integers(0, 8, 100).tolist(), *keys[::-1]]
+        yield by_keys(env, seed, lambda *_, left=left: left.pop() if left else None, board)
+
+
+def test_games_by_keys_are_those_of_the_environment(tmp_path, asked):
+    started = gym.make(KEYS, cols=6, rows=10, gravity=0, randomizer="uniform")
+    played = [(started, list(started_by_keys(started)))]
+    for kwargs, of in KEYED:
+        env = gym.make(KEYS, **kwargs)
+        played.append((env, many_by_keys(env, of, 10_000)))
+    given = [{"rules": page_rules(env.unwrapped.rules), "games": games} for env, games in played]
+    page, data = tmp_path / "keys.html", f"const GIVEN = {json.dumps(given)}, WEIGHTS = {WEIGHTS.tolist()};"
+    page.write_text(f"<script>{(PAGE / 'rules.js').read_text()}\n{data}</script>")
+    answer = asked(page, KEYED_QUESTION)
+    assert answer["wrong"] == []
+    assert answer["keys"] == sum(len(game["keys"]) for _, games in played for game in games) >= 120_000
+    assert {"T-spin double", "mini T-spin single", "tetris", "perfect clear tetris"} <= answer["clears"].keys()

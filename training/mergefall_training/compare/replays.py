@@ -14,9 +14,13 @@ from mergefall.game2048.render import TILES, tile_colours
 from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.games import stack
 from mergefall.tetris import game
+from mergefall.tetris.keys import CLEARS
+from mergefall.tetris.keys import game as by_keys
+from mergefall.tetris.keys.rules import Rules as RulesOfKeys
 from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
-from mergefall.tetris.render import PALETTE
+from mergefall.tetris.render import GREY, PALETTE
+from mergefall.tetris.srs import MOVES
 from mergefall.text import action_names
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
@@ -41,7 +45,8 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     env: Any = gym.make(header.env_id, **header.game_kwargs).unwrapped
     # For 2048 the colours (tile, digits) by rank from 1 on, for Tetris that of each piece.
     tiles = result.game.name == "2048"
-    palette = [tile_colours(rank) for rank in range(1, len(TILES) + 1)] if tiles else [[colour] for colour in PALETTE]
+    filled = (*PALETTE, GREY)  # the last is that of garbage
+    palette = [tile_colours(rank) for rank in range(1, len(TILES) + 1)] if tiles else [[colour] for colour in filled]
     players = []
     with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
         for done, row in enumerate(result.rows, start=1):
@@ -62,28 +67,58 @@ def page_rules(rules: Any) -> dict[str, Any]:
     if isinstance(rules, Rules2048):
         return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
     pieces = rules.piece_set
-    return {
+    field = {
         "cols": rules.cols,
         "rows": rules.rows,
         "preview": rules.preview,
-        "slides": STEPS[: SLIDES if rules.placements == "slide" else 1].tolist(),
-        "turns": ROTATIONS,
-        "clearFirst": rules.overflow == "clear_first",
         "randomizer": rules.randomizer,
         "copies": game.MOST_COPIES,
-        "lineScores": game.LINE_SCORES.tolist(),
         "storage": pieces.storage,
         "first": NAMES.index(pieces.names[0]),
         "drawn": list(pieces.drawn),
         "pieces": [{"name": name, "rotations": rotations(name)} for name in pieces.names],
+    }
+    if isinstance(rules, RulesOfKeys):
+        return field | _rules_of_keys(rules)
+    return field | {
+        "slides": STEPS[: SLIDES if rules.placements == "slide" else 1].tolist(),
+        "turns": ROTATIONS,
+        "clearFirst": rules.overflow == "clear_first",
+        "lineScores": game.LINE_SCORES.tolist(),
+    }
+
+
+def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
+    (state,) = rules.new_states(1)
+    rate, holes, moving = (
+        int(by_keys.get(state[game.RATES], part)) for part in (by_keys.RATE, by_keys.HOLES, by_keys.MOVING)
+    )
+    return {
+        "keys": rules.n_actions,
+        "timed": rules.timed,
+        "hold": rules.hold,
+        "kicks": MOVES.tolist(),
+        "falls": by_keys.FALLS.tolist() if rules.levels else [int(by_keys.gravity_of(state))],
+        "levelLines": by_keys.LEVEL_LINES,
+        "lockDelay": rules.lock_delay,
+        "lockResets": rules.lock_resets,
+        "garbage": {"rate": rate, "holes": holes, "moving": moving} if holes else None,
+        "clears": CLEARS,
+        "points": by_keys.POINTS.tolist(),
+        "attacks": by_keys.ATTACKS.tolist(),
+        "perfectPoints": by_keys.PERFECT_POINTS.tolist(),
+        "perfectChained": by_keys.PERFECT_CHAINED,
+        "perfectAttack": by_keys.PERFECT_ATTACK,
+        "comboPoints": by_keys.COMBO_POINTS,
+        "comboAttacks": by_keys.COMBO_ATTACKS.tolist(),
     }
 
 
 def _replays(section: Section, row: Row, first: list[int], values: int) -> list[dict[str, Any]]:
     """The games of a player that can be watched: those of the seeds `first`, its best and its worst."""
     header = row.evaluation.header
-    if header.adversary is not None:
-        section.problems.append(f"{row.label}: games against an adversary cannot be watched in the page")
+    if header.adversary is not None or "opponent" in header.env_kwargs:  # the page cannot play the other one's part
+        section.problems.append(f"{row.label}: games against another player cannot be watched in the page")
         return []
     player: Player | None = None
     if values and header.player != BY_HAND:

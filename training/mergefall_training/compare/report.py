@@ -1,6 +1,6 @@
 """A report: games and training runs as one HTML page with tables, plots and replays, which opens from a file.
 
-`page/` holds parts of the page: `rules.js` states the rules of both games a second time, so that the page can play
+`page/` holds parts of the page: `rules.js` states the rules of all games a second time, so that the page can play
 recorded games again; `replay.js` shows them. Plots are those of `plots.py`.
 """
 

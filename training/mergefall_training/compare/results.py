@@ -107,7 +107,7 @@ class ContestResult:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
         summaries = [row.summary for row in self.rows]
         steps = self.rows[0].evaluation.header.max_episode_steps
-        cap = "no cap" if steps is None else f"cap {steps} {self.game.turn}s"
+        cap = "no cap" if steps is None else f"cap {steps} {'key' if self.game.by_keys else self.game.turn}s"
         counts = sorted({summary.episodes for summary in summaries})
         n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
         first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)

@@ -24,6 +24,31 @@ function plain(number) {
   return number.toLocaleString("en", { maximumFractionDigits: size >= 1000 ? 0 : size >= 10 ? 1 : 3 });
 }
 
+/* Calls `pass(steps)` with the steps that have passed since the last call, at `rate()` steps a second. */
+class Clock {
+  constructor(rate, pass) {
+    Object.assign(this, { rate, pass, timer: null });
+  }
+
+  start() {
+    if (this.timer) return;
+    let before = performance.now(), due = 0; // a fraction included
+    this.timer = setInterval(() => {
+      const now = performance.now();
+      due += ((now - before) / 1000) * this.rate();
+      before = now;
+      const steps = Math.floor(due);
+      due -= steps;
+      if (steps) this.pass(steps);
+    }, 1000 / 60);
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+  }
+}
+
 // -- boards -----------------------------------------------------------------------------------------------------------
 
 function sized(canvas, width, height) {
@@ -33,7 +58,8 @@ function sized(canvas, width, height) {
   const pen = canvas.getContext("2d");
   pen.scale(scale, scale);
   const style = getComputedStyle(document.documentElement);
-  return { pen, board: style.getPropertyValue("--board"), empty: style.getPropertyValue("--empty") };
+  const [board, empty, ink] = ["--board", "--empty", "--ink"].map((name) => style.getPropertyValue(name));
+  return { pen, board, empty, ink };
 }
 
 function box(pen, x, y, width, height, radius, colour) {
@@ -68,46 +94,118 @@ function draw2048(canvas, game, colours) {
 }
 
 function drawTetris(canvas, game, colours, aim) {
-  const { rows, cols, storage, first, pieces } = game.rules;
-  const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, side = 5 * cell * 0.6 + gap;
-  const pieceTop = (i) => (i ? 2.6 * cell + (i - 1) * 2.2 * cell : gap); // of the piece and the next ones
-  const shown = aim || game.over ? storage : 0, height = (rows + shown) * cell + 2 * gap;
-  const { pen, board, empty } = sized(canvas, cols * cell + 2 * gap + side, Math.max(height, 10 * cell, pieceTop(game.queue.length)));
-  box(pen, 0, 0, cols * cell + 2 * gap, height, 8, board);
-  const square = (r, c, colour, scale = cell, left = gap, top = gap) =>
-    box(pen, left + c * scale + 1, top + r * scale + 1, scale - 2, scale - 2, 2, colour);
+  const { rows, cols, storage, first, pieces } = game.rules, { falling } = game;
+  const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, left = cols * cell + 3 * gap;
+  const shown = falling ? Math.min(2, storage) : aim || game.over ? storage : 0; // rows above the field
+  const panel = falling ? [] : [["piece", game.queue.slice(0, 1), 0.6]];
+  if (game.rules.hold) panel.push(["hold", game.held === null ? [] : [game.held], 0.6]);
+  if (game.rules.preview) panel.push(["next", game.queue.slice(1), falling ? 0.6 : 0.45]);
+  const words = falling ? notes(game) : [], line = 15, height = (rows + shown) * cell + 2 * gap;
+  const tall = Math.max(...pieces.map(({ rotations }) => 1 + rotations[0].at(-1)[0])); // rows of a piece
+  const slot = (scale) => tall * scale * cell + gap;
+  const panelHeight = panel.reduce((sum, [, ids, scale]) => sum + line + (ids.length || 1) * slot(scale), gap);
+  const { pen, board, empty, ink } = sized(canvas, left + 3 * cell + gap, Math.max(height, panelHeight, 10 * cell));
+  const frame = falling ? shown * cell : 0; // pieces appear above the frame
+  box(pen, 0, frame, cols * cell + 2 * gap, height - frame, 8, board);
+  const square = (r, c, colour, scale = cell, x = gap, y = gap) =>
+    box(pen, x + c * scale + 1, y + r * scale + 1, scale - 2, scale - 2, 2, colour);
+  const outline = (cells, colour, inset) => {
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2;
+    for (const [r, c] of cells) {
+      const y = r - storage + shown;
+      if (y >= 0) pen.strokeRect(gap + c * cell + inset, gap + y * cell + inset, cell - 2 * inset, cell - 2 * inset);
+    }
+  };
   for (let r = storage - shown; r < rows + storage; r++) {
     for (let c = 0; c < cols; c++) {
       const filled = game.cells[r * cols + c];
-      const colour = filled ? colours[filled - 1][0] : r < storage ? board : empty;
-      square(r - storage + shown, c, colour);
+      const colour = filled === GARBAGE ? colours.at(-1)[0] : filled ? colours[filled - 1][0] : r < storage ? null : empty;
+      if (colour) square(r - storage + shown, c, colour);
     }
   }
-  for (const [r, c] of aim ?? []) {
+  const colour = colours[first + game.queue[0]][0];
+  if (falling) {
+    const cells = game.cellsAt(falling);
+    if (!game.over) {
+      outline(game.fallen(cells), colour, 3);
+      pen.globalAlpha = 0.4; // because purple is as dark as the field
+      outline(game.fallen(cells), "#fffcf5", 3);
+      pen.globalAlpha = 1;
+    }
+    for (const [r, c] of cells) if (r >= storage - shown) square(r - storage + shown, c, colour);
+    box(pen, 2, height - gap - Math.min(game.pending, rows) * cell, 4, Math.min(game.pending, rows) * cell, 2, "#e0524c");
+  } else if (aim) {
     pen.globalAlpha = 0.55;
-    square(r - storage + shown, c, colours[first + game.queue[0]][0]);
+    for (const [r, c] of aim) square(r - storage + shown, c, colour);
     pen.globalAlpha = 1;
-  }
-  if (!aim && game.last) {
-    pen.strokeStyle = "#fffcf5";
-    pen.lineWidth = 2;
-    for (const [r, c] of game.last) {
-      pen.strokeRect(gap + c * cell + 2, gap + (r - storage + shown) * cell + 2, cell - 4, cell - 4);
+  } else if (game.last) outline(game.last, "#fffcf5", 2);
+  const write = (text, y) => {
+    pen.fillStyle = ink;
+    pen.font = '13px system-ui, "DejaVu Sans", sans-serif';
+    pen.fillText(text, left, y, 3 * cell + gap);
+  };
+  let top = gap;
+  for (const [label, ids, scale] of panel) {
+    write(label, top + 10);
+    top += line;
+    for (const id of ids) {
+      for (const [r, c] of pieces[id].rotations[0]) square(r, c, colours[first + id][0], scale * cell, left, top);
+      top += slot(scale);
     }
+    if (!ids.length) top += slot(scale);
   }
-  game.queue.forEach((id, i) => {
-    const small = cell * (i ? 0.45 : 0.6);
-    const left = cols * cell + 3 * gap, top = pieceTop(i);
-    for (const [r, c] of pieces[id].rotations[0]) square(r, c, colours[first + id][0], small, left, top);
-  });
+  words.forEach((word, i) => write(word, height - gap - (words.length - 1 - i) * 18));
 }
+
+/* What has happened in a game by keys, a line each. */
+function notes(game) {
+  const cleared = game.rules.clears[game.cleared].replace("perfect clear", "perfect").split(" ");
+  const combo = game.combo > 1 ? [`combo ${game.combo - 1}`] : [];
+  return [...cleared, ...combo, ...(game.chain ? ["back-to-back"] : []), ...(game.over ? ["game over"] : [])].filter(Boolean);
+}
+
+const keyOf = ({ key }) => (key.length === 1 ? key.toLowerCase() : key);
+
+// -- by hand ----------------------------------------------------------------------------------------------------------
+
+/* By game: how a position is drawn; the steps a second that a replay can be watched at, the second of which it begins
+   with; the keys with which a pane is played by hand; its buttons, as what is written on them and their key; and what
+   the keys do, in words. */
+const BY_HAND = {
+  2048: {
+    draw: draw2048,
+    speeds: [2, 5, 20, 100, 1000],
+    keys: { ArrowLeft: (pane) => pane.play(LEFT), ArrowUp: (pane) => pane.play(UP), ArrowDown: (pane) => pane.play(DOWN), ArrowRight: (pane) => pane.play(RIGHT) },
+    buttons: [["←", "ArrowLeft"], ["↑", "ArrowUp"], ["↓", "ArrowDown"], ["→", "ArrowRight"]],
+    hint: "arrow keys move",
+  },
+  tetris: {
+    draw: drawTetris,
+    speeds: [2, 5, 20, 100, 1000],
+    keys: { ArrowLeft: (pane) => pane.turn(0, -1), ArrowUp: (pane) => pane.turn(1, 0), ArrowDown: (pane) => pane.drop(), ArrowRight: (pane) => pane.turn(0, 1), " ": (pane) => pane.drop() },
+    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["turn", "ArrowUp"], ["drop", " "]],
+    hint: "← → move the piece, ↑ turns it, space drops it",
+  },
+  keys: {
+    draw: drawTetris,
+    speeds: [15, 60, 120, 300, 1200],
+    keys: Object.fromEntries(Object.entries({ ArrowLeft: 1, ArrowRight: 2, ArrowUp: 3, x: 3, z: 4, ArrowDown: SOFT_DROP, " ": HARD_DROP, c: HOLD, a: 8 })
+      .map(([key, action]) => [key, (pane) => pane.act(action)])),
+    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["↓", "ArrowDown"], ["↻", "ArrowUp"], ["↺", "z"], ["drop", " "], ["hold", "c"], ["pause", "p"]],
+    hint: "← → ↓ move the piece, ↑ or X and Z turn it, space drops it, C holds it, P pauses",
+  },
+};
 
 // -- panes ------------------------------------------------------------------------------------------------------------
 
 class Pane {
   constructor(viewer, index) {
-    Object.assign(this, { viewer, index, section: viewer.section, frames: [], actions: [], step: 0, aim: null });
+    Object.assign(this, { viewer, index, section: viewer.section, frames: [], actions: [], turns: [], step: 0, aim: null });
+    this.clock = new Clock(() => 60, (steps) => this.pass(steps));
+    Object.assign(this, { due: [], held: new Map() }); // actions that are still to be played, and keys held down
     this.kind = GAMES[this.section.game];
+    this.hands = BY_HAND[this.section.game];
     const labels = this.section.players.map((player) => player.label);
     this.who = element("select", { ariaLabel: "player" }, ...[...labels, YOU].map((label, value) => element("option", { value }, label)));
     this.which = element("select", { ariaLabel: "game" });
@@ -119,7 +217,9 @@ class Pane {
       element("div", { className: "choose" }, this.who, this.which), this.canvas, this.figures, this.hand, this.thoughts);
     this.who.addEventListener("change", () => this.choosePlayer().then(() => viewer.show()));
     this.which.addEventListener("change", () => this.chooseGame().then(() => viewer.show()));
-    this.canvas.addEventListener("keydown", (event) => this.press(event));
+    this.canvas.addEventListener("keydown", (event) => this.pressed(event));
+    this.canvas.addEventListener("keyup", (event) => this.held.delete(keyOf(event)));
+    this.root.addEventListener("focusout", ({ relatedTarget }) => this.root.contains(relatedTarget) || this.pause());
   }
 
   get byHand() {
@@ -147,7 +247,8 @@ class Pane {
 
   async chooseGame() {
     const replay = this.choices.find(({ seed }) => seed === Number(this.which.value));
-    Object.assign(this, { replay, aim: null, actions: [], values: null });
+    this.pause();
+    Object.assign(this, { replay, aim: null, actions: [], turns: [], values: null });
     this.frames = [new this.kind(this.section.rules, replay.stream)];
     if (!this.byHand) {
       const packed = [replay.actions, replay.values?.data];
@@ -180,11 +281,9 @@ class Pane {
     const game = this.at(this.step);
     if (this.byHand && this.section.game === "tetris" && !game.over) this.aim ??= { rotation: 0, column: 0 };
     const aimed = this.aim && this.byHand && !game.over ? game.resting(this.aimed(game)) : null;
-    const { colours } = this.section;
-    if (this.section.game === "2048") draw2048(this.canvas, game, colours);
-    else drawTetris(this.canvas, game, colours, this.byHand ? (aimed ?? []) : null);
+    this.hands.draw(this.canvas, game, this.section.colours, this.byHand ? (aimed ?? []) : null);
     this.canvas.role = this.byHand ? "application" : "img";
-    this.figures.ariaLive = this.byHand ? "polite" : "off"; // a replay says too much
+    this.figures.ariaLive = this.byHand && !this.timed ? "polite" : "off"; // a replay says too much
     const last = this.step === this.length;
     const figures = Object.entries(game.figures).map(([name, value]) => `${name} ${plain(value)}`);
     const end = !this.byHand && last
@@ -209,8 +308,8 @@ class Pane {
   /* What the player thought of the actions, best first. */
   think(game) {
     const row = this.byHand || this.step === this.length ? -1 : this.row(this.step), lines = [];
-    const legal = game.legal();
     if (row >= 0 && this.values) {
+      const legal = game.legal();
       const count = legal.length, chosen = this.actions[this.step];
       const values = [...this.values.subarray(row * count, (row + 1) * count)];
       const actions = [...values.keys()].filter((action) => legal[action] && Number.isFinite(values[action]));
@@ -240,37 +339,91 @@ class Pane {
   // -- by hand
 
   handButtons() {
-    const moves = this.section.game === "2048"
-      ? [["←", LEFT], ["↑", UP], ["↓", DOWN], ["→", RIGHT]].map(([sign, action]) => [sign, () => this.play(action)])
-      : [["←", () => this.turn(0, -1)], ["→", () => this.turn(0, 1)], ["turn", () => this.turn(1, 0)], ["drop", () => this.drop()]];
-    return [...moves, ["undo", () => this.undo()]].map(([sign, act]) => element("button", { type: "button", onclick: act }, sign));
+    const shown = this.hands.buttons.filter(([, key]) => key !== "p" || this.timed);
+    return [...shown, ["undo", "u"]].map(([sign, key]) => element("button", { type: "button", onclick: () => this.press(key) }, sign));
   }
 
-  press(event) {
-    if (!this.byHand || event.altKey || event.ctrlKey || event.metaKey) return;
-    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const keys = this.section.game === "2048"
-      ? { ArrowLeft: () => this.play(LEFT), ArrowUp: () => this.play(UP), ArrowDown: () => this.play(DOWN), ArrowRight: () => this.play(RIGHT) }
-      : { ArrowLeft: () => this.turn(0, -1), ArrowRight: () => this.turn(0, 1), ArrowUp: () => this.turn(1, 0), ArrowDown: () => this.drop(), " ": () => this.drop() };
-    keys.u = () => this.undo();
-    if (!keys[key]) return;
+  pressed(event) {
+    const key = keyOf(event);
+    if (!this.byHand || event.altKey || event.ctrlKey || event.metaKey || !this.keys[key]) return;
     event.preventDefault();
     event.stopPropagation();
-    keys[key]();
+    if (this.timed && event.repeat) return;
+    this.held.set(key, 0);
+    this.press(key);
+  }
+
+  get keys() {
+    return { ...this.hands.keys, u: () => this.undo(), p: () => this.pause() };
+  }
+
+  press(key) {
+    this.keys[key](this);
   }
 
   play(action) {
     const game = this.at(this.length);
     if (!game.legal()[action]) return;
-    this.actions.push(action);
+    this.push(game, action);
     this.viewer.go(this.length);
   }
 
+  push(game, action) {
+    this.turns.push(this.timed ? game.pieces : this.length);
+    this.actions.push(action);
+    game.step(action);
+  }
+
+  /* Take back the last action; of a game in which time passes, all of the turn in which a key was last pressed. */
   undo() {
-    this.actions.pop();
+    this.pause();
+    let last = this.length - 1;
+    while (this.timed && last > 0 && this.actions[last] === WAIT) last--;
+    this.actions.length = this.turns.length = Math.max(0, this.turns.indexOf(this.turns[last]));
     this.frames.length = Math.min(this.frames.length, 1 + Math.floor(this.length / KEYFRAME));
     if (this.aim) this.turn(0, 0); // the piece before may be wider
     else this.viewer.go(this.length);
+  }
+
+  // -- by hand, a game in which time passes: 60 steps a second, from the first key on
+
+  get timed() {
+    return this.byHand && this.section.rules.timed;
+  }
+
+  act(action) {
+    if (action >= this.section.rules.keys) return;
+    if (!this.timed) this.play(action);
+    else {
+      this.due.push(action);
+      this.clock.start();
+    }
+  }
+
+  pause() {
+    this.clock.stop();
+    this.due = [];
+    this.held.clear();
+  }
+
+  /* Play the steps that have passed, of a long break only the last quarter of a second. */
+  pass(steps) {
+    const game = this.at(this.length);
+    for (let i = 0; i < Math.min(steps, 15) && !game.over; i++) {
+      this.repeat();
+      this.push(game, this.due.shift() ?? WAIT);
+    }
+    if (game.over) this.pause();
+    this.viewer.go(this.length);
+  }
+
+  /* Press the keys again that have been held down for so many steps, every second step. */
+  repeat() {
+    const after = { ArrowLeft: 10, ArrowRight: 10, ArrowDown: 2 };
+    for (const [key, steps] of this.held) {
+      this.held.set(key, steps + 1);
+      if (steps >= after[key] && steps % 2 === 0) this.press(key);
+    }
   }
 
   aimed(game) {
@@ -298,13 +451,18 @@ class Pane {
 
 class Viewer {
   constructor(root, section) {
-    Object.assign(this, { root, section, step: 0, timer: null });
+    const { speeds, hint } = BY_HAND[section.game];
+    Object.assign(this, { root, section, step: 0 });
+    this.clock = new Clock(() => Number(this.speed.value), (steps) => {
+      this.go(this.step + steps);
+      if (this.step >= this.last) this.toggle();
+    });
     const button = (sign, label, act) => element("button", { type: "button", title: label, ariaLabel: label, onclick: act }, sign);
     this.slider = element("input", { type: "range", min: 0, max: 0, value: 0, ariaLabel: "step" });
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     this.playing = button("▶", "play", () => this.toggle());
     this.speed = element("select", { ariaLabel: "speed" },
-      ...[2, 5, 20, 100, 1000].map((speed) => element("option", { value: speed, selected: speed === 5 }, `${speed} a second`)));
+      ...speeds.map((speed, i) => element("option", { value: speed, selected: i === 1 }, `${speed} a second`)));
     const controls = element("div", { className: "controls" },
       button("«", "to the start", () => this.go(0)), button("‹", "a step back", () => this.go(this.step - 1)), this.playing,
       button("›", "a step on", () => this.go(this.step + 1)), button("»", "to the end", () => this.go(Infinity)), this.slider, this.speed);
@@ -312,7 +470,7 @@ class Viewer {
     root.append(controls, element("div", { className: "panes" }, ...this.panes.map((pane) => pane.root)),
       element("p", { className: "hint" },
         "Keys: space plays, ← and → step, Home and End jump. To play by hand, choose “you” as a player and click on its board: "
-        + (section.game === "2048" ? "arrow keys move" : "← → move the piece, ↑ turns it, space drops it") + ", U takes a move back."));
+        + `${hint}, U takes a move back.`));
     root.addEventListener("keydown", (event) => this.press(event));
   }
 
@@ -339,23 +497,14 @@ class Viewer {
   }
 
   toggle() {
-    if (this.timer) {
-      clearInterval(this.timer);
-      this.timer = null;
+    if (this.clock.timer) {
+      this.clock.stop();
     } else {
       if (this.step >= this.last) this.go(0);
-      let before = performance.now(), due = 0; // steps that are still to be shown, a fraction included
-      this.timer = setInterval(() => {
-        const now = performance.now();
-        due += ((now - before) / 1000) * Number(this.speed.value);
-        before = now;
-        this.go(this.step + Math.floor(due));
-        due %= 1;
-        if (this.step >= this.last) this.toggle();
-      }, 50);
+      this.clock.start();
     }
-    this.playing.textContent = this.timer ? "⏸" : "▶";
-    this.playing.title = this.playing.ariaLabel = this.timer ? "pause" : "play";
+    this.playing.textContent = this.clock.timer ? "⏸" : "▶";
+    this.playing.title = this.playing.ariaLabel = this.clock.timer ? "pause" : "play";
   }
 
   press(event) {

@@ -1,6 +1,6 @@
 "use strict";
 
-// The rules of both games, as the environments have them: a game from the same random stream is the same game.
+// The rules of the games, as the environments have them: a game from the same random stream is the same game.
 // A game has `score`, `steps`, `over`, `legal()` (an array of booleans by action), `step(action)` (whether it was
 // legal), and `copy()`. tests/browser holds this file against Python.
 
@@ -108,11 +108,11 @@ class Game2048 {
   }
 }
 
-class Tetris {
-  /* rules: {cols, rows, preview, slides, turns, clearFirst, randomizer, copies, lineScores, storage, first, drawn,
-     pieces}. `pieces` holds each id's name and rotations as lists of [row, column]; `drawn` the ids that appear; `first`
-     the number of id 0; `slides` the columns that each slide moves by; `turns` the rotations that actions have room for;
-     `copies` the most of a piece in a hidden multiset. */
+/* What both ways to play Tetris share: the board, the queue, and the places of pieces. */
+class Field {
+  /* rules: {cols, rows, preview, randomizer, copies, storage, first, drawn, pieces}. `pieces` holds each id's name and
+     rotations as sorted lists of [row, column]; `drawn` the ids that appear; `first` the number of id 0; `storage` the
+     rows above the field; `copies` the most of a piece in a hidden multiset. */
   constructor(rules, stream) {
     this.rules = rules;
     this.stream = new Stream(stream);
@@ -129,7 +129,7 @@ class Tetris {
   }
 
   copy() {
-    const twin = Object.assign(Object.create(Tetris.prototype), this);
+    const twin = Object.assign(Object.create(Object.getPrototypeOf(this)), this);
     twin.stream = new Stream(this.stream.state);
     twin.cells = this.cells.slice();
     twin.bag = [...this.bag];
@@ -151,8 +151,9 @@ class Tetris {
     return drawn[below(upper, drawn.length)];
   }
 
-  get actionCount() {
-    return this.rules.slides.length * this.rules.turns * this.rules.cols;
+  nextPiece() {
+    this.queue.shift();
+    this.queue.push(this.newPiece());
   }
 
   free(cells) {
@@ -168,6 +169,52 @@ class Tetris {
       if (!this.free(lower)) return cells;
       cells = lower;
     }
+  }
+
+  /* The cells of the current piece at a place: its rotation, its leftmost column, and the rows below its lowest cell. */
+  cellsAt({ rotation, column, y }) {
+    const { rotations } = this.rules.pieces[this.queue[0]], shape = rotations[rotation % rotations.length];
+    const top = this.height - 1 - y - shape.at(-1)[0];
+    return shape.map(([r, c]) => [top + r, column + c]);
+  }
+
+  /* Lock the current piece in cells; those above the storage rows are lost, and the game is then over. */
+  fill(cells) {
+    const { cols, first } = this.rules;
+    this.last = cells;
+    for (const [r, c] of cells) if (r >= 0) this.cells[r * cols + c] = 1 + first + this.queue[0];
+    this.pieces++;
+  }
+
+  clear() {
+    const { cols } = this.rules, kept = [];
+    for (let r = 0; r < this.height; r++) {
+      const row = this.cells.subarray(r * cols, (r + 1) * cols);
+      if (row.includes(0)) kept.push(row);
+    }
+    const lines = this.height - kept.length;
+    if (lines) {
+      const cells = new Uint8Array(this.cells.length);
+      kept.forEach((row, i) => cells.set(row, (lines + i) * cols));
+      this.cells = cells;
+      this.last = null;
+    }
+    this.lines += lines;
+    return lines;
+  }
+
+  get figures() {
+    return { lines: this.lines, pieces: this.pieces, score: this.score };
+  }
+}
+
+/* Tetris by placements. */
+class Tetris extends Field {
+  /* rules: those of a field, and {slides, turns, clearFirst, lineScores}: the columns that each slide moves by, and the
+     rotations that actions have room for. */
+
+  get actionCount() {
+    return this.rules.slides.length * this.rules.turns * this.rules.cols;
   }
 
   /* The cells in which an action's piece comes to rest; null if there is no such placement. */
@@ -209,42 +256,192 @@ class Tetris {
     if (this.over) return false;
     const cells = this.rules.slides.length > 1 ? this.placements()[action] : this.resting(action);
     if (!cells) return false;
-    this.last = cells;
-    for (const [r, c] of cells) this.cells[r * cols + c] = 1 + this.rules.first + this.queue[0];
-    let lines = 0;
+    this.fill(cells);
     if (!clearFirst && Math.min(...cells.map(([r]) => r)) < storage) {
       this.over = true;
     } else {
-      lines = this.clear();
+      this.score += this.rules.lineScores[this.clear()];
       this.over = this.cells.subarray(0, storage * cols).some((cell) => cell);
     }
-    this.pieces++;
-    this.lines += lines;
-    this.score += this.rules.lineScores[lines];
-    this.queue.shift();
-    this.queue.push(this.newPiece());
+    this.nextPiece();
     return true;
-  }
-
-  clear() {
-    const { cols } = this.rules, kept = [];
-    for (let r = 0; r < this.height; r++) {
-      const row = this.cells.subarray(r * cols, (r + 1) * cols);
-      if (row.includes(0)) kept.push(row);
-    }
-    const lines = this.height - kept.length;
-    if (lines) {
-      const cells = new Uint8Array(this.cells.length);
-      kept.forEach((row, i) => cells.set(row, (lines + i) * cols));
-      this.cells = cells;
-      this.last = null;
-    }
-    return lines;
-  }
-
-  get figures() {
-    return { lines: this.lines, pieces: this.pieces, score: this.score };
   }
 }
 
-const GAMES = { 2048: Game2048, tetris: Tetris };
+const WAIT = 0, SOFT_DROP = 5, HARD_DROP = 6, HOLD = 7;
+const SHIFTS = { 1: [-1, 0], 2: [1, 0], 5: [0, -1] }; // by key: columns and rows
+const QUARTERS = { 3: 1, 4: 3, 8: 2 }; // by key: quarter turns clockwise
+const CORNERS = [[2, 0], [2, 2], [0, 2], [0, 0]]; // of a T's box, clockwise from the top left: rows up, columns
+const ONE = 1 << 16; // a row, in gravity and in rates of garbage
+const GARBAGE = 255; // the number of its cells
+
+/* Tetris by keys, as mergefall/tetris/keys/reference.py states it. A step is a key, then a tick of the clock. */
+class TetrisKeys extends Field {
+  /* rules: those of a field, and {keys, hold, kicks, falls, levelLines, lockDelay, lockResets, garbage, clears, points,
+     attacks, perfectPoints, perfectChained, perfectAttack, comboPoints, comboAttacks}. `keys` is their number; `kicks`
+     by piece, rotation, quarter turns and test says how far a place moves; `falls` the gravity of each level; `garbage`
+     is null, or {rate, holes, moving}; `points` and `attacks` are by kind of spin and lines. */
+  constructor(rules, stream) {
+    super(rules, stream);
+    Object.assign(this, { attack: 0, held: null, combo: 0, chain: false, pending: 0, owed: 0, hole: 0, cleared: 0 });
+    if (rules.garbage) this.hole = below(this.stream.draw()[0], rules.cols - rules.garbage.holes + 1);
+    this.appear(false);
+  }
+
+  get level() {
+    return Math.min(1 + Math.floor(this.lines / this.rules.levelLines), this.rules.falls.length);
+  }
+
+  appear(byHold) {
+    const width = 1 + Math.max(...this.rules.pieces[this.queue[0]].rotations[0].map(([, c]) => c));
+    const place = { rotation: 0, column: (this.rules.cols - width) >> 1, y: this.rules.rows };
+    this.falling = { ...place, spin: 0, byHold, phase: 0, grounded: 0, resets: 0 };
+    this.over ||= !this.free(this.cellsAt(place));
+  }
+
+  /* The falling piece after a key that moves it; null if it cannot move. */
+  moved(key) {
+    const { rotation, column, y } = this.falling, turn = QUARTERS[key] ?? 0, id = this.queue[0];
+    if (turn && this.rules.pieces[id].rotations.length === 1) return null;
+    for (const [test, [right, up]] of (turn ? this.rules.kicks[id][rotation][turn] : [SHIFTS[key]]).entries()) {
+      const place = { rotation: (rotation + turn) % 4, column: column + right, y: y + up };
+      if (this.free(this.cellsAt(place))) return { ...this.falling, ...place, spin: turn ? (test === 4 ? 2 : 1) : 0 };
+    }
+    return null;
+  }
+
+  legal() {
+    return Array.from({ length: this.rules.keys }, (_, key) => {
+      if (this.over || key === WAIT || key === HARD_DROP) return !this.over;
+      return key === HOLD ? this.rules.hold && !this.falling.byHold : this.moved(key) !== null;
+    });
+  }
+
+  step(key) {
+    this.steps++;
+    if (this.over) return false;
+    if (key === HARD_DROP) {
+      this.score += 2 * this.fall(Infinity);
+      this.lock();
+      return true;
+    }
+    const changes = this.press(key);
+    if (!this.over) this.tick();
+    return changes;
+  }
+
+  press(key) {
+    if (key === WAIT) return true;
+    if (key === HOLD) {
+      if (!this.rules.hold || this.falling.byHold) return false;
+      const { held } = this;
+      this.held = this.queue[0];
+      if (held === null) this.nextPiece();
+      else this.queue[0] = held;
+      this.appear(true);
+      return true;
+    }
+    const there = this.moved(key);
+    if (!there) return false;
+    if (key === SOFT_DROP) {
+      there.grounded = 0;
+      this.score++;
+    } else if (there.grounded && there.resets < this.rules.lockResets) {
+      there.grounded = 0;
+      there.resets++;
+    }
+    this.falling = there;
+    return true;
+  }
+
+  /* Let the piece fall at most so many rows; returns how many. */
+  fall(most) {
+    const { y } = this.falling, cells = this.cellsAt(this.falling);
+    let rows = 0;
+    while (rows < most && this.free(cells.map(([r, c]) => [r + rows + 1, c]))) rows++;
+    if (rows) this.falling = { ...this.falling, y: y - rows, spin: 0, grounded: 0 };
+    return rows;
+  }
+
+  tick() {
+    const gravity = this.rules.falls[this.level - 1], phase = this.falling.phase + gravity;
+    if (!gravity) return;
+    this.fall(Math.floor(phase / ONE));
+    const rests = !this.moved(SOFT_DROP), grounded = this.falling.grounded + rests;
+    this.falling = { ...this.falling, phase: rests ? 0 : phase % ONE, grounded };
+    if (rests && grounded > this.rules.lockDelay) this.lock();
+  }
+
+  /* The kind of spin with which the piece is about to lock: 0 none, 1 mini, 2 full. */
+  get spin() {
+    const { rotation, column, y, spin } = this.falling;
+    if (this.rules.pieces[this.queue[0]].name !== "T" || !spin) return 0;
+    const left = column - (rotation === 1), bottom = this.height - 1 - y + (rotation === 0);
+    const filled = CORNERS.map(([up, right]) => !this.free([[bottom - up, left + right]]));
+    if (filled.filter(Boolean).length < 3) return 0;
+    return (filled[rotation] && filled[(rotation + 1) % 4]) || spin === 2 ? 2 : 1;
+  }
+
+  lock() {
+    const { rules, spin, level } = this;
+    let over = this.falling.y >= rules.rows;
+    this.fill(this.cellsAt(this.falling));
+    const lines = this.clear(), perfect = lines > 0 && !this.cells.some(Boolean);
+    let points = rules.points[spin][lines], attack = rules.attacks[spin][lines];
+    if (lines) {
+      const hard = spin > 0 || lines === 4;
+      if (hard && this.chain) {
+        points += Math.floor(points / 2);
+        attack += attack > 0;
+      }
+      if (perfect) {
+        points += this.chain && lines === 4 ? rules.perfectChained : rules.perfectPoints[lines];
+        attack = rules.perfectAttack;
+      }
+      points += rules.comboPoints * this.combo;
+      this.combo++;
+      attack += rules.comboAttacks[Math.min(this.combo, rules.comboAttacks.length - 1)];
+      this.chain = hard;
+    } else this.combo = 0;
+    this.cleared = lines + 5 * spin + 15 * perfect;
+    this.score += points * level;
+    this.attack += attack;
+    this.pending -= Math.min(this.pending, attack);
+    if (!lines && this.pending) {
+      over = this.rise(this.pending) || over;
+      this.pending = 0;
+    }
+    this.owed += rules.garbage?.rate ?? 0;
+    this.pending += Math.floor(this.owed / ONE);
+    this.owed %= ONE;
+    this.nextPiece();
+    this.appear(false);
+    this.over ||= over;
+  }
+
+  /* Push rows of garbage in from below; returns whether a cell was pushed out of the rows above the field. */
+  rise(count) {
+    const { cols, garbage } = this.rules;
+    let out = false;
+    for (; count; count--) {
+      const [upper, lower] = this.stream.draw();
+      if ((lower & (ONE - 1)) < garbage.moving) {
+        const to = below(upper, cols - garbage.holes);
+        this.hole = to + (to >= this.hole);
+      }
+      out ||= this.cells.subarray(0, cols).some(Boolean);
+      this.cells.copyWithin(0, cols);
+      const row = this.cells.subarray(-cols);
+      row.fill(GARBAGE);
+      row.fill(0, this.hole, this.hole + garbage.holes);
+    }
+    return out;
+  }
+
+  get figures() {
+    const { level, rules } = this;
+    return { ...super.figures, attack: this.attack, ...(rules.falls.length > 1 ? { level } : {}) };
+  }
+}
+
+const GAMES = { 2048: Game2048, tetris: Tetris, keys: TetrisKeys };
