@@ -180,9 +180,9 @@ class KernelPlayer(Player):
 
     Args:
         rules: rules of the game, with the names of the environment's arguments: 2048 `rows` and `cols`; Tetris `cols`,
-            `rows`, `pieces`, `randomizer`, `preview`, `placements` and `overflow`. Defaults: those of the environment
-            where `evaluate` or `play` knows it, else what the observation shows, else `defaults`, else the default of
-            the environment. Raises ValueError if they differ from the environment's.
+            `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold` and `overflow`. Defaults: those of the
+            environment where `evaluate` or `play` knows it, else what the observation shows, else `defaults`, else the
+            default of the environment. Raises ValueError if they differ from the environment's.
     """
 
     form: Form
@@ -418,7 +418,7 @@ class KernelPlayer(Player):
 
     def _play_from(
         self, state: NDArray[np.uint64], rules: Any, seed: int, limit: int | None
-    ) -> tuple[NDArray[np.uint8], int, bool]:
+    ) -> tuple[Array, int, bool]:
         """Play on in `state` for at most `limit` moves.
 
         Returns the first `KEPT` actions, the number of actions, and whether the game is over.
@@ -426,9 +426,10 @@ class KernelPlayer(Player):
         ways = iter(self.form.ways(rules))
         entry, settings = self._entry(next(ways), exact=False)
         memory, values = self._fresh(seed), np.empty(rules.n_actions)
-        kept, length, status, chunk = [np.empty(0, dtype=np.uint8)], 0, GO_ON, CHUNK
+        kind = np.uint8 if values.size <= 256 else np.uint16
+        kept, length, status, chunk = [np.empty(0, dtype=kind)], 0, GO_ON, CHUNK
         while status != OVER and length != limit:
-            actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=np.uint8)
+            actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=kind)
             count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
             self._check_heuristic()
             chunk = min(2 * chunk, LONGEST_CHUNK)

@@ -170,7 +170,7 @@ class GameEnv(Games, gym.Env[Any, int]):
         action = self.rules.action_index(action)
         if not legal[action]:
             raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
-        outcomes = self.rules.chance_outcomes(boards[action], self._states[0])
+        outcomes = self.rules.chance_outcomes(boards[action], self._states[0], action)
         return outcomes.observations, outcomes.probabilities
 
     def render(self) -> Any:

@@ -90,9 +90,9 @@ GAMES = {
     "tetris": Game(
         name="tetris",
         homes={"tetris": "mergefall/Tetris-v0", "quintris": "mergefall/Quintris-v0"},
-        rules=("cols", "rows", "pieces", "randomizer", "preview", "placements", "overflow"),
-        shown=("cols", "rows", "preview"),
-        spaces=("cols", "rows", "pieces", "preview", "placements"),
+        rules=("cols", "rows", "pieces", "randomizer", "preview", "placements", "hold", "overflow"),
+        shown=("cols", "rows", "preview", "hold"),
+        spaces=("cols", "rows", "pieces", "preview", "placements", "hold"),
         size=("cols", "rows"),
         figures=("score", "lines", "pieces"),
         headline="lines",

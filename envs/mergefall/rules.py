@@ -27,6 +27,7 @@ class GameRules:
     choices: ClassVar[Mapping[str, Sequence[str]]]  # of the texts
     parts: ClassVar[tuple[str, ...]]  # the options of `reset`
     kernels: ClassVar[Any]  # the game's module `batch`
+    more: Any = ()  # what the kernels `look` and `observe` take besides; perhaps a property
     illegal_word: ClassVar[int]  # the words of a state that count illegal actions in a row, and all actions
     steps_word: ClassVar[int]
     timed = False  # whether something happens while a player does nothing
@@ -49,7 +50,7 @@ class GameRules:
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(legal actions bool[n, actions], whether the game is over bool[n]) of states; all True where it is over."""
         masks, over = np.empty((len(states), self.n_actions), np.bool_), np.empty(len(states), np.bool_)
-        self.kernels.observe(states, masks, over)
+        self.kernels.observe(states, masks, over, *self.more)
         return masks, over
 
     @property

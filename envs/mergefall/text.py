@@ -30,7 +30,7 @@ from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.tetris.keys.rules import KEYS
 from mergefall.tetris.keys.rules import Rules as RulesOfKeys
 from mergefall.tetris.pieces import mirrored, rotations
-from mergefall.tetris.placements import ROTATIONS
+from mergefall.tetris.placements import ABOVE, ROTATIONS
 from mergefall.typing import Array, Observation
 
 SLID = ("", ", slid left", ", slid right")
@@ -44,11 +44,14 @@ def action_names(rules: Any) -> list[str]:
         return list(ACTIONS)
     if isinstance(rules, RulesOfKeys):
         return list(KEYS[: rules.n_actions])
+    rows = [f", row {y}" for y in range(rules.rows + ABOVE)] if rules.reachable else [""]
     return [
-        f"column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}"
-        for slid in (SLID if rules.placements == "slide" else SLID[:1])
+        f"{held}column {column}{f', turned {90 * rotation}°' if rotation else ''}{slid}{row}"
+        for held in ("", "hold, ")[: 1 + rules.hold]
+        for slid in (SLID if rules.slides else SLID[:1])
         for rotation in range(ROTATIONS)
         for column in range(rules.cols)
+        for row in rows
     ]
 
 
@@ -56,7 +59,7 @@ def action_names(rules: Any) -> list[str]:
 
 
 def position(observation: Observation, rules: Any) -> str:
-    """An observation in one line, as `mergefall advise` reads it.
+    """An observation in one line, as `mergefall advise` reads it; with hold it ends in `hold:` and the held piece.
 
     >>> import gymnasium as gym, mergefall
     >>> env = gym.make("mergefall/Tetris-v0", cols=5, rows=4)
@@ -67,8 +70,10 @@ def position(observation: Observation, rules: Any) -> str:
     if isinstance(rules, Rules2048):
         return game2048.to_text(observation)
     pieces = [observation["piece"], *observation.get("queue", ())]
-    names = " ".join(rules.piece_set.names[int(piece)] for piece in pieces)
-    return f"{tetris.to_text(observation['board'])} {names}"
+    names = [rules.piece_set.names[int(piece)] for piece in pieces]
+    if rules.hold:
+        names.append("hold:" + (*rules.piece_set.names, "")[int(observation["hold"])])
+    return " ".join([tetris.to_text(observation["board"]), *names])
 
 
 def canonical(observation: Observation, rules: Any) -> str:
@@ -87,10 +92,16 @@ def canonical(observation: Observation, rules: Any) -> str:
         return min(map(game2048.to_text, game2048.images(observation)[0]))
     seen: Any = observation
     board, *pieces = position(observation, rules).split()
-    image, images = tetris.to_text(np.asarray(seen["board"])[:, ::-1]), [mirrored(piece) for piece in pieces]
+    image, images = tetris.to_text(np.asarray(seen["board"])[:, ::-1]), [_mirrored(piece) for piece in pieces]
     if not all(mirrored(name) for name in rules.piece_set.names):
         return min(board, image)
     return min(" ".join([board, *pieces]), " ".join([image, *map(str, images)]))
+
+
+def _mirrored(word: str) -> str | None:
+    """The mirror image of a piece, or of a held one as `position` writes it."""
+    hold, _, piece = word.rpartition(":")
+    return f"{hold}:{mirrored(piece) if piece else ''}" if hold else mirrored(piece)
 
 
 def rules_text(rules: Any) -> str:
@@ -103,11 +114,9 @@ def rules_text(rules: Any) -> str:
     if isinstance(rules, Rules2048):
         goal = f", or as soon as there is a {rules.goal}" if rules.goal else ""
         return _RULES_2048.format(rows=rules.rows, cols=rules.cols, goal=goal)
-    slides = _SLIDES if rules.placements == "slide" else ""
+    how = {"drop": "", "slide": _SLIDES, "reachable": _REACHABLE}[rules.placements] + _HOLD * rules.hold
     scores = _SCORES[rules.piece_set.storage] if rules.reward == "score" else ""
-    return _RULES_TETRIS.format(
-        rows=rules.rows, cols=rules.cols, slides=slides, scores=scores, end=_ENDS[rules.overflow]
-    )
+    return _RULES_TETRIS.format(rows=rules.rows, cols=rules.cols, how=how, scores=scores, end=_ENDS[rules.overflow])
 
 
 _RULES_2048 = """\
@@ -119,9 +128,14 @@ The board is written row by row, the top row first; a dot is an empty cell."""
 _RULES_TETRIS = """\
 You place pieces of Tetris on a field of {cols} columns and {rows} rows.
 You choose how often the piece is turned clockwise by 90 degrees, and the column of its leftmost cell, counted from 0 \
-at the left. The piece then drops straight down.{slides} Full rows vanish and count one line each.{scores} {end}
+at the left. The piece then drops straight down.{how} Full rows vanish and count one line each.{scores} {end}
 The field is written row by row, the top row first; # is a filled cell."""
 _SLIDES = " It may then slide one column to the left or right if the cells there are free, and falls on."
+_REACHABLE = (
+    " It may also be moved and turned on its way down, as with keys, with the kicks of SRS. So name the row of its "
+    "lowest cell at rest, too, counted from 0 at the bottom."
+)
+_HOLD = " If you say hold, the held piece is placed instead, or the next one if none is held, and this one is held."
 _SCORES = {  # by the height of the tallest piece
     4: " One, two, three or four rows at once score 40, 100, 300 or 1200 points.",
     5: " One, two, three, four or five rows at once score 40, 100, 300, 1200 or 1240 points.",
@@ -147,13 +161,18 @@ def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array
     else:
         board, *pieces = position(observation, rules).split()
         lines = ["Field:", *board.split("/"), f"Piece: {pieces[0]}"]
+        lines += [f"Held: {pieces.pop()[5:] or 'none'}"] if rules.hold else []
         lines += [f"Next: {' '.join(pieces[1:])}"] * bool(pieces[1:])
-        lines += ["The piece in its rotations, and the columns where it fits:", *_rotations(pieces[0], rules, mask)]
-        question = (
-            "Answer with a rotation and a column in <answer></answer>, as in <answer>rotation R column C</answer>."
-        )
-        if rules.placements == "slide":
-            question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
+        if rules.reachable or rules.hold:
+            lines += [f"possible: {names[action]}" for action in legal]
+            question = "Answer with one of these moves in <answer></answer>."
+        else:
+            lines += ["The piece in its rotations, and the columns where it fits:", *_rotations(pieces[0], rules, mask)]
+            question = (
+                "Answer with a rotation and a column in <answer></answer>, as in <answer>rotation R column C</answer>."
+            )
+            if rules.slides:
+                question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
     if afterstates is not None:
         for action in legal:
             board = afterstates[action]
@@ -205,8 +224,8 @@ def read_answer(answer: str, rules: Any, mask: Array | Sequence[int]) -> Verdict
     3. The whole answer; of a long one the last 4,000 characters.
 
     - 2048: a direction, whatever its case, or its number, 0 up to 3 left, if the statement is nothing else.
-    - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`; without a rotation it
-      is 0. Or the action's number, if the statement is nothing else.
+    - Tetris: `rotation 1 column 3`, or `column 3, turned 90°`, with `slide left` or `slid left`, or with `row 2`, and
+      with `hold`; without a rotation it is 0. Or the action's number, if the statement is nothing else.
 
     A statement is read if it names one action. These are unreadable: two directions or two columns, even if one is
     only a reason; a rotation or a slide without its amount, or counterclockwise; a move that is ruled out, "not up".
@@ -241,7 +260,7 @@ _DEGREES = r"\s{0,3}(?:°|deg(?:rees?)?\b)"
 _COLUMN = rf"\bcol(?:umn)?s?\b\W{{0,4}}?({_NUMBER})\b"
 _OF_PROMPT = re.compile(
     rf"legal moves: {_MOVE}(?:, {_MOVE})*|all tiles up, right, down or left"
-    rf"|after (?:{_MOVE}|column \d+(?:, turned \d+°)?(?:, slid \w+)?):"
+    rf"|after (?:{_MOVE}|(?:hold, )?column \d+(?:, turned \d+°)?(?:, slid \w+|, row \d+)?):|possible: [^\n]*"
     r"|turned clockwise by 90 degrees|slide one column to the left|the piece in its rotations|a rotation and a column"
     r"|rotation r column c|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right' to slide it"
 )
@@ -284,6 +303,7 @@ _ROTATION = re.compile(r"\b(?:rot(?:at\w{1,8})?|turned)\b")
 _AMOUNT = rf"(?:\W{{1,4}}(?:clockwise|by)\b){{0,2}}\W{{0,4}}?({_NUMBER})\b({_DEGREES})?{_ANOTHER}"
 _ROTATIONS = re.compile(rf"(?<![\d.])({_NUMBER}){_DEGREES}|{_ROTATION.pattern}{_AMOUNT}")
 _COUNTERCLOCKWISE = re.compile(r"\b(?:counter|anti)\W?clockwise\b|\bccw\b")
+_ROWS = re.compile(rf"\brow\W{{0,4}}?({_NUMBER})\b{_ANOTHER}")
 _SLIDE = re.compile(r"\b(?:slid|slid(?:es?|ed|ing))\b")
 _SLIDES_NAMED = re.compile(rf"{_SLIDE.pattern}\W{{0,4}}?({_NUMBER}|left|right|none)\b")
 _SLIDES_SAID = {"none": 0, "left": 1, "right": 2, "0": 0, "1": 1, "2": 2}
@@ -295,19 +315,25 @@ def _read_tetris(statement: str, rules: Any) -> int | None:
         return _number(statement)
     rotations, slides = _ROTATIONS.findall(statement), _SLIDES_NAMED.findall(statement)
     without_amount = (not rotations and _ROTATION.search(statement)) or (not slides and _SLIDE.search(statement))
-    if without_amount or _COUNTERCLOCKWISE.search(statement) or any(another for *_, another in columns + rotations):
+    rows = _ROWS.findall(statement) if rules.reachable else []
+    several = any(another for *_, another in columns + rotations + rows)
+    if without_amount or _COUNTERCLOCKWISE.search(statement) or several:
         return None
     named = (
         {_index(number) for number, _ in columns},
         {_turns(alone or number, bool(alone or unit)) for alone, number, unit, _ in rotations} or {0},
         {_SLIDES_SAID.get(word, -1) for word in slides} or {0},
+        {_index(number) for number, _ in rows} if rules.reachable else {0},
     )
-    if any(len(values) > 1 for values in named):
+    if any(len(values) != 1 for values in named):
         return None
-    (column,), (rotation,), (slide,) = named
-    if not 0 <= column < rules.cols or not 0 <= rotation < ROTATIONS or slide < 0:
+    (column,), (rotation,), (slide,), (row,) = named
+    height = rules.rows + ABOVE if rules.reachable else 1
+    if not 0 <= column < rules.cols or not 0 <= rotation < ROTATIONS or slide < 0 or not 0 <= row < height:
         return -1
-    return (slide * ROTATIONS + rotation) * rules.cols + column
+    held = rules.hold and re.search(r"\bhold\b", statement) is not None
+    action = ((slide * ROTATIONS + rotation) * rules.cols + column) * height + row
+    return action + held * (rules.n_actions // 2)
 
 
 def _index(number: str) -> int:

@@ -27,12 +27,12 @@ RENDER_MODES = ("ansi", "rgb_array")
 
 
 @cache
-def _stepper(rules_type: Any) -> Any:
+def _stepper(rules: Any) -> Any:
     """A game's kernel `step`, to be called without Numba's look at each argument's type.
 
     Numba takes as long to recognise two records as 64 games of 2048 take to play.
     """
-    rules, one = rules_type(), np.zeros(1, np.int64)
+    one = np.zeros(1, np.int64)
     state, pool, limits, seen = rules.new_states(1), rules.pool(None), rules.limits(0), rules.seen(1)
     return direct(rules.kernels.step, 0, 1, state, one, one > 0, pool, limits, seen)
 
@@ -132,7 +132,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         else:
             starts = self._pool if start is None else start[None]
             self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
-            self.rules.kernels.look(self._states, self._everyone, seen)
+            self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         self._paint_all(np.flatnonzero(mask))
         observations, columns = self._shown(seen)
         for column in columns.values():
@@ -191,7 +191,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
 
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
-        _stepper(type(self.rules))(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+        _stepper(self.rules)(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
@@ -218,7 +218,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             paid[which] = 0.0
         self.rules.kernels.begin(self._states, which, self._pool, True)
         self._paint_all(which)
-        self.rules.kernels.look(self._states, which, seen)
+        self.rules.kernels.look(self._states, which, seen, *self.rules.more)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
@@ -259,7 +259,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def observations(self) -> Any:
         """What all games show now: the batched observation that the last reset or step returned."""
         seen = self.rules.seen(self.num_envs)
-        self.rules.kernels.look(self._states, self._everyone, seen)
+        self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         return self._shown(seen)[0]
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:

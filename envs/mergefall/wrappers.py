@@ -34,7 +34,8 @@ def planes(env: Environment) -> Any:
     """Observe float32[channels, rows, cols] of 0 and 1.
 
     - 2048: rows·cols + 2 channels; channel k marks the cells of rank k, and channel 0 the empty ones.
-    - Tetris: the board, then n channels for each shown piece, one of them all ones; n is the number of piece ids.
+    - Tetris: the board, then n channels for each shown piece, one of them all ones; n is the number of piece ids. With
+      hold n + 1 channels more, the last one for no held piece.
 
     >>> import mergefall
     >>> planes(gym.make("mergefall/Game2048-v0")).reset()[0].shape
@@ -49,7 +50,8 @@ def flat(env: Environment) -> Any:
     """Observe vectors float32[n] of 0 and 1.
 
     - 2048: rows·cols one-hot ranks, cell by cell from the top left; n = rows·cols · (rows·cols + 2).
-    - Tetris: the board by rows from the top, then one-hot pieces; n = rows·cols + pieces · (1 + preview).
+    - Tetris: the board by rows from the top, then one-hot pieces; n = rows·cols + pieces · (1 + preview). With hold
+      pieces + 1 more, the last one for no held piece.
 
     >>> import mergefall
     >>> flat(gym.make("mergefall/Game2048-v0")).reset()[0].shape

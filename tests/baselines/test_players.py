@@ -49,6 +49,7 @@ RULES = [
     {"placements": "slide", "randomizer": "bag7", "preview": 0},
     {"pieces": "sz", "overflow": "clear_first", "preview": 2},
     {"pieces": "five", "randomizer": "hidden", "cols": 7},
+    {"placements": "reachable", "hold": True, "randomizer": "bag7", "preview": 2},
 ]
 # Slides are slow tests of the trees, of rollouts, and of the controllers that differ from bcts in their features alone:
 # each would compile the player once more.
@@ -56,7 +57,9 @@ SLOW_SLIDES = {"tetris/mcts", "tetris/rollout", "tetris/dt-10", "tetris/dt-20", 
 SMALL_FIELD = {"cols": 6, "rows": 12}
 OF_2048 = [(name, {"rows": 2, "cols": 3} if name == "2048/optimal" else {}) for name in players() if "2048" in name]
 OF_TETRIS = [
-    pytest.param(name, SMALL_FIELD | kwargs, marks=[pytest.mark.slow] * (name in SLOW_SLIDES and kwargs == RULES[1]))
+    pytest.param(
+        name, SMALL_FIELD | kwargs, marks=[pytest.mark.slow] * (name in SLOW_SLIDES and kwargs in (RULES[1], RULES[4]))
+    )
     for name in players()
     if name in OPTIONS or name[7:] in ("random", "greedy", "dellacherie", "bcts", "dt-10", "dt-20", "el-tetris")
     for kwargs in RULES
@@ -214,7 +217,7 @@ def test_what_players_remember_differs_from_game_to_game(name, options):
 def test_copies_for_other_rules_play_by_their_own(name):
     """The observations of both are alike, so what one copy resolves must not reach the other."""
     player = make(name)
-    for placements in ("drop", "slide"):
+    for placements in ("drop", "slide", "reachable"):
         kwargs = {"rows": 20, "cols": 10, "placements": placements}
         batch, legal = observed(TETRIS, kwargs)
         twin = player.with_rules(asdict(gym.make(TETRIS, **kwargs).unwrapped.rules))

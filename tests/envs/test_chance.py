@@ -17,6 +17,8 @@ VARIANTS = [
     ("Tetris-v0", {"cols": 6, "rows": 8, "preview": 2, "randomizer": "bag7"}),
     ("Tetris-v0", {"cols": 6, "rows": 8, "randomizer": "hidden"}),
     ("Tetris-v0", {"cols": 7, "rows": 9, "pieces": "five", "preview": 0}),
+    ("Tetris-v0", {"cols": 6, "rows": 8, "placements": "reachable", "hold": True, "randomizer": "bag7"}),
+    ("Tetris-v0", {"cols": 6, "rows": 8, "hold": True, "randomizer": "hidden"}),
 ]
 each_variant = pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
 

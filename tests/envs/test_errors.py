@@ -36,6 +36,13 @@ def table(names, *rows):
     (1, {"preview": 9}, "preview is 9; expected an integer from 0 to 8"),
     (1, {"placements": "slides"}, "placements is 'slides'"),
     (1, {"overflow": None}, "overflow is None"),
+    (
+        1,
+        {"placements": "reachable", "pieces": "five"},
+        "placements is 'reachable' with pieces='five'; SRS has no kicks",
+    ),
+    (1, {"hold": 1}, "hold is 1"),
+    (1, {"hold": True, "preview": 0}, "hold is True with preview=0; expected a preview of at least 1"),
 )
 def test_arguments(game, kwargs, message):
     for make in ((Game2048Env, Game2048VectorEnv), (TetrisEnv, TetrisVectorEnv))[game]:

@@ -21,6 +21,7 @@ GAMES = [
     (TETRIS, {"randomizer": "bag7", "preview": 8, "placements": "slide", "overflow": "clear_first", "cols": 5}),
     (TETRIS, {"pieces": "sz", "randomizer": "hidden", "preview": 2, "cols": 4, "rows": 4}),
     (TETRIS, {"pieces": "sz", "randomizer": "bag7", "cols": 16, "rows": 40}),
+    (TETRIS, {"placements": "reachable", "hold": True, "randomizer": "bag7", "cols": 5, "rows": 6}),
     ("mergefall/Quintris-v0", {"placements": "slide", "overflow": "clear_first"}),
 ]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
@@ -102,6 +103,9 @@ def test_the_largest_boards_of_2048_and_what_they_merge_to_are_restored(size):
         (TETRIS, {"randomizer": "hidden"}, game.BAG, 0, "the bag 0x0; expected copies .* not all 0"),
         (TETRIS, {"randomizer": "hidden"}, game.BAG, 1 << 28 | 1, "the bag 0x10000001; expected"),
         (TETRIS, {"randomizer": "hidden", "pieces": "sz"}, game.BAG, 1, "the bag 0x1; expected"),
+        (TETRIS, {}, game.HOLD, 1, "the hold 0x1; expected 0$"),
+        (TETRIS, {"hold": True}, game.HOLD, 8, "the hold 0x8; expected 0, or an id plus one, the id one of 0 I, 1 O"),
+        (TETRIS, {}, game.KEYS, 1, "the words of play by keys 0x1; expected 0"),
         (TETRIS, {}, game.RULES, 0, "the rules word 0x0; expected 0x.*, Rules.cols=10, rows=20"),
         (G2048, {}, board.CELLS, 23, r"the highest rank 0x17; expected at most 0x16"),
         (G2048, {"rows": 3, "cols": 3}, board.CELLS + 1, 0xF, r"the highest rank 0xf; expected at most 0xe"),

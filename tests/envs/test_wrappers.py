@@ -18,6 +18,7 @@ from .tools import equal, play
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GAMES = [(G2048, {"rows": 2, "cols": 3}), (G2048, {"reward": "log2"})]
 GAMES += [(TETRIS, {"cols": 4, "rows": 5, "preview": 0, "placements": "slide"})]
+GAMES += [(TETRIS, {"cols": 5, "rows": 6, "placements": "reachable", "hold": True})]
 GAMES += [(TETRIS, {"cols": 6, "rows": 8, "preview": 2, "pieces": "five"})]
 WAYS = {
     "planes": planes,

@@ -13,7 +13,17 @@ from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS, at_rest, packed, row_at_rest
+from mergefall.tetris.placements import (
+    ABOVE,
+    ROTATIONS,
+    SLIDES,
+    STEPS,
+    action_of,
+    at_rest,
+    list_reachable,
+    packed,
+    row_at_rest,
+)
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
@@ -29,12 +39,34 @@ def greedy_settings(heuristic: Heuristic, rules: Rules) -> tuple[Any, ...]:
     return rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch
 
 
-def best_kernel(leaf: Kernel, slides: bool, by_priority: bool = False) -> Kernel:
+def best_kernel(leaf: Kernel, slides: bool, reachable: bool, by_priority: bool = False) -> Kernel:
     """A kernel that finds the placement of highest value on a board, for which `prepare` must have filled `memo`.
 
     Ties go to the lowest action, or with `by_priority` to the highest Dellacherie priority. It writes the value of each
     legal action into `values`, unless that is empty.
     """
+
+    @kernel(forceinline=True)
+    def is_better(value, highest, chosen, piece, rotation, column, cols):
+        if by_priority and value == highest and chosen >= 0 and value > -np.inf:
+            turn, at, _ = at_rest(chosen)
+            return priority(piece, rotation, column, cols) > priority(piece, turn, at, cols)
+        return value > highest
+
+    @kernel(forceinline=True)
+    def best_reachable(columns, piece, rows, clear_first, weights, memo, scratch, values):
+        cols, chosen, highest = columns.size, -1, -np.inf
+        placements = np.empty(ROTATIONS * cols * (rows + ABOVE), np.int64)
+        for placement in placements[: list_reachable(columns, piece, rows, placements)]:
+            rotation, column, y = at_rest(placement)
+            value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+            if values.size:
+                values[action_of(placement)] = value
+            if is_better(value, highest, chosen, piece, rotation, column, cols):
+                chosen, highest = placement, value
+            elif chosen < 0:
+                chosen = placement
+        return chosen, highest
 
     @kernel(forceinline=True)  # a third faster
     def best(columns, piece, rows, clear_first, weights, memo, scratch, values):
@@ -54,24 +86,21 @@ def best_kernel(leaf: Kernel, slides: bool, by_priority: bool = False) -> Kernel
                     action = (slide * ROTATIONS + rotation) * cols + column
                     if values.size:
                         values[action] = value
-                    better = value > highest
-                    if by_priority and value == highest and chosen >= 0 and value > -np.inf:
-                        turn, at, _ = at_rest(chosen)
-                        better = priority(piece, rotation, end, cols) > priority(piece, turn, at, cols)
+                    better = is_better(value, highest, chosen, piece, rotation, end, cols)
                     if better:
                         highest = value
                     if better or chosen < 0:  # a test of its own: callers that want only `highest` need none of it
                         chosen = packed(y, end, rotation, action)
         return chosen, highest
 
-    return best
+    return best_reachable if reachable else best
 
 
 @cache
-def greedy_kernels(terms: Terms, slides: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
+def greedy_kernels(terms: Terms, slides: bool, reachable: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
     """(choose, decide) for a heuristic's `parts`: the best placement of a piece, and of the first piece in a queue."""
     _, _, prepare, leaf = kernels_of(terms, True)
-    best = best_kernel(leaf, slides, by_priority)
+    best = best_kernel(leaf, slides, reachable, by_priority)
 
     @kernel(forceinline=True)
     def choose(columns, piece, values, settings):
@@ -97,8 +126,8 @@ class Greedy(KernelPlayer):
 
     Args:
         heuristic: a name, or a mapping of a name and weights; see `mergefall.tetris.HEURISTICS`. Default: ``bcts``.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -118,7 +147,7 @@ class Greedy(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, tuple[Any, ...]]:
-        _, decide = greedy_kernels(self.heuristic.parts, way.placements == "slide", self.by_priority)
+        _, decide = greedy_kernels(self.heuristic.parts, way.slides, way.reachable, self.by_priority)
         return decide, greedy_settings(self.heuristic, way)
 
 
@@ -129,8 +158,8 @@ def dellacherie(**rules: Any) -> Greedy:
     the one farthest from the spawn column wins. A slide has the priority of a drop that ends in the same cells.
 
     Args:
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Source: C. Fahey's description of P. Dellacherie's player, as in C. Thiery & B. Scherrer, `mdptetris`.
     """
@@ -148,7 +177,7 @@ def preset(name: str, about: str) -> Callable[..., Greedy]:
     make_greedy.__doc__ = f"""{about}: greedy by the heuristic `{name}`.
 
     Args:
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
     """
     return make_greedy

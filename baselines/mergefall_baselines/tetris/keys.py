@@ -20,7 +20,7 @@ from mergefall.tetris.field import columns_of, copy, field_mask
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.routes import ANY, explore, find, goal_of, key_at, new_work, write_route
 from mergefall.tetris.keys.rules import STATUS, Rules
-from mergefall.tetris.placements import action_of, at_rest, rest, rest_of
+from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Kernel, Observation
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
@@ -159,20 +159,20 @@ def without_keys(state, rules_word, target):
 @kernel
 def best_in_time(state, values, settings, route):
     """Write the route to the best of the placements that are reached in time; returns its number of keys."""
-    mode, _, asked, trial, work = settings
-    columns, count, best, held_from = words.columns_in(asked), 0, -np.inf, values.size
-    if game.get(state[words.KEYS], game.MAY_HOLD):
-        held_from //= 2
-    for held in range(2 if values.size > held_from else 1):
+    slides, reach, _, asked, trial, work = settings
+    columns, count, best, per_piece = words.columns_in(asked), 0, -np.inf, words.actions_of(asked)
+    placements = np.empty(per_piece, np.int64)
+    for held in range(words.choices_of(asked)):
         copy(state, trial)
         if held and (not game.act(trial, game.HOLD_KEY)[0] or words.is_over(trial)):
             continue
         explore(trial, ANY, True, work)
         node, found = -1, count > 0
-        for action in range(held_from):
-            value = values[held * held_from + action]
-            rotation, column, y = rest(columns, words.queued(trial, 0), action, mode)
-            if y >= 0 and (value > best or not found):
+        listed = list_placements(columns, words.queued(trial, 0), slides, reach, placements)
+        for placement in placements[:listed]:
+            value = values[held * per_piece + action_of(placement)]
+            rotation, column, y = at_rest(placement)
+            if value > best or not found:
                 end = work.ends[goal_of(rotation, column, y)]
                 if end >> 16 == work.searches[0]:
                     best, node, found = value, end & 0xFFFF, True
@@ -184,11 +184,10 @@ def best_in_time(state, values, settings, route):
 @kernel
 def plan(state, memory, choice, values, settings):
     """Remember the route to a chosen placement, packed; if it is not reached in time, to the best one that is."""
-    _, _, _, trial, work = settings
+    _, _, _, asked, trial, work = settings
     memory[PRESSED], route = U(0), memory[ROUTE:]
-    held_from = values.size // 2 if game.get(state[words.KEYS], game.MAY_HOLD) else values.size
     rotation, column, y = at_rest(choice)
-    if find(state, action_of(choice) >= held_from, goal_of(rotation, column, y), trial, work, route) == 0:
+    if find(state, action_of(choice) >= words.actions_of(asked), goal_of(rotation, column, y), trial, work, route) == 0:
         if best_in_time(state, values, settings, route) == 0:
             route[0] = U(game.HARD_DROP)
 
@@ -209,7 +208,7 @@ def next_key(state, memory, values, trial):
 @kernel
 def decide(state, memory, values, settings):
     entry, own, wanted, routes = settings
-    _, rules_word, asked, trial, _ = routes
+    _, _, rules_word, asked, trial, _ = routes
     if memory[MARK] != mark_of(state):
         without_keys(state, rules_word, asked)
         choice = call(entry, ENTRY_TYPE, (asked, memory[:MEMORY], wanted, own))
@@ -224,8 +223,9 @@ class Keys(KernelPlayer):
     """Keys: presses the keys that bring each piece to where a player of placements wants it.
 
     It asks the player once for each piece, as in the game by placements with the same board and pieces, finds the
-    shortest keys to the chosen place and presses them. The search knows the clock: if gravity or the lock delay cuts
-    the way off, it takes the placement with the highest value of those that are reached in time.
+    shortest keys to the chosen place and presses them. With hold and a preview it may hold. The search knows the clock:
+    if gravity or the lock delay cuts the way off, it takes the placement with the highest value of those that are
+    reached in time.
 
     Args:
         of: the player: a name, a run folder, or a mapping of `player` and options. Default: `tetris/bcts`.
@@ -266,10 +266,13 @@ class Keys(KernelPlayer):
         def make() -> tuple[Any, PlacementRules, tuple[Any, ...]]:
             names = ("cols", "rows", "pieces", "randomizer", "preview")
             theirs = PlacementRules(
-                **{name: getattr(rules, name) for name in names}, placements=self.placements, illegal_limit=1
+                **{name: getattr(rules, name) for name in names},
+                placements=self.placements,
+                hold=rules.hold and rules.preview > 0,
+                illegal_limit=1,
             )
             asked, trial = np.zeros((2, words.COLUMNS + rules.cols), U)
-            settings = theirs.placements == "slide", U(theirs.rules_word()), asked, trial, new_work()
+            settings = theirs.slides, theirs.reach, U(theirs.rules_word()), asked, trial, new_work()
             return self.of.with_rules(asdict(theirs)), theirs, settings
 
         return self._once(("asks", rules), make)
@@ -286,17 +289,14 @@ class Keys(KernelPlayer):
         actions = np.empty(len(states), np.int64)
         for i, state in enumerate(states):
             if memory[i, MARK] != mark_of(state):
-                _, rules_word, asked, *_ = settings
+                slides, reach, rules_word, asked, *_ = settings
                 without_keys(state, rules_word, asked)
                 observation = take(theirs.observations(asked[None]), 0)
-                action, masks = int(player.act(observation)), theirs.observed(asked[None])[0][0]
-                wanted = np.where(masks, 0.0, -np.inf)
-                plan(
-                    state,
-                    memory[i],
-                    rest_of(words.columns_in(asked), words.queued(asked, 0), action, settings[0]),
-                    wanted,
-                    settings,
-                )
-            actions[i] = next_key(state, memory[i], values[i], settings[3])
+                chosen, masks = int(player.act(observation)), theirs.observed(asked[None])[0][0]
+                held, action = divmod(chosen, words.actions_of(asked))
+                piece = words.placed_by(asked, held)
+                placement = rest_of(words.columns_in(asked), piece, action, slides, reach)
+                placement += chosen - action << ACTION_SHIFT
+                plan(state, memory[i], placement, np.where(masks, 0.0, -np.inf), settings)
+            actions[i] = next_key(state, memory[i], values[i], settings[4])
         return actions

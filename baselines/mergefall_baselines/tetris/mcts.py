@@ -43,6 +43,7 @@ class Settings(NamedTuple):
     first: int  # table row of piece id 0
     rows: int
     slides: bool
+    reach: int | None
     clear_first: bool
     drawn: int  # ids that the game draws, as bits
     known: int  # pieces of a root
@@ -70,7 +71,7 @@ def write_root(columns, queue, memory, state, game):
 @kernel
 def placement_of(state, action, game):
     """The placement that an action leads to, -1 if it is illegal."""
-    return rest_of(state[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15), action, game.slides)
+    return rest_of(state[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15), action, game.slides, game.reach)
 
 
 @kernel
@@ -85,7 +86,7 @@ def exclude_fatal(states, values, game):
     for i in range(len(states)):
         columns, piece = states[i, COLUMNS:], game.first + (np.int64(states[i, QUEUE]) & 15)
         for action in range(values.shape[1]):
-            rotation, column, y = rest(columns, piece, action, game.slides)
+            rotation, column, y = rest(columns, piece, action, game.slides, game.reach)
             fatal = True
             if y >= 0:
                 copy(columns, board)
@@ -107,7 +108,7 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
     def advance(state, action, bits, after, game):
         copy(state, after)
         columns, piece = after[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15)
-        rotation, column, y = rest(columns, piece, action, game.slides)
+        rotation, column, y = rest(columns, piece, action, game.slides, game.reach)
         lines, own, over = place(columns, piece, rotation, column, y, game.rows, game.clear_first)
         if over:
             return np.int64(0), 0.0, True
@@ -128,7 +129,7 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
     def leaf(state, values, game):
         for i in range(game.memory.size):
             game.memory[i] = U(0)
-        observe(game.memory, state[QUEUE], np.int64(state[KNOWN]))
+        observe(game.memory, state[QUEUE], np.int64(state[KNOWN]), 0)
         decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
 
     search, select, conclude = tree_kernels(advance, is_legal, leaf)
@@ -151,7 +152,8 @@ def _game(search: TreeSearch, way: Rules) -> Game:
     settings = Settings(
         first=way.piece_set.first,
         rows=way.rows,
-        slides=way.placements == "slide",
+        slides=way.slides,
+        reach=way.reach,
         clear_first=way.overflow == "clear_first",
         drawn=drawn,
         known=known,
@@ -172,7 +174,7 @@ def _game(search: TreeSearch, way: Rules) -> Game:
 
     def write(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
         queue = state[states.QUEUE]
-        observe(memory, queue, known)
+        observe(memory, queue, known, 0)
         write_root(states.columns_in.py_func(state), queue, memory, root, settings)
 
     kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
@@ -225,8 +227,8 @@ def mcts(
             unless it has a heuristic or an option `rewards` of its own.
         distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
             None, as the environment's randomizer.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Sources: see `mergefall_baselines.tree`.
 

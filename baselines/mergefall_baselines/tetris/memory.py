@@ -1,6 +1,7 @@
 """A Tetris player's memory of the pieces seen in this episode, and the probabilities of the next piece.
 
-A player's memory is uint64[8] for each game: its own random stream, then how often each piece id has come into view.
+A player's memory is uint64[9] for each game: its own random stream, then how often each piece id has come into view,
+and whether a piece was held at the last decision.
 From the counts follow the pieces left in a bag and the frequencies of a hidden distribution.
 
 The chances of the next piece are one integer and one array. If `bag` is not 0, its bits are the ids that come next with
@@ -20,7 +21,8 @@ from mergefall.words import below, popcount
 
 U = np.uint64
 STREAM, COUNTS, IDS = 0, 1, 7
-MEMORY = COUNTS + IDS
+HELD = COUNTS + IDS
+MEMORY = HELD + 1
 DISTRIBUTIONS = ("uniform", "bag", "counted")
 UNIFORM, BAG, COUNTED = range(3)
 OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
@@ -38,13 +40,21 @@ def drawn_by(distribution: str | None, rules: Rules) -> tuple[int, int]:
 
 
 @kernel
-def observe(memory, queue, known):
-    """Count the pieces that this decision brings into view: all `known` ones of a new game, later only the last one."""
+def observe(memory, queue, known, hold):
+    """Count the pieces that this decision brings into view.
+
+    - A new game: all `known` ones of the queue, and the held one; `hold` is its id plus one, 0 for none.
+    - Later: the last one, or the last two if the move before was the first to hold a piece.
+    """
     seen = U(0)
     for i in range(IDS):
         seen |= memory[COUNTS + i]
-    for i in range(known - 1 if seen else 0, known):
+    begins = hold > 0 and memory[HELD] == 0
+    if begins and not seen:
+        memory[COUNTS + np.int64(hold) - 1] += U(1)
+    for i in range(known - 1 - begins if seen else 0, known):
         memory[COUNTS + (np.int64(queue >> U(4 * i)) & 15)] += U(1)
+    memory[HELD] = U(hold > 0)
 
 
 @kernel

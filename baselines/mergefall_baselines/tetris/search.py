@@ -21,7 +21,7 @@ from mergefall.words import popcount
 from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
 from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
 from mergefall_baselines.tetris.player import FORM, counts_pieces
-from mergefall_baselines.tetris.search_kernels import CONTEXT, LISTED, Shape, search_kernel
+from mergefall_baselines.tetris.search_kernels import CONTEXT, Shape, search_kernel
 
 U = np.uint64
 MOST_MOVES = 16  # own moves that a search looks ahead at most
@@ -56,8 +56,8 @@ class Expectimax(KernelPlayer):
             near the top all actions may tie and the player takes the first legal one.
         time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
             last search that finished. Default: None, no limit.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -101,7 +101,7 @@ class Expectimax(KernelPlayer):
         if not self.clears:
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        shape = Shape(self.heuristic.parts, way.placements == "slide", self.clears, bound)
+        shape = Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound)
         return search_kernel(shape), (self._context(way), exact)
 
     def _context(self, rules: Rules) -> np.uint64:
@@ -117,6 +117,7 @@ class Expectimax(KernelPlayer):
             "drawn": drawn,
             "known": known,
             "distribution": distribution,
+            "listed": rules.n_actions,
             "clear_first": rules.overflow == "clear_first",
             "weight_count": weights.size,
             "beam": self.beam,
@@ -126,8 +127,8 @@ class Expectimax(KernelPlayer):
             "weights": weights,
             "columns": np.zeros((depth + 1, cols), np.uint64),
             "memos": np.zeros((depth + 1, MEMO), np.uint64),
-            "placements": np.zeros((depth + 1, LISTED * cols), np.int64),
-            "keys": np.zeros((depth + 1, LISTED * cols)),
+            "placements": np.zeros((depth + 1, rules.n_actions), np.int64),
+            "keys": np.zeros((depth + 1, rules.n_actions)),
             "scratch": np.zeros(cols, np.uint64),
             "chances": np.zeros(IDS),
         }
@@ -154,8 +155,8 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
             shallow.
         time_limit: seconds for one decision. If the deep search does not finish, the shallow one decides. Default:
             None, no limit.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows. The document's search slides:
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows. The document's search slides:
             ``placements="slide"``.
 
     Source: "The Evaluation Function", the document of a two-tetrad player (Cornell University, BOOM 1999).
@@ -259,8 +260,8 @@ def quintris(
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
         beam, lost, time_limit: as in tetris/expectimax.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: the five-cell pieces from a hidden distribution, else as for `tetris/expectimax`.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: the five-cell pieces from a hidden distribution, else as for `tetris/expectimax`.
 
     Source: the document "Formulation, Heuristic, Search" of an expectimax player (no author given), for a game of
     five-cell pieces on 15 columns and 25 rows.

@@ -20,14 +20,13 @@ from mergefall.tetris.field import copy, place, put
 from mergefall.tetris.heuristics import MEMO, Kernels
 from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
-from mergefall.tetris.placements import ROTATIONS, SLIDES, action_of, at_rest, list_placements
+from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.typing import Kernel
 
 from mergefall_baselines.tetris.greedy import best_kernel
 from mergefall_baselines.tetris.memory import IDS, bag_after, chance_of, chances_of
 
 U = np.uint64
-LISTED = SLIDES * ROTATIONS  # placements of a piece, at most, for each column of the field
 SLACK = 1e-6  # a bound prunes only if it falls short by this much: above rounding errors, below any real difference
 ROUNDING = 1e-12  # a probability that should be 0 may be this much above it
 
@@ -42,13 +41,14 @@ CONTEXT = np.dtype(
         ("drawn", np.int64),  # ids that the game draws, as bits
         ("known", np.int64),  # pieces known at the root
         ("distribution", np.int64),  # of the unknown pieces, an index into `DISTRIBUTIONS`
+        ("listed", np.int64),  # placements of a piece, at most
         ("clear_first", np.int64),
         ("weights", np.uint64),  # float64[weight_count], the heuristic's
         ("weight_count", np.int64),
         ("columns", np.uint64),  # uint64[levels, cols], the boards
         ("memos", np.uint64),  # uint64[levels, MEMO], what the leaves on one board share
-        ("placements", np.uint64),  # int64[levels, LISTED·cols]
-        ("keys", np.uint64),  # float64[levels, LISTED·cols], by which placements are ordered
+        ("placements", np.uint64),  # int64[levels, listed]
+        ("keys", np.uint64),  # float64[levels, listed], by which placements are ordered
         ("scratch", np.uint64),  # uint64[cols]
         ("chances", np.uint64),  # float64[7], see `memory.py`
         ("beam", np.int64),  # placements that an inner node looks into, 0 for all
@@ -88,9 +88,8 @@ def memo_at(level, c):
 @kernel
 def lists_at(level, c):
     """(placements int64[n], keys float64[n]) of a level."""
-    count = LISTED * c.cols
-    offset = U(8 * count * level)
-    return borrow(c.placements + offset, np.int64, count), borrow(c.keys + offset, np.float64, count)
+    offset = U(8 * c.listed * level)
+    return borrow(c.placements + offset, np.int64, c.listed), borrow(c.keys + offset, np.float64, c.listed)
 
 
 @kernel
@@ -123,6 +122,7 @@ class Shape(NamedTuple):
 
     terms: Terms  # the heuristic's `parts`; its weights are data
     slides: bool  # whether placements slide
+    reachable: bool  # whether they are the reachable ones
     clears: bool  # False leaves full rows on the boards of the search; the rules' overflow is then strict
     # None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that many more
     # placements has a higher value than it returns, so the search skips placements that cannot matter.
@@ -146,7 +146,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
         shape.clears,
         heuristic.move,
         heuristic.leaf,
-        best_kernel(heuristic.leaf, shape.slides),
+        best_kernel(heuristic.leaf, shape.slides, shape.reachable),
     )
 
     @kernel
@@ -178,7 +178,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
 
 
 def _listed_kernel(shape: Shape, play: Kernel, leaf_value: Kernel) -> Kernel:
-    slides, bound, bounded = shape.slides, shape.bound, shape.bound is not None
+    list_all, bound, bounded = lister(shape.slides, shape.reachable), shape.bound, shape.bound is not None
 
     @kernel
     def listed(at, piece, c):
@@ -189,7 +189,7 @@ def _listed_kernel(shape: Shape, play: Kernel, leaf_value: Kernel) -> Kernel:
         for the last own move, the order stays and there are no keys.
         """
         placements, keys = lists_at(at.level, c)
-        count = list_placements(board_at(at.level, c), piece, slides, placements)
+        count = list_all(board_at(at.level, c), piece, c.rows, placements)
         if at.left == 1 or not (bounded or c.beam):
             return count
         for i in range(count):
@@ -257,7 +257,11 @@ def search_kernel(shape: Shape) -> Kernel:
     The module's docstring defines the value of a root placement. Ties go to the lowest action. If all values are -inf,
     it chooses the first legal action. Unless `exact`, only the best value is exact; others may be too low.
     """
-    slides, bounded, heuristic = shape.slides, shape.bound is not None, kernels_of(shape.terms, shape.clears)
+    list_all, bounded, heuristic = (
+        lister(shape.slides, shape.reachable),
+        shape.bound is not None,
+        kernels_of(shape.terms, shape.clears),
+    )
     play, leaf_value, best_leaf = _placement_kernels(shape, heuristic)
     prepare, listed = heuristic.prepare, _listed_kernel(shape, play, leaf_value)
     node = _node_kernel(shape, prepare, play, listed, best_leaf)
@@ -292,7 +296,7 @@ def search_kernel(shape: Shape) -> Kernel:
             if value > best or (value == best and value > -np.inf and action_of(placement) < action_of(chosen)):
                 best, chosen = value, placement
         if best == -np.inf:
-            list_placements(columns, piece, slides, placements)
+            list_all(columns, piece, c.rows, placements)
             chosen = placements[0]
         return chosen
 

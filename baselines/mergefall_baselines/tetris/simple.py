@@ -12,7 +12,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, place
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms
-from mergefall.tetris.placements import action_of, at_rest, list_placements
+from mergefall.tetris.placements import action_of, at_rest, list_placements, lister
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import below, next_bits
@@ -31,24 +31,36 @@ from mergefall_baselines.tetris.memory import (
 from mergefall_baselines.tetris.player import FORM
 
 U = np.uint64
+LOW = (1 << 32) - 1  # the lower half of random bits
 
 
 @kernel
 def any_of(placements, count, memory):
     """One of the first `count` placements, drawn with the player's random stream."""
+    return placements[below(draw_bits(memory), count)]
+
+
+@kernel
+def draw_bits(memory):
     memory[STREAM], bits = next_bits(memory[STREAM])
-    return placements[below(bits, count)]
+    return bits
 
 
 @kernel
 def choose_any(columns, queue, memory, values, settings):
-    """Choose any legal placement; each is worth 0."""
-    first, slides, placements = settings
+    """Choose any legal placement; all are worth the same.
+
+    With hold this is asked for each of two pieces, and the higher value wins. So that all placements of both are
+    equally likely, the value is distributed as the highest of so many random numbers as there are placements.
+    """
+    first, slides, reach, placements = settings
     values[:] = -np.inf
-    count = list_placements(columns, first + (np.int64(queue) & 15), slides, placements)
+    bits = draw_bits(memory)
+    count = list_placements(columns, first + (np.int64(queue) & 15), slides, reach, placements)
+    value = np.log(((np.int64(bits) & LOW) + 0.5) / (LOW + 1)) / count  # the upper half chooses
     for i in range(count):
-        values[action_of(placements[i])] = 0.0
-    return any_of(placements, count, memory)
+        values[action_of(placements[i])] = value
+    return placements[below(bits, count)]
 
 
 class Random(KernelPlayer):
@@ -57,8 +69,8 @@ class Random(KernelPlayer):
     The random stream travels in `state`. ``start(seed)`` begins a stream other than the environment's of that seed.
 
     Args:
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Example:
         >>> import numpy as np
@@ -75,13 +87,13 @@ class Random(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         scratch = np.empty(way.n_actions, dtype=np.int64)
-        return choose_any, (way.piece_set.first, way.placements == "slide", scratch)
+        return choose_any, (way.piece_set.first, way.slides, way.reach, scratch)
 
 
 @cache
-def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
+def rollout_kernel(terms: Terms | None, slides: bool, reachable: bool) -> Kernel:
     """The kernel ``decide`` of a rollout: games are greedy by a heuristic of these `parts`, or random without."""
-    best = greedy_kernels(terms, slides)[0] if terms else None
+    best, listed = greedy_kernels(terms, slides, reachable)[0] if terms else None, lister(slides, reachable)
 
     @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
@@ -100,12 +112,11 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
             if placed + 1 < known:
                 id = np.int64(queue >> U(4 * (placed + 1))) & 15
             else:
-                memory[STREAM], bits = next_bits(memory[STREAM])
-                id = piece_from(bits, bag, weights)
+                id = piece_from(draw_bits(memory), bag, weights)
                 bag = bag_after(id, bag, drawn)
             piece = first + id
             if best is None:
-                placement = any_of(options, list_placements(board, piece, slides, options), memory)
+                placement = any_of(options, listed(board, piece, rows, options), memory)
             else:
                 placement = best(board, piece, values, greedy)
         return points
@@ -113,10 +124,10 @@ def rollout_kernel(terms: Terms | None, slides: bool) -> Kernel:
     @kernel
     def decide(columns, queue, memory, values, settings):
         games, rules, _, scratch, _ = settings
-        first, _, _, drawn, _, distribution = rules
+        first, rows, _, drawn, _, distribution = rules
         placements, _, _, weights, _ = scratch
         values[:] = -np.inf
-        count = list_placements(columns, first + (np.int64(queue) & 15), slides, placements)
+        count = listed(columns, first + (np.int64(queue) & 15), rows, placements)
         bag = chances_of(memory, distribution, drawn, weights)
         chosen, highest = placements[0], -np.inf
         for i in range(count):
@@ -147,8 +158,8 @@ class Rollout(KernelPlayer):
             random.
         distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
             as the environment's randomizer.
-        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `overflow`.
-            Default: those of the environment, or what the observation shows.
+        rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
+            `overflow`. Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
@@ -177,5 +188,5 @@ class Rollout(KernelPlayer):
         board, no_values = np.empty(way.cols, dtype=np.uint64), np.empty(0)
         scratch = placements, options, board, np.empty(IDS), no_values
         greedy = greedy_settings(self.playing, way) if self.playing else None
-        kernel = rollout_kernel(self.playing.parts if self.playing else None, way.placements == "slide")
+        kernel = rollout_kernel(self.playing.parts if self.playing else None, way.slides, way.reachable)
         return kernel, (self.games, rules, self.length, scratch, greedy)

@@ -167,8 +167,8 @@ class Rules(GameRules):
     def _no_start(self) -> NDArray[np.uint8]:
         return np.zeros(self.rows * self.cols, np.uint8)
 
-    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
-        """The chance outcomes after a move from `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
+    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64], action: int) -> Outcomes:
+        """The chance outcomes after an action in `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
         empty = np.flatnonzero(board.ravel() == 0)
         boards = np.repeat(board.reshape(1, -1), 2 * empty.size, axis=0)  # in each empty cell a 2, then a 4
         boards[np.arange(2 * empty.size), np.repeat(empty, 2)] = np.tile([1, 2], empty.size)

@@ -15,7 +15,7 @@ from mergefall.tetris import game
 from mergefall.tetris.field import copy, landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, rest, row_at_rest
+from mergefall.tetris.placements import ROTATIONS, action_of, at_rest, list_reachable, row_at_rest
 
 U = np.uint64
 
@@ -24,6 +24,7 @@ class Seen(NamedTuple):
     boards: NDArray[np.uint8]  # [n, rows · cols]
     pieces: NDArray[np.int64]
     nexts: NDArray[np.int64]  # [n, preview]
+    holds: NDArray[np.int64]
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
@@ -36,17 +37,23 @@ class Seen(NamedTuple):
 
 
 @kernel
-def write_mask(columns, piece, mask):
-    """Write 1 for each legal action of a piece into int8[4 · cols], or with slides int8[12 · cols].
+def write_mask(columns, piece, slides, reach, mask):
+    """Write 1 for each legal action of a piece into int8[n], `placements.count_actions` entries.
 
     Every drop within the walls is legal. A legal slide goes under something; otherwise it would end where a drop does.
     So of two neighbouring drops only the one that ends lower can slide towards the other.
     """
     cols = U(columns.size)  # unsigned, so that no index is tested for being negative
     drops = U(ROTATIONS) * cols
-    slides = U(mask.size) > drops
     for action in range(drops, U(mask.size)):
         mask[action] = 0
+    if reach is not None:
+        for action in range(drops):
+            mask[action] = 0
+        placements = np.empty(mask.size, np.int64)
+        for i in range(list_reachable(columns, piece, reach, placements)):
+            mask[action_of(placements[i])] = 1
+        return
     for rotation in range(U(ROTATIONS)):
         width = U(WIDTHS[piece, rotation])
         room = cols + U(1) - width if U(0) < width <= cols else U(0)
@@ -63,7 +70,22 @@ def write_mask(columns, piece, mask):
 
 
 @kernel
-def show(state, over, board, following, mask):
+def write_legal(state, reach, mask):
+    """Write 1 for each legal action of a state in which the game goes on."""
+    slides, count = game.settings_of(state)[3], game.actions_of(state)
+    for held in range(game.choices_of(state)):
+        piece = table_row(state, game.placed_by(state, held))
+        write_mask(columns_in(state), piece, slides, reach, mask[held * count : (held + 1) * count])
+
+
+@kernel
+def held_in(state):
+    """The id of the held piece, the number of ids for none."""
+    return np.int64(state[game.HOLD]) - 1 if state[game.HOLD] else game.NAMED[game.settings_of(state)[0]]
+
+
+@kernel
+def show(state, over, reach, board, following, mask):
     """Write what a player sees, except the current piece; once the game is over all actions are marked legal."""
     columns = columns_in(state)
     write_board(columns, board.size // columns.size, board)
@@ -73,22 +95,22 @@ def show(state, over, board, following, mask):
         for action in range(mask.size):
             mask[action] = 1
     else:
-        write_mask(columns, table_row(state, queued(state, 0)), mask)
+        write_legal(state, reach, mask)
 
 
 @kernel
-def step_one(states, action, boards, nexts, masks):
+def step_one(states, action, reach, boards, nexts, masks):
     """Step the one game of a batch; returns what `game.step` returns."""
     states, boards, nexts, masks = unowned((states, boards, nexts, masks))
-    legal, over, lines = game.step(states[0], action)
-    show(states[0], over, boards[0], nexts[0], masks[0])
+    legal, over, lines = game.step(states[0], action, reach)
+    show(states[0], over, reach, boards[0], nexts[0], masks[0])
     return legal, over, lines
 
 
 @kernel
-def _figures(i, state, seen_pieces, lines, scores, placed, multisets):
-    """Write the current piece and the figures of game `i`."""
-    seen_pieces[i] = queued(state, 0)
+def _figures(i, state, seen_pieces, holds, lines, scores, placed, multisets):
+    """Write the current piece, the held one and the figures of game `i`."""
+    seen_pieces[i], holds[i] = queued(state, 0), held_in(state)
     lines[i], scores[i], placed[i] = state[game.LINES], state[game.SCORE], state[game.PIECES]
     for piece in range(multisets.shape[1]):
         multisets[i, piece] = game.nibble(state[game.BAG], piece)
@@ -98,24 +120,25 @@ def _figures(i, state, seen_pieces, lines, scores, placed, multisets):
 def step(first, end, states, actions, fresh, pool, rules, seen):
     """Step games `first` to `end` - 1; games marked in `fresh` bool[n] begin anew instead.
 
-    `rules`: (rewards float64[6] for clearing 0, 1, … lines, illegal actions and steps that truncate; 0 for no cap).
+    `rules`: (rewards float64[6] for clearing 0, 1, … lines, illegal actions and steps that truncate; 0 for no cap;
+    `reach`, see `placements.py`).
     """
     states, actions, fresh, pool, rules, seen = unowned((states, actions, fresh, pool, rules, seen))
     # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
-    boards, pieces, nexts, rewards, terminated, truncated, masks, lines, scores, placed, legal, multisets = seen
-    payments, illegal_limit, max_steps = rules
+    boards, pieces, nexts, holds, rewards, terminated, truncated, masks, lines, scores, placed, legal, multisets = seen
+    payments, illegal_limit, max_steps, reach = rules
     for i in range(U(first), U(end)):
         state = states[i]
         if fresh[i]:
             game.begin(state, pool, True)
             legal[i], over, cleared = True, False, 0
         else:
-            legal[i], over, cleared = game.step(state, actions[i])
+            legal[i], over, cleared = game.step(state, actions[i], reach)
         stuck = np.int64(state[game.ILLEGAL]) >= illegal_limit
         rewards[i], terminated[i] = payments[cleared], over
         truncated[i] = stuck or (max_steps > 0 and np.int64(state[game.STEPS]) >= max_steps)
-        show(state, over, boards[i], nexts[i], masks[i])
-        _figures(i, state, pieces, lines, scores, placed, multisets)
+        show(state, over, reach, boards[i], nexts[i], masks[i])
+        _figures(i, state, pieces, holds, lines, scores, placed, multisets)
 
 
 @kernel
@@ -126,44 +149,46 @@ def begin(states, which, starts, drawn):
 
 
 @kernel
-def look(states, which, seen):
+def look(states, which, seen, reach):
     """Write what the games with the indices `which` int64[k] show, as after a reset."""
     states, seen = unowned((states, seen))
     for i in which:
         state = states[i]
         seen.legal[i] = True
-        show(state, game.is_over(state), seen.boards[i], seen.nexts[i], seen.masks[i])
-        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.multisets)
+        show(state, game.is_over(state), reach, seen.boards[i], seen.nexts[i], seen.masks[i])
+        _figures(i, state, seen.pieces, seen.holds, seen.lines, seen.scores, seen.placed, seen.multisets)
 
 
 @kernel
-def observe(states, masks, over):
+def observe(states, masks, over, reach):
     """Write the legal actions of n games to `masks` bool[n, actions], and whether each is over to `over` bool[n]."""
     states, masks = unowned((states, masks))
     for i in range(len(states)):
         over[i] = game.is_over(states[i])
         masks[i] = True
         if not over[i]:
-            write_mask(columns_in(states[i]), table_row(states[i], queued(states[i], 0)), masks[i])
+            write_legal(states[i], reach, masks[i])
 
 
 @kernel
-def afterstates(states, boards, lines, fatal):
+def afterstates(states, reach, boards, lines, fatal):
     """Write what every action leads to: boards uint8[n, actions, rows · cols], lines int64[n, actions].
 
     Sets `fatal` bool[n, actions], which is False before, where a placement ends the game. An illegal action leaves
     the board as it is, with -1 lines; so does every action once the game is over.
     """
     states, boards, lines, fatal = unowned((states, boards, lines, fatal))
-    after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
+    after, placements = np.empty(states.shape[1] - game.COLUMNS, np.uint64), np.empty(lines.shape[1], np.int64)
     for i in range(len(states)):
         state = states[i]
-        columns, (_, rows), over = columns_in(state), game.size_of(state), game.is_over(state)
-        piece, (_, _, _, slides, clear_first) = table_row(state, queued(state, 0)), game.settings_of(state)
+        columns, (_, rows), count = columns_in(state), game.size_of(state), game.list_legal(state, reach, placements)
+        clear_first, first, k = game.settings_of(state)[4], game.actions_of(state), 0
         for action in range(lines.shape[1]):
-            rotation, column, y = rest(columns, piece, action, slides)
             copy(columns, after)
             lines[i, action] = -1
-            if y >= 0 and not over:
+            if k < count and action_of(placements[k]) == action:
+                piece = table_row(state, game.placed_by(state, 1 if action >= first else 0))
+                rotation, column, y = at_rest(placements[k])
                 lines[i, action], _, fatal[i, action] = place(after, piece, rotation, column, y, rows, clear_first)
+                k += 1
             write_board(after, rows, boards[i, action])

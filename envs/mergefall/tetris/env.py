@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import batch, game
-from mergefall.tetris.game import ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
+from mergefall.tetris.game import HOLD, ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
 from mergefall.tetris.heuristics import LIBRARY
+from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.terms import terms_kernel
@@ -49,7 +50,7 @@ class TetrisGames(Games):
         names = chosen.placement_names + chosen.last_names + chosen.board_names
         terms = np.zeros((len(self._states), rules.n_actions, len(names)))
         legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
-        terms_kernel(chosen.parts)(self._states, chosen.weight_vector(), terms, legal, over)
+        terms_kernel(chosen.parts)(self._states, rules.reach, chosen.weight_vector(), terms, legal, over)
         chosen.check()
         order = [names.index(name) for name in chosen.term_names]
         return self._own(terms[..., order]), self._own(legal), self._own(over)
@@ -74,12 +75,20 @@ class TetrisEnv(TetrisGames, GameEnv):
     - `placements="slide"`: `Discrete(12 · cols)`, action = slide · 4 · cols + rotation · cols + column. Drop the piece;
       then slide 0 leaves it, 1 moves it one column left and 2 one column right, if the cells there are free, and it
       falls to rest.
+    - `placements="reachable"`: `Discrete(4 · cols · (rows + 4))`, action = (rotation · cols + column) · (rows + 4) + y.
+      Bring the piece to rest with its lowest cell y rows above the floor. Every place is legal that moves to the side,
+      turns with the kicks of SRS (the Tetris guideline's rotation system) and soft drops lead to from the middle above
+      the field, without gravity. `keys_to(action)` is a shortest sequence of keys. action // (rows + 4) is the action
+      of "drop".
+    - `hold=True`: twice as many actions. With n of the above, action + n places the held piece in the same way, and the
+      current piece goes into the hold. While nothing is held, action + n places the first piece of the queue.
 
-    Rotation 0 is the spawn orientation, +1 a quarter turn clockwise. `column` is the piece's leftmost column when it is
-    dropped.
+    Rotation 0 is the spawn orientation, +1 a quarter turn clockwise. `column` is the piece's leftmost column; of a drop
+    and a slide, when it is dropped.
 
     An action is *illegal* if it lies beyond the wall, uses a rotation that looks like a lower one (O has one rotation,
-    and I, S and Z have two), slides where the piece cannot move, or ends in the cells of a lower legal action. An
+    and I, S and Z have two), slides where the piece cannot move, ends in the cells of a lower legal action, or is no
+    place where the piece can come to rest. An
     illegal action changes neither the game nor the random stream and pays 0. An action outside the space raises
     `ValueError`.
 
@@ -89,7 +98,8 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     - `board`: uint8[rows, cols], `Box(0, 1)`: 1 for a filled cell, row 0 on top;
     - `piece`: `Discrete(n)`, the id of the piece to place;
-    - `queue`: int64[preview], `MultiDiscrete([n] · preview)`, the ids of the following pieces; absent for `preview=0`.
+    - `queue`: int64[preview], `MultiDiscrete([n] · preview)`, the ids of the following pieces; absent for `preview=0`;
+    - `hold`: `Discrete(n + 1)`, the id of the held piece, n for none; absent with `hold=False`.
 
     Ids: I O T S Z J L = 0 … 6. `pieces="sz"` keeps them and uses 3 and 4. `pieces="five"`: plus, I5, L5, Y5, U, N =
     0 … 5.
@@ -100,7 +110,8 @@ class TetrisEnv(TetrisGames, GameEnv):
 
     - `board`: a board without full rows, as an array of 0 and 1 or as text such as `"..../.#../####"`, row 0 on top;
     - `piece`: an id or a name;
-    - `queue`: a list of ids or names, one for each previewed piece.
+    - `queue`: a list of ids or names, one for each previewed piece;
+    - `hold`: with `hold=True`, the held piece, an id or a name.
 
     `set_starts(pool)` draws each new episode's start from a list of such options.
 
@@ -141,7 +152,9 @@ class TetrisEnv(TetrisGames, GameEnv):
     - `randomizer`: `"uniform"` (default): independent, all pieces equally likely. `"bag7"`: each piece once before any
       repeats. `"hidden"`: independent, with weights 0 to 10 that each game draws for each piece.
     - `preview`: int from 0 to 8, the number of pieces shown after the current one; default: 1.
-    - `placements`: `"drop"` (default) or `"slide"`; see Action Space.
+    - `placements`: `"drop"` (default), `"slide"` or `"reachable"`; see Action Space. Five-cell pieces have no kicks and
+      so no reachable placements.
+    - `hold`: bool, whether a piece can be held; default: False. It needs a `preview` of at least 1.
     - `overflow`: `"strict"` (default) or `"clear_first"`; see Episode End.
     - `reward`: `"lines"` (default) or `"score"`; see Rewards.
     - `illegal_limit`: int ≥ 1, illegal actions in a row after which the episode is truncated; default: 100.
@@ -175,7 +188,7 @@ class TetrisEnv(TetrisGames, GameEnv):
     title = "Tetris · mergefall"
     rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(game.begin)
-    derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_advance"
+    derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_reach", "_advance"
 
     def _hold(self) -> None:
         boards = np.empty((1, self.rules.rows * self.rules.cols), np.uint8)
@@ -183,13 +196,16 @@ class TetrisEnv(TetrisGames, GameEnv):
         self._board = boards.reshape(self.rules.rows, self.rules.cols)
         self._next, self._mask = nexts[0], masks[0]
         self._numbers = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
-        self._arrays = boards, nexts, masks
-        self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
+        self._arrays, self._reach = (boards, nexts, masks), self.rules.reach
+        self._advance = direct(batch.step_one, self._states, 0, self._reach, *self._arrays)
         self._payments = self.rules.payments().tolist()
         self._previews, self._hidden = bool(self.rules.preview), self.rules.randomizer == "hidden"
+        self._holds, self._nothing = self.rules.hold, self.rules.n_pieces
 
     def _look(self) -> tuple[dict[str, Any], Info]:
-        batch.show(self._states[0], game.is_over(self._states[0]), self._board.reshape(-1), self._next, self._mask)
+        batch.show(
+            self._states[0], game.is_over(self._states[0]), self._reach, self._board.reshape(-1), self._next, self._mask
+        )
         return self._observation(), self._info(True)
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
@@ -201,7 +217,7 @@ class TetrisEnv(TetrisGames, GameEnv):
         if not 0 <= action < self._actions:
             self.rules.action_index(action)
         before = None if self._plain else self._prepare(action)
-        legal, over, lines = self._advance(self._states, action, *self._arrays)
+        legal, over, lines = self._advance(self._states, action, self._reach, *self._arrays)
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
         played = self._observation(), self._payments[lines], over, truncated, self._info(legal)
         return played if before is None else self._finish(before, played)
@@ -210,6 +226,9 @@ class TetrisEnv(TetrisGames, GameEnv):
         observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & NIBBLE]}
         if self._previews:
             observation["queue"] = self._next.copy()
+        if self._holds:
+            held = self._numbers[HOLD]
+            observation["hold"] = _IDS[held - 1 if held else self._nothing]
         return observation
 
     def _info(self, legal: bool) -> Info:
@@ -224,6 +243,30 @@ class TetrisEnv(TetrisGames, GameEnv):
         if self._hidden:
             info["multiset"] = self.rules.multiset(self._states[0])
         return info
+
+    def keys_to(self, action: int) -> list[int]:
+        """Keys that bring the piece of a legal action to rest in its place, without gravity; the last one drops it.
+
+        They are the actions of `mergefall/TetrisKeys-v0`: with soft drops only where they are needed, and then as few
+        keys as possible. Raises ValueError for an illegal action, and for a place that keys do not reach.
+
+        >>> import gymnasium as gym, mergefall
+        >>> env = gym.make("mergefall/Tetris-v0", cols=6, rows=6, placements="reachable", hold=True).unwrapped
+        >>> _ = env.reset(options={"board": "....../....../....../##...#/#....#/##.###", "piece": "O", "queue": ["T"]})
+        >>> action = 240 + (2 * 6 + 1) * 10 + 0  # T-spin: stub down, its lowest cell on the floor
+        >>> env.action_masks()[action], env.keys_to(action)
+        (np.True_, [7, 3, 5, 5, 5, 5, 5, 3, 6])
+        """
+        from mergefall.tetris.keys.routes import keys_to
+
+        rules, state = self.rules, self._states[0]
+        held, placed = divmod(rules.action_index(action), rules.n_actions // (1 + rules.hold))
+        piece = rules.piece_set.first + game.placed_by(state, held)
+        place = rest(game.columns_in(state), piece, placed, rules.slides, rules.reach)
+        keys = keys_to(rules, state, held, place) if place[2] >= 0 and rules.pieces != "five" else []
+        if not keys:
+            raise ValueError(f"action {action} is {'out of the reach of keys' if place[2] >= 0 else 'illegal here'}")
+        return keys
 
     def aim(self, action: int | None) -> None:
         """Let `render` outline where an action would bring the current piece to rest, until another call.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
-from mergefall.tetris.placements import BYTE, rest
+from mergefall.tetris.placements import ACTION_SHIFT, BYTE, count_actions, list_placements, rest
 from mergefall.words import below, draw, popcount
 
 U = np.uint64
@@ -34,15 +34,16 @@ STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10
 KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES, COLUMNS = range(10, 17)
 OVER_BIT = 15  # of FALLING: whether the game is over
 
-# The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last two are flags.
+# The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
-SLIDES_BIT, CLEAR_FIRST_BIT = 28, 29
+SLIDES_BIT, CLEAR_FIRST_BIT, REACHABLE_BIT, HOLD_BIT = 28, 29, 30, 31
 NIBBLE, NIBBLE_BITS = 15, 4
 
 RANDOMIZERS = ("uniform", "bag7", "hidden")
 _, BAG7, HIDDEN = range(3)
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
+HELD = 15  # the group of four bits in a start that is the held piece
 
 # The score of clearing 0 to 5 lines: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
 # pieces can clear, score as four and one.
@@ -51,6 +52,7 @@ LINE_SCORES = np.array([0, 40, 100, 300, 1200, 1240], dtype=np.int64)
 SETS = tuple(PIECE_SETS)  # the order of the tables below
 FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # table row of id 0, see pieces.py
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
+NAMED = np.array([len(PIECE_SETS[name].names) for name in SETS], dtype=np.int64)
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
 IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
 
@@ -93,6 +95,19 @@ def settings_of(state):
 
 
 @kernel(inline="always")
+def choices_of(state):
+    """How many pieces an action may place: 2 with hold, else 1."""
+    return 1 + (np.int64(state[RULES]) >> HOLD_BIT & 1)
+
+
+@kernel(inline="always")
+def actions_of(state):
+    """The number of actions that place the current piece; with hold as many more place the other one."""
+    (cols, rows), reachable = size_of(state), np.int64(state[RULES]) >> REACHABLE_BIT & 1 == 1
+    return count_actions(cols, rows, settings_of(state)[3], reachable)
+
+
+@kernel(inline="always")
 def nibble(word, index):
     """The group of four bits number `index` of a word, 0 the lowest."""
     return np.int64(word >> U(NIBBLE_BITS * index)) & NIBBLE
@@ -108,6 +123,14 @@ def queued(state, index):
 def table_row(state, piece):
     """The row of a piece id in the tables of `pieces.py`."""
     return FIRST[settings_of(state)[0]] + piece
+
+
+@kernel(inline="always")
+def placed_by(state, held):
+    """The id of the piece that is placed: the current one, or with `held` the held one, else the first of the queue."""
+    if held == 0:
+        return queued(state, 0)
+    return np.int64(state[HOLD]) - 1 if state[HOLD] else queued(state, 1)
 
 
 @kernel(inline="always")
@@ -139,8 +162,14 @@ def nth_bit(bits, n):
 @kernel
 def draw_piece(state):
     """Draw a piece id. Every randomizer takes one random number per piece."""
+    return piece_by(state, draw(state))
+
+
+@kernel
+def piece_by(state, bits):
+    """The piece id that random bits draw; only their upper half counts."""
     pieces, randomizer, _, _, _ = settings_of(state)
-    bits, bag = draw(state), state[BAG]
+    bag = state[BAG]
     if randomizer == HIDDEN:
         total = 0
         for piece in range(7):
@@ -162,8 +191,8 @@ def draw_piece(state):
 def start(state, given=0):
     """Begin a game on an empty board: draw the hidden multiset if there is one, again if it is empty, then the queue.
 
-    `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it. A given piece leaves the
-    bag as if it had been drawn.
+    `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it; and four for the held piece,
+    0 for none. A given piece leaves the bag as if it had been drawn.
     """
     pieces, randomizer, preview, _, _ = settings_of(state)
     for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE, HOLD):
@@ -174,6 +203,9 @@ def start(state, given=0):
         for piece in range(7):
             if DRAWN[pieces] >> piece & 1:
                 state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
+    state[HOLD] = U(nibble(U(given), HELD))
+    if state[HOLD] and randomizer == BAG7:
+        state[BAG] = U(DRAWN[pieces]) & ~(U(1) << state[HOLD] - U(1))
     for i in range(1 + preview):
         piece = nibble(U(given), i) - 1
         if piece < 0:
@@ -199,37 +231,72 @@ def begin(state, starts, drawn):
         state[COLUMNS + i - 1] = starts[row, i]
 
 
+@kernel(inline="always")
+def append(state, bits):
+    """Draw a piece to the queue's end."""
+    state[QUEUE] |= U(piece_by(state, bits)) << U(NIBBLE_BITS * settings_of(state)[2])
+
+
 @kernel
-def play(state, rotation, column, y):
+def play(state, held, rotation, column, y):
     """Play a legal placement and draw the next piece: (lines, whether the game is over).
 
-    The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
+    With `held` the current piece goes into the hold first, and the held one, or the first of the queue, takes its
+    place. The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
+    bits = draw(state)
+    if held:
+        current, before = queued(state, 0), state[HOLD]
+        if before:
+            state[QUEUE] += before - U(1) - U(current)
+        else:  # two pieces are drawn, by the two halves of the bits
+            state[QUEUE] >>= U(NIBBLE_BITS)
+            append(state, bits)
+            bits <<= U(32)
+        state[HOLD] = U(current + 1)
     (_, rows), piece = size_of(state), table_row(state, queued(state, 0))
-    _, _, preview, _, clear_first = settings_of(state)
+    _, _, _, _, clear_first = settings_of(state)
     lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
     state[PIECES] += U(1)
     state[LINES] += U(lines)
     state[SCORE] += U(LINE_SCORES[lines])
-    state[QUEUE] = state[QUEUE] >> U(NIBBLE_BITS) | U(draw_piece(state)) << U(NIBBLE_BITS * preview)
+    state[QUEUE] >>= U(NIBBLE_BITS)
+    append(state, bits)
     return lines, over
 
 
 @kernel
-def step(state, action):
+def step(state, action, reach):
     """Play an action: (whether it was legal, whether the game is over, lines).
 
+    `reach`: see `placements.py`.
     An illegal action, as every action is once the game is over, changes only ILLEGAL and STEPS.
     """
     state[STEPS] += U(1)
     if is_over(state):
         state[ILLEGAL] += U(1)
         return False, True, 0
-    _, _, _, slides, _ = settings_of(state)
-    rotation, column, y = rest(columns_in(state), table_row(state, queued(state, 0)), action, slides)
+    slides, count = settings_of(state)[3], actions_of(state)
+    held = 1 if action >= count else 0
+    piece = table_row(state, placed_by(state, held))
+    rotation, column, y = rest(columns_in(state), piece, action - held * count, slides, reach)
     if y < 0:
         state[ILLEGAL] += U(1)
         return False, False, 0
     state[ILLEGAL] = U(0)
-    lines, over = play(state, rotation, column, y)
+    lines, over = play(state, held, rotation, column, y)
     return True, over, lines
+
+
+@kernel
+def list_legal(state, reach, placements):
+    """Write the placements of all legal actions in their order; returns their number, 0 once the game is over."""
+    if is_over(state):
+        return 0
+    slides, end = settings_of(state)[3], 0
+    for held in range(choices_of(state)):
+        first, piece = end, table_row(state, placed_by(state, held))
+        end += list_placements(columns_in(state), piece, slides, reach, placements[first:])
+        for i in range(first, end):
+            placements[i] += held * actions_of(state) << ACTION_SHIFT
+    return end

@@ -1,21 +1,32 @@
 """Actions and placements: the meaning of an action number, which actions are legal, where each comes to rest.
 
-    drop     action = rotation · cols + column
-    slide    action = slide · 4 · cols + rotation · cols + column      slide 0 none, 1 left, 2 right
+    drop         action = rotation · cols + column
+    slide        action = slide · 4 · cols + rotation · cols + column      slide 0 none, 1 left, 2 right
+    reachable    action = (rotation · cols + column) · (rows + 4) + y      at rest, y the row of the lowest cell
 
-`column` is the piece's leftmost column when it is dropped. A slide drops the piece, moves it one column if the cells
-there are free, and lets it fall to rest. An action that ends in the cells of a lower legal action is illegal.
+`column` is the piece's leftmost column, of a drop and a slide when it is dropped. A slide drops the piece, moves it one
+column if the cells there are free, and lets it fall to rest. An action that ends in the cells of a lower legal action
+is illegal. A reachable placement is one that `reach.search` finds. With hold there are twice as many actions; the
+second half is not known here (`game.py`).
+
+Kernels take `slides`, whether placements slide, and `reach`: the rows of the field if placements are the reachable
+ones, else None, and then they are compiled without the search.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import fall, is_free, landing
 from mergefall.tetris.pieces import WIDTHS
+from mergefall.tetris.reach import RESTS, ROTATIONS, is_reachable, new_work, search
+from mergefall.typing import Kernel
 
-ROTATIONS = 4
+U = np.uint64
+ABOVE = 4  # rows above the field that an action of a reachable placement can name
 SLIDES = 3  # of placements "slide"
 STEPS = np.array([0, -1, 1], dtype=np.int64)  # columns that slide 0, 1, 2 moves by
 
@@ -71,10 +82,20 @@ def packed(y, column, rotation, action):
     return y << ROW_SHIFT | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
 
 
+@kernel(inline="always")
+def count_actions(cols, rows, slides, reachable):
+    """The number of actions without hold."""
+    return (rows + ABOVE if reachable else SLIDES if slides else 1) * ROTATIONS * cols
+
+
 @kernel
-def rest(columns, piece, action, slides):
+def rest(columns, piece, action, slides, reach):
     """(rotation, column, y) at rest, where an action leads; y is -1 if the action is illegal."""
     cols = columns.size
+    if reach is not None:
+        drop, y = action // (reach + ABOVE), action % (reach + ABOVE)
+        rotation, column = drop // cols, drop % cols
+        return rotation, column, y if is_reachable(columns, piece, rotation, column, y, reach) else -1
     turn, column = action // cols, action % cols
     slide, rotation = turn // ROTATIONS, turn % ROTATIONS
     width = WIDTHS[piece, rotation]
@@ -86,23 +107,57 @@ def rest(columns, piece, action, slides):
 
 
 @kernel
-def rest_of(columns, piece, action, slides):
+def rest_of(columns, piece, action, slides, reach):
     """`rest` in one integer, -1 if the action is illegal."""
-    rotation, column, y = rest(columns, piece, action, slides)
+    rotation, column, y = rest(columns, piece, action, slides, reach)
     return packed(y, column, rotation, action) if y >= 0 else -1
 
 
 @kernel
-def list_placements(columns, piece, with_slides, placements):
+def list_reachable(columns, piece, rows, placements):
+    """`list_placements` of all reachable placements."""
+    cols, count = columns.size, 0
+    work = new_work(cols)
+    search(columns, piece, rows, work)
+    for rotation in range(ROTATIONS):
+        for column in range(cols):
+            rests, y = work[RESTS, rotation, column], 0
+            while rests:
+                if rests & U(1):
+                    action = (rotation * cols + column) * (rows + ABOVE) + y
+                    placements[count] = packed(y, column, rotation, action)
+                    count += 1
+                rests >>= U(1)
+                y += 1
+    return count
+
+
+@kernel
+def list_placements(columns, piece, slides, reach, placements):
     """Write all legal placements of a piece in the order of actions; returns their number.
 
     - `columns`: uint64[cols], the board.
-    - `placements`: int64[4 · cols], with slides int64[12 · cols], to write into.
+    - `placements`: int64[n], to write into, with room for `count_actions`.
     """
+    if reach is not None:
+        return list_reachable(columns, piece, reach, placements)
     count = 0
-    for action in range((SLIDES if with_slides else 1) * ROTATIONS * columns.size):
-        placement = rest_of(columns, piece, action, with_slides)
+    for action in range((SLIDES if slides else 1) * ROTATIONS * columns.size):
+        placement = rest_of(columns, piece, action, slides, reach)
         if placement >= 0:
             placements[count] = placement
             count += 1
     return count
+
+
+@cache
+def lister(slides: bool, reachable: bool) -> Kernel:
+    """A kernel (columns, piece, rows, placements) that does what `list_placements` does by fixed rules."""
+    if reachable:
+        return list_reachable
+
+    @kernel
+    def listed(columns, piece, rows, placements):
+        return list_placements(columns, piece, slides, None, placements)
+
+    return listed

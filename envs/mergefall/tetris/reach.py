@@ -10,13 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import height_of
+from mergefall.tetris.field import height_of, is_free
 from mergefall.tetris.pieces import MASKS, WIDTHS
 from mergefall.tetris.srs import MOVES, SHAPES, TESTS
 
 U = np.uint64
 ROTATIONS = 4
 FREE, REACHED, TURNED, KICKED, RESTS, DONE = range(6)  # what the work of a search holds, uint64[6, 4, cols]
+
+
+@kernel(inline="always")
+def new_work(cols):
+    """The memory of a search."""
+    return np.empty((6, ROTATIONS, cols), U)
 
 
 @kernel
@@ -148,3 +154,16 @@ def search(columns, piece, rows, work):
         for rotation in range(ROTATIONS):
             shape = SHAPES[piece, rotation]
             rests[shape, c] |= work[REACHED, rotation, c] & ~(work[FREE, shape, c] << U(1))
+
+
+@kernel
+def is_reachable(columns, piece, rotation, column, y, rows):
+    """Whether a piece can come to rest at a place: (its shape, its leftmost column, the row of its lowest cell)."""
+    width = WIDTHS[piece, rotation]
+    if width == 0 or column + width > columns.size or not is_free(columns, piece, rotation, column, y):
+        return False
+    if y > 0 and is_free(columns, piece, rotation, column, y - 1):
+        return False
+    work = new_work(columns.size)
+    search(columns, piece, rows, work)
+    return work[RESTS, rotation, column] >> U(y) & U(1) == 1

@@ -1,14 +1,16 @@
 """The rules of placement Tetris in plain Python: slow, obvious. Everything fast is tested against this.
 
 A board is a tuple of rows of 0 and 1, row 0 on top: `storage` rows above the field, then the field. A piece is dropped
-straight down from above everything; or dropped, moved one column, and dropped to rest again.
+straight down from above everything; or dropped, moved one column, and dropped to rest again; or moved and turned as
+with keys.
 
-Source: C. Thiery & B. Scherrer, the rules of `mdptetris`; the slide is the two-tetrad document's.
+Source: C. Thiery & B. Scherrer, the rules of `mdptetris`; the slide is the two-tetrad document's, turns are SRS.
 """
 
 from __future__ import annotations
 
-from mergefall.tetris.pieces import Cells, rotations
+from mergefall.tetris.pieces import Cells, identify, rotations
+from mergefall.tetris.srs import box, kicks
 
 Board = tuple[tuple[int, ...], ...]
 SLIDES = (0, -1, 1)  # columns to move by slide 0, 1, 2
@@ -55,6 +57,44 @@ def legal_placements(board: Board, piece: str, slides: bool) -> dict[tuple[int, 
                 if cells is not None and cells not in found.values():
                     found[slide, rotation, column] = cells
     return found
+
+
+def reachable(board: Board, piece: str, storage: int) -> dict[int, Cells]:
+    """Action -> cells in which the piece comes to rest, by moves, turns with kicks and soft drops.
+
+    It begins in rotation 0 in the middle, with its lowest cells in the first row above the field.
+    """
+    cols, rows = len(board[0]), len(board) - storage
+    start = box(piece, 0)
+    left, right = min(c for _, c in start), max(c for _, c in start)
+    todo = [(0, storage - 1 - max(r for r, _ in start), (cols - (right - left + 1)) // 2 - left)]
+    seen, found = set(), {}
+    while todo:
+        place = rotation, row, column = todo.pop()
+        cells = at(piece, *place)
+        if place in seen or not free(board, cells):
+            continue
+        seen.add(place)
+        todo += [(rotation, row, column - 1), (rotation, row, column + 1), (rotation, row + 1, column)]
+        for turn in (1, 3):
+            after = (rotation + turn) % 4
+            tests = [(after, row - up, column + right) for right, up in kicks(piece, rotation, turn)]
+            todo += [test for test in tests if free(board, at(piece, *test))][:1]
+        if not free(board, at(piece, rotation, row + 1, column)):
+            _, shape = identify(cells)
+            y, leftmost = len(board) - 1 - max(r for r, _ in cells), min(c for _, c in cells)
+            found[(shape * cols + leftmost) * (rows + 4) + y] = cells
+    return dict(sorted(found.items()))
+
+
+def at(piece: str, rotation: int, row: int, column: int) -> Cells:
+    """The cells of a piece whose box has its upper left corner there."""
+    return tuple((r + row, c + column) for r, c in box(piece, rotation))
+
+
+def exchanged(queue: tuple[str, ...], held: str | None) -> tuple[tuple[str, ...], str]:
+    """(the queue, the current piece first, and the held piece) after the current piece goes into the hold."""
+    return (queue[1:] if held is None else (held, *queue[1:])), queue[0]
 
 
 def locked(board: Board, cells: Cells) -> Board:

@@ -62,10 +62,10 @@ class Canvas:
         if action is None:
             self._forget()
             return
-        own = self._resting(state, action)
+        piece, own = self._resting(state, action)
         if own.any():
             above = own[: self._height - self._rules.rows].any()
-            self._lock(state, own, clears=self._rules.overflow == "clear_first" or not above)
+            self._lock(state, piece, own, clears=self._rules.overflow == "clear_first" or not above)
 
     def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
         """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
@@ -77,15 +77,16 @@ class Canvas:
     def scene(self, state: NDArray[np.uint64]) -> Scene:
         """The scene of a state; cells without a known colour are grey."""
         top = self._height - self._rules.rows
-        aimed = np.zeros_like(self._fills, bool) if self.aim is None else self._resting(state, self.aim)
-        cells = self._coloured(state)
+        piece, aimed = (0, np.zeros_like(self._fills, bool)) if self.aim is None else self._resting(state, self.aim)
+        cells, held = self._coloured(state), int(state[game.HOLD])
         current, *following = self._pieces(state)
+        hold = [("hold", [self._first + held - 1] if held else [])] * self._rules.hold
         figures = (("lines", game.LINES), ("score", game.SCORE), ("pieces", game.PIECES))
         return Scene(
             cells=cells[top:],
-            aimed=np.where(aimed, np.uint8(2 + current), np.uint8(0))[top:],
+            aimed=np.where(aimed, np.uint8(2 + piece), np.uint8(0))[top:],
             above=0,
-            panel=[("piece", [current]), *[("next", following)] * bool(following)],
+            panel=[("piece", [current]), *hold, *[("next", following)] * bool(following)],
             figures=[(name, int(state[word])) for name, word in figures],
             notes=["game over" if cells[:top].any() else ""],
         )
@@ -93,9 +94,9 @@ class Canvas:
     def _forget(self) -> None:
         self._fills = np.zeros((self._height, self._rules.cols), dtype=np.uint8)  # row 0 on top
 
-    def _lock(self, state: NDArray[np.uint64], own: NDArray[np.bool_], clears: bool = True) -> None:
-        """Colour the current piece's own cells, then let the colours of full rows go."""
-        self._fills[own] = 2 + self._pieces(state)[0]
+    def _lock(self, state: NDArray[np.uint64], piece: int, own: NDArray[np.bool_], clears: bool = True) -> None:
+        """Colour a piece's own cells, then let the colours of full rows go."""
+        self._fills[own] = 2 + piece
         if clears:
             filled = boards_of(state[game.COLUMNS :], self._height).astype(bool) | own
             kept = self._fills[~filled.all(axis=1)]
@@ -110,12 +111,14 @@ class Canvas:
         """The table rows of the current piece and the following ones."""
         return (self._first + game.nibbles(state[game.QUEUE], 1 + self._rules.preview)).tolist()
 
-    def _resting(self, state: NDArray[np.uint64], action: int) -> NDArray[np.bool_]:
-        """The cells in which an action brings the current piece to rest; none if illegal, or if the game is over."""
-        columns, piece = state[game.COLUMNS :], self._pieces(state)[0]
-        rotation, column, y = rest(columns, piece, action, self._rules.placements == "slide")
-        over = (columns >> np.uint64(self._rules.rows)).any()
-        return self._cells(piece, rotation, column, y if not over else -1)
+    def _resting(self, state: NDArray[np.uint64], action: int) -> tuple[int, NDArray[np.bool_]]:
+        """(the piece that an action places, its cells at rest; none if illegal, or if the game is over)."""
+        columns, rules = state[game.COLUMNS :], self._rules
+        held, action = divmod(action, rules.n_actions // (1 + rules.hold))
+        piece = self._first + game.placed_by.py_func(state, held)
+        rotation, column, y = rest(columns, piece, action, rules.slides, rules.reach)
+        over = (columns >> np.uint64(rules.rows)).any()
+        return piece, self._cells(piece, rotation, column, y if not over else -1)
 
     def _cells(self, piece: int, shape: int, column: int, y: int) -> NDArray[np.bool_]:
         """The cells of a piece at a place; none if y is -1."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
-from mergefall.checks import MOST_COUNTED, choice, integer
+from mergefall.checks import MOST_COUNTED, boolean, choice, integer
 from mergefall.rules import GameRules
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, PieceSet, rotations
-from mergefall.tetris.placements import ROTATIONS, SLIDES, rest
+from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, PieceSet, rotations
+from mergefall.tetris.placements import ROTATIONS, SLIDES, count_actions, rest
+from mergefall.tetris.reach import is_reachable
 from mergefall.typing import Array
 
 FEWEST_COLS, MOST_COLS = 4, 16
@@ -66,6 +67,8 @@ class PieceRules(GameRules):
                 raise ValueError(f"queue is {queue!r}; expected a list of {self.preview} pieces, ids or names")
             pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
         start[0] = game.word_of(pieces)
+        if "hold" in given:
+            start[0] |= U(self.piece_id("hold", given["hold"]) + 1 << game.NIBBLE_BITS * game.HELD)
         return start
 
     def _no_start(self) -> NDArray[np.uint64]:
@@ -95,7 +98,8 @@ class Rules(PieceRules):
     pieces: Literal["tetromino", "sz", "five"] = "tetromino"
     randomizer: Literal["uniform", "bag7", "hidden"] = "uniform"
     preview: int = 1
-    placements: Literal["drop", "slide"] = "drop"
+    placements: Literal["drop", "slide", "reachable"] = "drop"
+    hold: bool = False
     overflow: Literal["strict", "clear_first"] = "strict"
     reward: Literal["lines", "score"] = "lines"
     illegal_limit: int = 100
@@ -109,17 +113,43 @@ class Rules(PieceRules):
     choices: ClassVar = {
         "pieces": game.SETS,
         "randomizer": game.RANDOMIZERS,
-        "placements": ("drop", "slide"),
+        "placements": ("drop", "slide", "reachable"),
         "overflow": OVERFLOWS,
         "reward": ("lines", "score"),
     }
-    parts = ("board", "piece", "queue")
     kernels = batch
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pieces == "five" and self.placements == "reachable":
+            raise ValueError("placements is 'reachable' with pieces='five'; SRS has no kicks for five-cell pieces")
+        if boolean("hold", self.hold) and not self.preview:
+            raise ValueError("hold is True with preview=0; expected a preview of at least 1")
+
+    @property
+    def parts(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return ("board", "piece", "queue", *["hold"] * self.hold)
+
+    @property
+    def slides(self) -> bool:
+        return self.placements == "slide"
+
+    @property
+    def reachable(self) -> bool:
+        return self.placements == "reachable"
+
+    @property
+    def reach(self) -> int | None:
+        return self.rows if self.reachable else None
+
+    @property
+    def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (self.reach,)
+
     @property
     def n_actions(self) -> int:
-        return (SLIDES if self.placements == "slide" else 1) * ROTATIONS * self.cols
+        return (1 + self.hold) * count_actions.py_func(self.cols, self.rows, self.slides, self.reachable)
 
     def observation_space(self) -> gym.spaces.Dict:
         spaces: dict[str, gym.Space[Any]] = {
@@ -128,6 +158,8 @@ class Rules(PieceRules):
         }
         if self.preview:
             spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
+        if self.hold:
+            spaces["hold"] = gym.spaces.Discrete(self.n_pieces + 1)
         return gym.spaces.Dict(spaces)
 
     def rules_word(self) -> int:
@@ -138,8 +170,10 @@ class Rules(PieceRules):
             | game.SETS.index(self.pieces) << game.SET_SHIFT
             | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
             | self.preview << game.PREVIEW_SHIFT
-            | (self.placements == "slide") << game.SLIDES_BIT
+            | self.slides << game.SLIDES_BIT
             | (self.overflow == "clear_first") << game.CLEAR_FIRST_BIT
+            | self.reachable << game.REACHABLE_BIT
+            | self.hold << game.HOLD_BIT
         )
 
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
@@ -154,13 +188,22 @@ class Rules(PieceRules):
     def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
         queue = game.nibbles(states[:, game.QUEUE], 1 + self.preview)
         shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
-        return shown | {"queue": queue[:, 1:]} if self.preview else shown
+        shown |= {"queue": queue[:, 1:]} if self.preview else {}
+        return shown | ({"hold": self.held(states)} if self.hold else {})
+
+    def held(self, states: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The ids of the held pieces of states uint64[..., words]; the number of ids for none."""
+        hold = states[..., game.HOLD].astype(np.int64)
+        return np.where(hold > 0, hold - 1, self.n_pieces)
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
         board, pieces = observations["board"], np.asarray(observations["piece"])[:, None]
         if "queue" in observations:
             pieces = np.concatenate([pieces, observations["queue"]], axis=1)
         one_hot = np.eye(self.n_pieces, dtype=np.float32)[pieces].reshape(len(pieces), self.n_pieces * pieces.shape[1])
+        if self.hold:
+            held = np.eye(self.n_pieces + 1, dtype=np.float32)[np.asarray(observations["hold"])]
+            one_hot = np.concatenate([one_hot, held], axis=1)
         if kind == "planes":
             constant = np.broadcast_to(one_hot[:, :, None, None], (*one_hot.shape, *board.shape[1:]))
             return np.concatenate([board[:, None].astype(np.float32), constant], axis=1)
@@ -171,6 +214,7 @@ class Rules(PieceRules):
             boards=np.empty((count, self.rows * self.cols), np.uint8),
             pieces=np.empty(count, np.int64),
             nexts=np.empty((count, self.preview), np.int64),
+            holds=np.empty(count, np.int64),
             rewards=np.empty(count, np.float64),
             terminated=np.empty(count, np.bool_),
             truncated=np.empty(count, np.bool_),
@@ -183,7 +227,7 @@ class Rules(PieceRules):
         )
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
-        return self.payments(), self.illegal_limit, max_steps
+        return self.payments(), self.illegal_limit, max_steps, self.reach
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
@@ -199,7 +243,7 @@ class Rules(PieceRules):
         size = len(states), self.n_actions
         boards, lines = np.empty((*size, self.rows * self.cols), np.uint8), np.empty(size, np.int64)
         fatal = np.zeros(size, np.bool_)
-        batch.afterstates(states, boards, lines, fatal)
+        batch.afterstates(states, self.reach, boards, lines, fatal)
         rewards = self.payments()[np.maximum(lines, 0)]
         return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
 
@@ -207,21 +251,41 @@ class Rules(PieceRules):
         """The hidden copies of each piece in a state, int64[n]."""
         return game.nibbles(state[game.BAG], self.n_pieces)
 
-    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64]) -> Outcomes:
-        """The pieces that may be drawn after a placement in `state` uint64[words] leaves `board` uint8[rows, cols]."""
-        ids, bag = np.array(self.piece_set.drawn), int(state[game.BAG])
+    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64], action: int) -> Outcomes:
+        """What may be drawn after an action in `state` uint64[words] leaves `board` uint8[rows, cols].
+
+        One piece is drawn, or two where the action begins to hold: by the upper and the lower half of the random bits.
+        """
+        holds = self.hold and action >= self.n_actions // 2
+        bag, multiset = int(state[game.BAG]), self.multiset(state)
+        upper, ids = self._draws(bag, multiset)
+        lower, drawn = np.tile([0, HALF], (len(ids), 1)), ids[:, None]
+        if holds and not state[game.HOLD]:
+            every = sum(1 << id for id in self.piece_set.drawn)
+            second = [self._draws((bag or every) & ~(1 << id), multiset) for id in ids.tolist()]
+            counts = [len(some) for _, some in second]
+            lower, others = map(np.concatenate, zip(*second, strict=True))
+            upper, drawn = np.repeat(upper, counts, axis=0), np.stack([np.repeat(ids, counts), others], axis=1)
+        known = game.nibbles(state[game.QUEUE], 1 + self.preview)[drawn.shape[1] :]  # they move up
+        queues = np.concatenate([np.tile(known, (len(drawn), 1)), drawn], axis=1)
+        observations = {"board": np.repeat(board[None], len(drawn), axis=0), "piece": queues[:, 0]}
+        if self.preview:
+            observations["queue"] = queues[:, 1:]
+        if self.hold:
+            current = int(state[game.QUEUE]) & game.NIBBLE
+            observations["hold"] = np.full(len(drawn), current if holds else self.held(state))
+        return Outcomes(observations, upper, lower)
+
+    def _draws(self, bag: int, multiset: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(the bounds of the random bits that draw each id, the ids that may be drawn)."""
+        ids = np.array(self.piece_set.drawn)
         weights = np.ones(len(ids), np.int64)
         if self.randomizer == "bag7" and bag:  # an empty bag is filled before the draw
             weights = bag >> ids & 1
         elif self.randomizer == "hidden":
-            weights = self.multiset(state)[ids]
+            weights = multiset[ids]
         ids, weights = ids[weights > 0], weights[weights > 0]
-        previewed = game.nibbles(state[game.QUEUE], 1 + self.preview)[1:]  # they move up; the drawn piece is the last
-        queues = np.concatenate([np.tile(previewed, (len(ids), 1)), ids[:, None]], axis=1)
-        observations = {"board": np.repeat(board[None], len(ids), axis=0), "piece": queues[:, 0]}
-        if self.preview:
-            observations["queue"] = queues[:, 1:]
-        return Outcomes(observations, bounds(np.append(0, weights.cumsum())), np.tile([0, HALF], (len(ids), 1)))
+        return bounds(np.append(0, weights.cumsum())), ids
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
         word, drawn = self.rules_word(), self.piece_set.drawn
@@ -229,6 +293,11 @@ class Rules(PieceRules):
         queue, known = states[:, game.QUEUE], 1 + self.preview
         wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
         yield "queue", queue, wrong, f"{known} ids of four bits, each {self.pieces_text()}"
+        hold = states[:, game.HOLD]
+        expected = f"0, or an id plus one, the id {self.pieces_text()}" if self.hold else "0"
+        yield "hold", hold, (hold > 0) & ~(np.isin(hold - U(1), drawn) & self.hold), expected
+        keyed = states[:, game.KEYS : game.COLUMNS].max(axis=1)
+        yield "words of play by keys", keyed, keyed > 0, "0"
         columns = states[:, game.COLUMNS :]  # more full rows than one piece can fill have no score
         full = np.bitwise_and.reduce(columns, axis=1)
         going = np.bitwise_or.reduce(columns, axis=1) >> U(self.rows) == 0
@@ -316,8 +385,9 @@ def place(
     column: int,
     slide: int = 0,
     overflow: Literal["strict", "clear_first"] = "strict",
+    y: int | None = None,
 ) -> Placement:
-    """Drop a piece on a board and clear full rows.
+    """Bring a piece to rest on a board and clear full rows.
 
     Args:
         board: the field, as `board_array` takes it. Rows that are already full are cleared too.
@@ -327,9 +397,11 @@ def place(
         slide: 0 leaves the piece where it lands; 1 and 2 then move it one column left or right and let it fall to rest.
         overflow: "strict" ends the game if the piece rests with a cell above the field, and clears nothing then;
             "clear_first" clears full rows first and ends it if a cell is left above the field.
+        y: the row above the floor of the piece's lowest cell in a reachable placement of a tetromino, which may need
+            kicks and soft drops. Default: None, straight down.
 
-    Raises ValueError for a placement that does not exist: beyond the wall, in a rotation that repeats another, or a
-    slide that is blocked or ends in the cells of a lower action.
+    Raises ValueError for a placement that does not exist: beyond the wall, in a rotation that repeats another, out of
+    reach, or a slide that is blocked or ends in the cells of a lower action.
 
     >>> placed = place("..../..../..../##.#", "T", rotation=2, column=1)
     >>> placed.lines, placed.removed_cells, placed.landing_height, to_text(placed.board)
@@ -341,20 +413,25 @@ def place(
     name, clear_first = NAMES[index], choice("overflow", overflow, OVERFLOWS) == "clear_first"
     rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
     slide = integer("slide", slide, 0, SLIDES - 1)
-    columns = field.columns_of(cells)
-    _, leftmost, y = rest(columns, index, (slide * ROTATIONS + rotation) * cols + column, True)
-    if y < 0:
-        raise ValueError(f"{name} at rotation {rotation}, column {column}, slide {slide}; expected a legal placement")
+    columns, leftmost, where = field.columns_of(cells), column, f"slide {slide}"
+    if y is None:
+        _, leftmost, row = rest(columns, index, (slide * ROTATIONS + rotation) * cols + column, True, None)
+    else:
+        row, where = integer("y", y, 0, rows), f"y {y}"
+        if index >= len(TETROMINOES) or not is_reachable(columns, index, rotation, column, row, rows):
+            row = -1
+    if row < 0:
+        raise ValueError(f"{name} at rotation {rotation}, column {column}, {where}; expected a legal placement")
     locked = columns.copy()
-    field.put(locked, index, rotation, leftmost, y)
-    lines, removed, over = field.place(columns, index, rotation, leftmost, y, rows, clear_first)
+    field.put(locked, index, rotation, leftmost, row)
+    lines, removed, over = field.place(columns, index, rotation, leftmost, row, rows, clear_first)
     height = int(HEIGHTS[index, rotation])
     return Placement(
         locked=field.boards_of(locked, rows),
         board=field.boards_of(columns, rows),
-        cells=tuple((rows - y - height + r, leftmost + c) for r, c in rotations(name)[rotation]),
+        cells=tuple((rows - row - height + r, leftmost + c) for r, c in rotations(name)[rotation]),
         lines=lines,
         removed_cells=removed,
-        landing_height=y + (height - 1) / 2,
+        landing_height=row + (height - 1) / 2,
         over=over,
     )

@@ -10,7 +10,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, field_mask, place, put
 from mergefall.tetris.heuristics.base import Terms
-from mergefall.tetris.placements import rest
+from mergefall.tetris.placements import action_of, at_rest
 from mergefall.typing import Kernel
 from mergefall.weighted import write_terms
 
@@ -21,20 +21,18 @@ def terms_kernel(parts: Terms) -> Kernel:
     with_placement, with_last = of_placement is not None, of_last is not None
 
     @kernel
-    def write(states, weights, terms, legal, over):
+    def write(states, reach, weights, terms, legal, over):
         """Write terms float64[n, actions, k]; legal and over bool[n, actions]. The arrays come filled with 0."""
         states, weights, terms, legal, over = unowned((states, weights, terms, legal, over))
-        after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
+        after, placements = np.empty(states.shape[1] - game.COLUMNS, np.uint64), np.empty(terms.shape[1], np.int64)
         for i in range(len(states)):
             state = states[i]
             columns = game.columns_in(state)
             _, rows = game.size_of(state)
-            field, (_, _, _, slides, clear_first) = field_mask(rows), game.settings_of(state)
-            piece = game.table_row(state, game.queued(state, 0))
-            for action in range(0 if game.is_over(state) else terms.shape[1]):
-                rotation, column, y = rest(columns, piece, action, slides)
-                if y < 0:
-                    continue
+            field, clear_first, count = field_mask(rows), game.settings_of(state)[4], game.actions_of(state)
+            for placement in placements[: game.list_legal(state, reach, placements)]:
+                (rotation, column, y), action = at_rest(placement), action_of(placement)
+                piece = game.table_row(state, game.placed_by(state, 1 if action >= count else 0))
                 legal[i, action] = True
                 copy(columns, after)
                 lines, own, over[i, action] = place(after, piece, rotation, column, y, rows, clear_first)

@@ -37,6 +37,8 @@ class TetrisVectorEnv(TetrisGames, GameVectorEnv):
         }
         if self.rules.preview:
             observations["queue"] = seen.nexts
+        if self.rules.hold:
+            observations["hold"] = seen.holds
         if self.rules.randomizer == "hidden":
             columns["multiset"] = seen.multisets
         return observations, columns

@@ -15,6 +15,7 @@ RULES = [
     {"placements": "slide", "randomizer": "bag7", "preview": 0},
     {"pieces": "sz", "overflow": "clear_first", "preview": 2},
     {"pieces": "five", "randomizer": "hidden", "cols": 7},
+    {"placements": "reachable", "hold": True},
 ]
 
 

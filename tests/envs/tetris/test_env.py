@@ -14,6 +14,7 @@ VARIANTS = [
     {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6},
     {"pieces": "five", "randomizer": "hidden", "preview": 2, "placements": "slide", "cols": 7, "rows": 9},
     {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5},
+    {"placements": "reachable", "hold": True, "cols": 6, "rows": 8},
 ]
 each_variant = pytest.mark.parametrize("kwargs", VARIANTS)
 
@@ -56,14 +57,22 @@ def test_terms_of_all_afterstates(kwargs, name):
         assert equal(legal_too, legal)
         assert equal((env.fatal_actions(), envs.fatal_actions()[0]), (over, over))
         assert equal((terms, legal, over), tuple(array[0] for array in envs.afterstate_terms(name)))
-        board, piece = observation["board"], rules.piece_set.names[observation["piece"]]
+        board, per_piece = observation["board"], rules.n_actions // (1 + rules.hold)
+        pieces = [observation["piece"]]
+        if rules.hold:
+            pieces.append(observation["hold"] if observation["hold"] < 7 else observation["queue"][0])
         for action in range(rules.n_actions):
             if not legal[action]:
                 assert not terms[action].any()
                 assert not over[action]
                 continue
-            slide, rotation, column = np.unravel_index(action, (3, 4, rules.cols))
-            placed = place(board, piece, rotation, column, slide, rules.overflow)
+            held, place_of = divmod(action, per_piece)
+            y, slide = None, place_of // (4 * rules.cols)
+            if rules.reachable:
+                (place_of, y), slide = divmod(place_of, rules.rows + 4), 0
+            rotation, column = divmod(place_of % (4 * rules.cols), rules.cols)
+            piece = rules.piece_set.names[pieces[held]]
+            placed = place(board, piece, rotation, column, slide, rules.overflow, y)
             np.testing.assert_array_equal(placed.board, boards[action])
             assert (terms[action].tolist(), over[action]) == (list(chosen.terms(placed).values()), placed.over)
         action = int(np.where(legal & ~over, (boards.any(axis=2)).sum(axis=1), 99).argmin())

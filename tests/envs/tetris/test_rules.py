@@ -179,7 +179,7 @@ def test_boards_in_all_their_forms(board):
 def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     columns = columns_of(board)
     placements = np.empty(12 * columns.size, np.int64)
-    count = list_placements(columns, piece, slides, placements)
+    count = list_placements(columns, piece, slides, None, placements)
     legal = reference.legal_placements(reference.with_storage(as_tuples(board), 5), NAMES[piece], slides)
     cols = board.shape[1]
     listed = [action_of(placement) for placement in placements[:count].tolist()]

@@ -115,7 +115,7 @@ def test_every_outcome_of_2048_can_be_forced():
     ranks = np.array([[1, 1, 0], [2, 0, 3], [4, 5, 6]], np.uint8)
     board2048.cells_of(state, 3, 3)[:] = ranks
     after = np.array([[2, 0, 0], [2, 3, 0], [4, 5, 6]], np.uint8)
-    outcomes = Rules2048(3, 3).chance_outcomes(after, state)
+    outcomes = Rules2048(3, 3).chance_outcomes(after, state, board2048.LEFT)
     assert len(outcomes.observations) == 6
     for stream in np.random.default_rng(1).integers(0, 1 << 63, 50, dtype=np.uint64):
         for k, wanted in enumerate(outcomes.observations):
@@ -133,7 +133,7 @@ def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
     for step in range(12):
         state, action = env.unwrapped.clone_state(), int(np.flatnonzero(info["action_mask"])[step % 5])
         boards, _, _ = env.unwrapped.afterstates()
-        outcomes = env.unwrapped.rules.chance_outcomes(boards[action], state)
+        outcomes = env.unwrapped.rules.chance_outcomes(boards[action], state, action)
         met = set()
         for stream in range(40):  # by chance
             env.unwrapped.restore_state(np.append(np.uint64(stream * 977), state[1:]))

@@ -63,15 +63,19 @@ class Adviser:
         Raises ValueError for text that is no position.
         """
         board, *pieces = position.split() if self._tetris else [position]
+        held = [pieces.pop()[5:]] if pieces and pieces[-1].startswith("hold:") else []
         start: dict[str, Any] = {"board": board}
         if self._tetris:
             if not pieces:
                 raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
             start |= {"piece": pieces[0]} | ({"queue": pieces[1:]} if pieces[1:] else {})
+            start |= {"hold": held[0]} if held and held[0] else {}
         elif not any(game2048.legal_actions(board)):
             return []
         rows, cols = (tetris if self._tetris else game2048).from_text(board).shape
-        sizes: dict[str, Any] = {"rows": rows, "cols": cols} | ({"preview": len(pieces) - 1} if self._tetris else {})
+        sizes: dict[str, Any] = {"rows": rows, "cols": cols} | (
+            {"preview": len(pieces) - 1, "hold": bool(held)} if self._tetris else {}
+        )
         size = tuple(sizes.values())
         if size not in self._made:
             env: Any = gym.make(self._env_id, **(self._kwargs | sizes))

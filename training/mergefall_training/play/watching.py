@@ -27,7 +27,7 @@ from mergefall.draw import BOARD, PAGE, fitting, pygame, short_number
 from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import GAMES, Game, game_of
 from mergefall.imports import import_extra
-from mergefall.tetris.placements import ROTATIONS, SLIDES
+from mergefall.tetris.placements import ABOVE, ROTATIONS
 from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
@@ -333,37 +333,41 @@ class Cursor:
     def __init__(self, env: Any) -> None:
         self._env, self.action = env, 0
         self.help = "left and right move the piece, up turns it, down or space drops it"
-        self._slides = SLIDES if env.rules.placements == "slide" else 1
-        if self._slides > 1:
-            self.help += ", E slides it"
+        self.help += {"drop": "", "slide": ", E slides it", "reachable": ", E tucks it in"}[env.rules.placements]
+        self.help += ", C takes the other piece" * env.rules.hold
 
     def start(self, over: bool) -> None:
         """Aim at the middle of the field; `over`: at nothing, because the game is over."""
         if over:
             self._env.aim(None)
             return
-        shape = self._slides, ROTATIONS, self._env.rules.cols
-        self._legal: NDArray[np.bool_] = self._env.action_masks().reshape(shape)
-        rotation = int(self._legal[0].any(axis=1).argmax())  # a narrow field may be too narrow for the first
-        self._aim(0, rotation, (int(self._legal[0, rotation].sum()) - 1) // 2)
+        self._choices: dict[tuple[int, int, int], list[int]] = {}  # by `_place`, the drop first
+        for action in np.flatnonzero(self._env.action_masks()).tolist():
+            self._choices.setdefault(self._place(action), []).append(action)
+        if self._env.rules.reachable:  # by row
+            for actions in self._choices.values():
+                actions.reverse()
+        columns = [column for _, _, column in self._alike(self._first(0))]
+        self._aim(*self._first(0), columns[(len(columns) - 1) // 2])
 
     def press(self, key: str) -> int | None:
         """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
         key = SAME_AS_ARROWS.get(key, key)
-        cols = self._env.rules.cols
-        slide, rotation, column = self.action // (ROTATIONS * cols), self.action // cols % ROTATIONS, self.action % cols
+        held, rotation, column = self._place(self.action)
         if key in ("down", "space"):
             return self.action
         if key in ("left", "right"):
-            wanted = column + (1 if key == "right" else -1)
-            if 0 <= wanted < cols and self._legal[0, rotation, wanted]:
-                self._aim(0, rotation, wanted)
+            wanted = held, rotation, column + (1 if key == "right" else -1)
+            if wanted in self._choices:
+                self._aim(*wanted)
         elif key == "up":
-            turned = [(rotation + turn) % ROTATIONS for turn in range(1, ROTATIONS + 1)]
-            self._aim(0, next(turn for turn in turned if self._legal[0, turn].any()), column)
+            turned = [(held, (rotation + turn) % ROTATIONS) for turn in range(1, ROTATIONS + 1)]
+            self._aim(*next(turn for turn in turned if self._alike(turn)), column)
         elif key == "e":
-            others = [(slide + step) % self._slides for step in range(1, self._slides + 1)]
-            self._aim(next(other for other in others if self._legal[other, rotation, column]), rotation, column)
+            actions = self._choices[held, rotation, column]
+            self.point(actions[(actions.index(self.action) + 1) % len(actions)])
+        elif key == "c" and self._env.rules.hold:
+            self._aim(*self._first(1 - held), column)
         return None
 
     def point(self, action: int) -> None:
@@ -371,11 +375,26 @@ class Cursor:
         self.action = action
         self._env.aim(action)
 
-    def _aim(self, slide: int, rotation: int, column: int) -> None:
-        """Aim at a slide and rotation, as near to a column as the piece fits."""
-        columns = np.flatnonzero(self._legal[slide, rotation])
-        nearest = int(columns[np.abs(columns - column).argmin()])
-        self.point((slide * ROTATIONS + rotation) * self._env.rules.cols + nearest)
+    def _place(self, action: int) -> tuple[int, int, int]:
+        """(whether an action places the other piece, its rotation, its column)."""
+        rules = self._env.rules
+        held, action = divmod(action, rules.n_actions // (1 + rules.hold))
+        turn = action // (rules.rows + ABOVE) if rules.reachable else action % (ROTATIONS * rules.cols)
+        rotation, column = divmod(turn, rules.cols)
+        return held, rotation, column
+
+    def _first(self, held: int) -> tuple[int, int]:
+        """The first rotation in which a piece fits; a narrow field may be too narrow for rotation 0."""
+        return min(place[:2] for place in self._choices if place[0] == held)
+
+    def _alike(self, turn: tuple[int, int]) -> list[tuple[int, int, int]]:
+        """The places of one piece and rotation, from the left."""
+        return sorted(place for place in self._choices if place[:2] == turn)
+
+    def _aim(self, held: int, rotation: int, column: int) -> None:
+        """Aim at a rotation of a piece, as near to a column as the piece fits."""
+        nearest = min(self._alike((held, rotation)), key=lambda place: abs(place[2] - column))
+        self.point(self._choices[nearest][0])
 
 
 class Session:

@@ -17,7 +17,7 @@ from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import known, number
 from mergefall.games import concatenate
 from mergefall.library import recorded
-from mergefall.typing import Environment, Info, Observation, Options
+from mergefall.typing import Array, Environment, Info, Observation, Options
 from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_under
@@ -63,12 +63,14 @@ def arguments(given: Options) -> dict[str, Any]:
     return {"player": given["player"], "rate": given.get("rate", 1.0)}
 
 
-def turned(player: Player, rules: Any, states: NDArray[np.uint64], boards: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def turned(player: Player, rules: Any, states: Array, boards: Array, actions: Array) -> NDArray[np.uint64]:
     """Random streams uint64[n] that make the games draw next what leaves `player` least.
 
-    `states` uint64[n, words] are the games before moves that leave the afterstates `boards` uint8[n, rows, cols].
+    `states` uint64[n, words] are the games before the `actions` int64[n], which leave the afterstates `boards`
+    uint8[n, rows, cols].
     """
-    possible = [rules.chance_outcomes(board, state) for board, state in zip(boards, states, strict=True)]
+    moves = zip(boards, states, actions.tolist(), strict=True)
+    possible = [rules.chance_outcomes(*move) for move in moves]
     values = player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
     first, streams = 0, states[:, STREAM].copy()
     for i, outcomes in enumerate(possible):
@@ -109,7 +111,7 @@ class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if coins(states[:, STREAM])[0] < self._rate and self.action_space.contains(action):
             boards, _, legal = game.afterstates()
             if legal[action]:
-                states[:, STREAM] = turned(self._player, game.rules, states, boards[action][None])
+                states[:, STREAM] = turned(self._player, game.rules, states, boards[action][None], np.array([action]))
                 game.restore_state(states[0])
         return self.env.step(action)
 
@@ -129,7 +131,8 @@ class VectorAdversary(VectorWrapper):
             boards, _, legal = game.afterstates()
             which = np.flatnonzero(draws & legal[np.arange(self.num_envs), actions] & ~game.beginning())
             if which.size:
-                after = boards[which, actions[which]]
-                states[which, STREAM] = turned(self._player, game.rules, states[which], after)
+                chosen = actions[which]
+                after = boards[which, chosen]
+                states[which, STREAM] = turned(self._player, game.rules, states[which], after, chosen)
                 game.restore_state(states)
         return self.env.step(actions)

@@ -30,7 +30,8 @@ class Canvas(render.Canvas):
         _, locks = game.act(after, action)
         if not locks:
             return
-        self._lock(after, self._cells(*_place(after)))
+        piece, *place = _place(after)
+        self._lock(after, piece, self._cells(piece, *place))
         locked = game.lock(after)
         self._clear = CLEARS[locked.clear]
         if not locked.lines:

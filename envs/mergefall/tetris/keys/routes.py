@@ -9,15 +9,16 @@ finds is one; with gravity, it may miss one that comes to a place later, when th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
-from mergefall.tetris.game import FALLING, SCORE, columns_in, is_over, queued
-from mergefall.tetris.keys.game import COLUMN, HARD_DROP, HOLD_KEY, ROTATION, ROW, SOFT_DROP, SPIN, act, get
+from mergefall.tetris.game import COLUMNS, FALLING, HOLD, QUEUE, SCORE, columns_in, is_over, queued
+from mergefall.tetris.keys.game import COLUMN, HARD_DROP, HOLD_KEY, ROTATION, ROW, SOFT_DROP, SPIN, act, appear, get
+from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.srs import SHAPES
 
 U = np.uint64
@@ -135,3 +136,18 @@ def find(state, held, goal, trial, work, route):
         if node >= 0:
             return write_route(node, HOLD_KEY if held else -1, work, route)
     return 0
+
+
+def keys_to(rules: Any, state: NDArray[np.uint64], held: int, place: tuple[int, int, int]) -> list[int]:
+    """The keys to a place at rest (shape, column, y) in a state of the game by placements, without gravity.
+
+    None if there is no way. `rules` are its rules, `held` says whether the piece is exchanged first.
+    """
+    keyed = Rules(rules.cols, rules.rows, rules.pieces, preview=1, hold=True, gravity=0, lock_delay=LONGEST)
+    asked, trial = keyed.new_states(2)
+    asked[COLUMNS:], asked[HOLD] = state[COLUMNS:], state[HOLD]
+    asked[QUEUE] = state[QUEUE] & U(0xFF)
+    appear(asked, 0)
+    route = np.empty(LONGEST * KEY_BITS // 64, U)
+    count = find(asked, held, goal_of(*place), trial, new_work(), route)
+    return [key_at(route, i) for i in range(count)]

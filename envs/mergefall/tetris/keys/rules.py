@@ -157,7 +157,7 @@ class Rules(PieceRules):
         boards = seen.boards.reshape(*size, self.height, self.cols)
         return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
 
-    def chance_outcomes(self, board: Any, state: Any) -> Any:
+    def chance_outcomes(self, board: Any, state: Any, action: int) -> Any:
         raise ValueError("Tetris by keys lists no chance outcomes; expected a game by placements")
 
     def rules_word(self) -> int:
@@ -253,7 +253,7 @@ class Rules(PieceRules):
         wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
         yield "queue", queue, wrong, f"{known} ids of four bits, each {self.pieces_text()}"
         hold = states[:, game.HOLD]
-        expected = f"0, or an id plus one of {self.pieces_text()}" if self.hold else "0"
+        expected = f"0, or an id plus one, the id {self.pieces_text()}" if self.hold else "0"
         yield "hold", hold, (hold > 0) & ~(np.isin(hold - U(1), drawn) & self.hold), expected
         bag = states[:, game.BAG]
         wrong = bag & ~U(sum(1 << id for id in drawn)) > 0

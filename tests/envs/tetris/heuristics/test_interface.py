@@ -86,18 +86,25 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
 
 
 def leaves(h, board, piece, clear_first, clears):
-    """(rotation, dropped column and slide, row, value) of all placements of a piece, from the kernels of a search."""
+    """The arguments of `place` after the piece, the place at rest, and the value of all placements of a piece.
+
+    Drops and slides, and of tetrominoes the reachable placements, come from the kernels of a search.
+    """
     rows, cols = board.shape
     prepare, leaf = h.kernels(clears)[2:]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
-    placements, weights = np.zeros(12 * cols, np.int64), h.weight_vector()
+    placements, weights = np.zeros(4 * cols * (rows + 4), np.int64), h.weight_vector()
     prepare(columns, rows, memo)
     before = columns.copy(), memo.copy()
-    for placement in placements[: list_placements(columns, piece, True, placements)].tolist():
-        rotation, column, y = at_rest(placement)
-        value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
-        action = action_of(placement)
-        yield (action // cols % 4, action % cols, action // (4 * cols)), (piece, rotation, column, y), value
+    for reach in (None, rows) if piece < 7 else (None,):
+        for placement in placements[: list_placements(columns, piece, True, reach, placements)].tolist():
+            rotation, column, y = at_rest(placement)
+            value = leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+            action = action_of(placement)
+            how = {"rotation": rotation, "column": column, "y": y}
+            if reach is None:
+                how = {"rotation": rotation, "column": action % cols, "slide": action // (4 * cols)}
+            yield how, (piece, rotation, column, y), value
     assert (columns == before[0]).all()
     assert (memo == before[1]).all()
 
@@ -116,9 +123,9 @@ def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
     cleared = lost = 0
     for i, board in enumerate(BOARDS):
         index = (5 * i) % len(NAMES)
-        for (rotation, column, slide), _, value in leaves(h, board, index, overflow == "clear_first", True):
-            placed = place(board, NAMES[index], rotation, column, slide, overflow)
-            assert value == h(placed), (i, NAMES[index], rotation, column, slide)
+        for how, _, value in leaves(h, board, index, overflow == "clear_first", True):
+            placed = place(board, NAMES[index], **how, overflow=overflow)
+            assert value == h(placed), (i, NAMES[index], how)
             cleared += placed.lines
             lost += placed.over
     assert cleared > 30
@@ -131,8 +138,8 @@ def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
     weights = h.weight_vector()
     for i, board in enumerate(BOARDS):
         index, rows = (5 * i + 3) % len(NAMES), board.shape[0]
-        for (rotation, column, slide), resting, value in leaves(h, board, index, True, False):
-            placed = place(board, NAMES[index], rotation, column, slide)
+        for how, resting, value in leaves(h, board, index, True, False):
+            placed = place(board, NAMES[index], **how)
             kernels = h.kernels(False)
             terms = h.terms(placed)
             expected = kernels.move(*resting, 0, 0, rows, weights)

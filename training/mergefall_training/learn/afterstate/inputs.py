@@ -19,7 +19,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Dt10
-from mergefall.tetris.placements import at_rest, rest_of
+from mergefall.tetris.placements import action_of, at_rest, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays
 from mergefall.weighted import write_terms
@@ -54,22 +54,19 @@ class Afterstates(NamedTuple):
 
 
 @kernel
-def outcome(columns, piece, action, slides, rows, clear_first, after):
-    """Play an action on the copy `after` of the columns: (placement, -1 if illegal; lines; whether the game is over).
+def outcome(columns, piece, placement, rows, clear_first, after):
+    """Play a placement on the copy `after` of the columns: (lines, whether the game is over).
 
     `after` has no cells above the field. An observation may have full rows; the lines count at most as many as one
     piece can complete.
     """
-    placement = rest_of(columns, piece, action, slides)
-    if placement < 0:
-        return placement, 0, False
     for c in range(columns.size):
         after[c] = columns[c]
     rotation, column, y = at_rest(placement)
     lines, _, over = place(after, piece, rotation, column, y, rows, clear_first)
     for c in range(columns.size):
         after[c] &= field_mask(rows)
-    return placement, min(lines, MOST_LINES), over
+    return min(lines, MOST_LINES), over
 
 
 @kernel
@@ -91,22 +88,29 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _fill(boards, pieces, lowest, count, rows, first, slides, clear_first, payments, table):
-    """Fill a row for each legal action of each board, among the `count` from `lowest` on, and write the `begins`."""
+def _fill(boards, pieces, lowest, count, per_piece, rows, first, slides, reach, clear_first, payments, table):
+    """Fill a row for each legal action of each board, among the `count` from `lowest` on, and write the `begins`.
+
+    `pieces`: int64[n, k], the pieces that actions place, each of them `per_piece` actions.
+    """
     begins, actions, rewards, over, inputs = table
     boards, pieces, lowest, begins, actions, rewards, over, inputs = unowned(
         (boards, pieces, lowest, begins, actions, rewards, over, inputs)
     )
     cols, row = boards.shape[1] // rows, 0
     columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
+    placements = np.empty(per_piece, np.int64)
     for i in range(len(boards)):
         read_board(boards[i], rows, columns)
-        for action in range(lowest[i], lowest[i] + count):
-            placement, lines, ends = outcome(columns, first + pieces[i], action, slides, rows, clear_first, after)
-            if placement >= 0:
-                actions[row], rewards[row], over[row] = action, payments[lines], ends
-                write_tetris(after, rows, terms, inputs[row])
-                row += 1
+        for k in range(pieces.shape[1]):
+            piece = first + pieces[i, k]
+            for placement in placements[: list_placements(columns, piece, slides, reach, placements)]:
+                action = k * per_piece + action_of(placement)
+                if lowest[i] <= action < lowest[i] + count:
+                    lines, ends = outcome(columns, piece, placement, rows, clear_first, after)
+                    actions[row], rewards[row], over[row] = action, payments[lines], ends
+                    write_tetris(after, rows, terms, inputs[row])
+                    row += 1
         begins[i + 1] = row
 
 
@@ -138,12 +142,15 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: NDArray[np.i
     (array([ 0,  5, 10]), (10, 54))
     """
     n = len(observations["board"])
-    boards, pieces = np.ascontiguousarray(observations["board"]).reshape(n, -1), observations["piece"]
-    slides, clear_first = rules.placements == "slide", rules.overflow == "clear_first"
+    boards, pieces = np.ascontiguousarray(observations["board"]).reshape(n, -1), [observations["piece"]]
+    if rules.hold:
+        held = observations["hold"]
+        pieces.append(np.where(held == rules.n_pieces, observations["queue"][:, 0], held))
     lowest, count = (np.zeros(n, np.int64), rules.n_actions) if actions is None else (actions, 1)
     begins, most = np.zeros(n + 1, np.int64), n * count
     inputs = np.empty((most, tetris_inputs(rules.cols)), F)
     table: Any = Afterstates(begins, np.empty(most, np.int64), np.empty(most, F), np.empty(most, np.bool_), inputs)
-    of_rules = rules.rows, rules.piece_set.first, slides, clear_first, rules.payments()
-    _fill(boards, pieces, lowest, count, *of_rules, table)
+    of_rules = rules.rows, rules.piece_set.first, rules.slides, rules.reach, rules.overflow == "clear_first"
+    placed, per_piece = np.stack(pieces, axis=1), rules.n_actions // len(pieces)
+    _fill(boards, placed, lowest, count, per_piece, *of_rules, rules.payments(), table)
     return Afterstates(begins, *(part[: begins[-1]] for part in table[1:]))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import number
 from mergefall.kernels import kernel
+from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays, Kernel, Options
 from mergefall_baselines import Player
@@ -91,13 +92,12 @@ def layers_of(arrays: Arrays, inputs: int) -> Layers:
 @kernel
 def decide_tetris(columns, queue, memory, values, settings):
     """Value each placement at r + γV(afterstate), a fatal one at −inf; the first legal one wins if all are fatal."""
-    (first, rows, slides, clear_first, payments), gamma, layers, after, terms = settings
+    (first, rows, slides, reach, clear_first, payments), gamma, layers, after, terms, placements = settings
     piece, chosen, highest = first + (np.int64(queue) & 15), -1, -np.inf
-    for action in range(values.size):
-        values[action] = -np.inf
-        placement, lines, over = outcome(columns, piece, action, slides, rows, clear_first, after)
-        if placement < 0:
-            continue
+    values[:] = -np.inf
+    for placement in placements[: list_placements(columns, piece, slides, reach, placements)]:
+        action = action_of(placement)
+        lines, over = outcome(columns, piece, placement, rows, clear_first, after)
         if not over:
             write_tetris(after, rows, terms, layers.inputs)
             values[action] = payments[lines] + gamma * network_value(layers.inputs, layers)
@@ -124,9 +124,10 @@ class AgentTetris(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         layers = Layers._make(map(np.copy, self._layers))  # scratch memory of its own
-        slides, clear_first = way.placements == "slide", way.overflow == "clear_first"
-        of_rules = way.piece_set.first, way.rows, slides, clear_first, self._payments
-        return decide_tetris, (of_rules, F(self.gamma), layers, np.empty(way.cols, U), np.zeros(SCRATCH))
+        clear_first, placements = way.overflow == "clear_first", np.empty(way.n_actions, np.int64)
+        of_rules = way.piece_set.first, way.rows, way.slides, way.reach, clear_first, self._payments
+        scratch = np.empty(way.cols, U), np.zeros(SCRATCH), placements
+        return decide_tetris, (of_rules, F(self.gamma), layers, *scratch)
 
 
 def player(spec: Options, arrays: Arrays) -> Player:

@@ -138,6 +138,8 @@ class BoardAfterstates(BaseFeaturesExtractor):
       `afterstate/inputs.py` (heights, holes, wells, …), the reward, whether the placement is fatal, and the queue.
     - the maximum of each feature over all actions.
 
+    With hold the layers also see the held piece, and whether the action places another piece than the current one.
+
     `placements` and `overflow` are the environment's rules, which observations do not show.
     """
 
@@ -146,17 +148,19 @@ class BoardAfterstates(BaseFeaturesExtractor):
         observation_space: gym.spaces.Dict,
         channels: int = 64,
         features_dim: int = 16,
-        placements: Literal["drop", "slide"] = "drop",
+        placements: Literal["drop", "slide", "reachable"] = "drop",
         overflow: Literal["strict", "clear_first"] = "strict",
     ) -> None:
         rows, cols = observation_space["board"].shape  # pyright: ignore[reportGeneralTypeIssues]
         five = observation_space["piece"] == gym.spaces.Discrete(len(PIECE_SETS["five"].names))
-        self.rules = Rules(cols, rows, "five" if five else "tetromino", placements=placements, overflow=overflow)
+        pieces, hold = "five" if five else "tetromino", "hold" in observation_space.spaces
+        self.rules = Rules(cols, rows, pieces, placements=placements, hold=hold, overflow=overflow)
         self.actions, self.width = self.rules.n_actions, features_dim
         super().__init__(observation_space, (self.actions + 1) * features_dim)
         self.following = gym.spaces.flatdim(observation_space["queue"]) if "queue" in observation_space.spaces else 0
+        held = 1 + gym.spaces.flatdim(observation_space["hold"]) if hold else 0
         self.layers = nn.Sequential(
-            nn.Linear(tetris_inputs(cols) + 2 + self.following, channels),
+            nn.Linear(tetris_inputs(cols) + 2 + self.following + held, channels),
             nn.ReLU(),
             nn.Linear(channels, features_dim - 1),
             nn.ReLU(),
@@ -181,12 +185,19 @@ class BoardAfterstates(BaseFeaturesExtractor):
         board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         arrays = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
+        if self.rules.hold:
+            one_hot = {name: observations[name].reshape(n, -1) for name in ("queue", "hold")}
+            first = one_hot["queue"][:, : self.rules.n_pieces].argmax(dim=1, keepdim=True)
+            arrays |= {"queue": first.cpu().numpy(), "hold": one_hot["hold"].argmax(dim=1).cpu().numpy()}
         table = tetris_afterstates(arrays, self.rules, actions)
         games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
         if self.following:
             columns.append(observations["queue"].reshape(n, -1)[games])
+        if self.rules.hold:
+            other = torch.from_numpy(table.actions >= self.actions // 2).to(board.device, torch.float32)
+            columns += [observations["hold"].reshape(n, -1)[games], other[:, None]]
         return table, games, nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
