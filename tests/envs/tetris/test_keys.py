@@ -1,5 +1,7 @@
 """Tetris by keys: the compiled rules against those in plain Python, kicks against the golden data, spins by hand."""
 
+import copy
+
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
@@ -130,6 +132,55 @@ def test_the_engine_is_the_reference(data):
     others["randomizer"] = st.sampled_from(["bag7", "uniform"])
     rules = Rules(**data.draw(st.fixed_dictionaries(numbers | others)), rotate_180=True)
     assert played_alike(data.draw(st.integers(0, 1 << 60)), rules, 300)
+
+
+def perft(state, depth):
+    """Sequences of `depth` keys that change something, by the engine."""
+    if depth == 0:
+        return 1
+    mask = np.zeros(len(KEYS), np.int8)
+    game.write_mask(state, mask)
+    total = 0
+    for key in np.flatnonzero(mask[1:]) + 1:
+        after = state.copy()
+        game.step(after, key)
+        total += perft(after, depth - 1)
+    return total
+
+
+def slow_perft(slow, depth):
+    """`perft` by the plain rules."""
+    if depth == 0:
+        return 1
+    total = 0
+    for key in KEYS[1:]:
+        if key == "hold":
+            changes = not slow.falling.held
+        else:
+            changes = key == "hard drop" or slow.moved(key)
+        if changes:
+            after = copy.copy(slow)
+            after.board, after.queue = set(slow.board), list(slow.queue)
+            after.step(key)
+            total += slow_perft(after, depth - 1)
+    return total
+
+
+@pytest.mark.parametrize("piece", NAMES)
+def test_perft_by_keys(piece):
+    """From the middle of a cave, where kicks decide; one bag, so that no piece is drawn."""
+    board = "....../#...../.....#/##...#/#..#.#/#....#/##.#.#/#...##"
+    queue = [piece, *(name for name in NAMES if name != piece)]
+    env = gym.make(ID, cols=6, rows=8, preview=6, gravity=0.6, rotate_180=True)
+    env.reset(seed=0, options={"board": board, "piece": piece, "queue": queue[1:]})
+    cells = {(7 - r, c) for r, row in enumerate(board.split("/")) for c, cell in enumerate(row) if cell == "#"}
+    slow = Game(lambda: "I", set, queue, cols=6, rows=8, gravity=round(0.6 * 65536), board=cells)
+    slow.appear()
+    state = env.unwrapped.clone_state()
+    for key in ("soft drop", "soft drop", "left"):
+        game.step(state, KEYS.index(key))
+        slow.step(key)
+    assert [perft(state, depth) for depth in range(4)] == [slow_perft(slow, depth) for depth in range(4)]
 
 
 @pytest.mark.slow
