@@ -229,7 +229,8 @@ class Keys(KernelPlayer):
 
     Args:
         of: the player: a name, a run folder, or a mapping of `player` and options. Default: `tetris/bcts`.
-        placements: the placements that the player chooses from, as the environment's argument. Default: ``drop``.
+        placements: the placements that the player chooses from, as the environment's argument. Default:
+            ``reachable``.
         rules: the arguments of `mergefall/TetrisKeys-v0` that make its game. Default: those of the environment, or
             what the observation shows.
 
@@ -246,7 +247,7 @@ class Keys(KernelPlayer):
     remembers = True
     plays = MappingProxyType({"env_id": "mergefall/TetrisKeys-v0"})
 
-    def __init__(self, of: Any = "tetris/bcts", placements: str = "drop", **rules: Any) -> None:
+    def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:
         super().__init__(**rules)
         if "garbage" in self._rules:
             self._rules |= {"garbage": asdict(FORM.rules(**rules))["garbage"]}

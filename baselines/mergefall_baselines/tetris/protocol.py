@@ -205,13 +205,17 @@ class Bot(Player):
 
     def _hear(self, kind: str) -> dict[str, Any]:
         """The bot's next message of a kind; messages of kinds that the protocol does not know are passed over."""
+        said = "nothing"
         for line in self._process.stdout:
             message = json.loads(line)
             if message.get("type") == kind:
                 return message
             if message.get("type") == "error":
-                raise ProtocolError(f"the bot {self.command} answered {message}")
-        raise ProtocolError(f"the bot {self.command} ended with exit status {self._process.wait()}; expected {kind!r}")
+                said = str(message)
+                break
+        process, self._process = self._process, None
+        process.communicate()
+        raise ProtocolError(f"the bot {self.command} said {said}, exit status {process.returncode}; expected {kind!r}")
 
     def predict(
         self,
