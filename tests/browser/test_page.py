@@ -15,7 +15,7 @@ PLAYERS = {
 ENVS = {
     "2048": ("mergefall/Game2048-v0", {"rows": 3}),
     "keys": ("mergefall/TetrisKeys-v0", {"cols": 6, "rows": 8, "gravity": 0}),
-    "tetris": ("mergefall/Tetris-v0", {"cols": 6, "rows": 8, "placements": "slide"}),
+    "tetris": ("mergefall/Tetris-v0", {"cols": 6, "rows": 8, "placements": "reachable", "hold": True}),
 }
 
 START = "() => [...document.querySelectorAll('.replay')].map((root) => root.querySelectorAll('canvas').length)"

@@ -27,8 +27,14 @@ GAMES = [
     *(
         ("tetris/greedy", TETRIS, FREE | {"randomizer": randomizer, "placements": placements, "overflow": overflow}, 3)
         for randomizer in ("uniform", "bag7", "hidden")
-        for placements in ("drop", "slide")
+        for placements in ("drop", "slide", "reachable")
         for overflow in ("strict", "clear_first")
+    ),
+    *(
+        (player, TETRIS, FREE | {"randomizer": randomizer, "placements": placements, "hold": True, "preview": 2}, count)
+        for randomizer in ("uniform", "bag7", "hidden")
+        for placements in ("drop", "slide", "reachable")
+        for player, count in (("tetris/random", 30), ("tetris/greedy", 1))
     ),
 ]
 
@@ -50,8 +56,9 @@ QUESTION = """() => {
         : [...twin.cells];
       const same = game.board === null || String(board) === String(game.board);
       const queue = game.queue === null || String(twin.queue) === String(game.queue);
+      const held = game.held === null || game.held === (twin.held ?? 7);
       const counts = twin.score === game.score && twin.lines === (game.lines ?? undefined) && twin.over === game.over;
-      if (!legal || !counts || !same || !queue)
+      if (!legal || !counts || !same || !queue || !held)
         wrong.push({ rules, seed: game.seed, expected: game, found });
     }
   }
@@ -65,7 +72,7 @@ def recorded(player, env_id, env_kwargs, count):
     played = evaluate(player, env_id, count, 7, env_kwargs, 1, max_episode_steps=cap, progress=False, out=None)
     env = gym.make(env_id, **env_kwargs)
     for number, (episode, actions) in enumerate(games_of(played)):
-        board = queue = None
+        board = queue = held = None
         if number < 20:
             observation, _ = env.reset(seed=episode.seed)
             for action in actions.tolist():
@@ -73,6 +80,7 @@ def recorded(player, env_id, env_kwargs, count):
             tetris = isinstance(observation, dict)
             board = np.ravel(observation["board"] if tetris else observation).tolist()
             queue = [int(observation["piece"]), *np.ravel(observation.get("queue", [])).tolist()] if tetris else None
+            held = int(observation["hold"]) if "hold" in env_kwargs else None
         yield {
             "seed": episode.seed,
             "stream": str(stream_from_seed(episode.seed)),
@@ -82,6 +90,7 @@ def recorded(player, env_id, env_kwargs, count):
             "over": episode.terminated,
             "board": board,
             "queue": queue,
+            "held": held,
         }
 
 

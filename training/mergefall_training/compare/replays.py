@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from typing import Any
 
@@ -18,7 +19,7 @@ from mergefall.tetris.keys import CLEARS
 from mergefall.tetris.keys import game as by_keys
 from mergefall.tetris.keys.rules import Rules as RulesOfKeys
 from mergefall.tetris.pieces import NAMES, rotations
-from mergefall.tetris.placements import ROTATIONS, SLIDES, STEPS
+from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, STEPS
 from mergefall.tetris.render import GREY, PALETTE
 from mergefall.tetris.srs import MOVES
 from mergefall.text import action_names
@@ -55,7 +56,7 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     return {
         "game": result.game.name,
         "colours": [["#" + bytes(colour).hex() for colour in colours] for colours in palette],
-        "actions": action_names(env.rules),
+        "actions": _packed(json.dumps(action_names(env.rules)).encode()),  # reachable placements have thousands
         "headline": result.headline,
         "rules": page_rules(env.rules),
         "players": players,
@@ -71,17 +72,20 @@ def page_rules(rules: Any) -> dict[str, Any]:
         "cols": rules.cols,
         "rows": rules.rows,
         "preview": rules.preview,
+        "hold": rules.hold,
         "randomizer": rules.randomizer,
         "copies": game.MOST_COPIES,
         "storage": pieces.storage,
         "first": NAMES.index(pieces.names[0]),
         "drawn": list(pieces.drawn),
         "pieces": [{"name": name, "rotations": rotations(name)} for name in pieces.names],
+        "kicks": MOVES.tolist() if isinstance(rules, RulesOfKeys) or rules.reachable else None,
     }
     if isinstance(rules, RulesOfKeys):
         return field | _rules_of_keys(rules)
     return field | {
-        "slides": STEPS[: SLIDES if rules.placements == "slide" else 1].tolist(),
+        "reach": rules.rows + ABOVE if rules.reachable else 0,
+        "slides": STEPS[: SLIDES if rules.slides else 1].tolist(),
         "turns": ROTATIONS,
         "clearFirst": rules.overflow == "clear_first",
         "lineScores": game.LINE_SCORES.tolist(),
@@ -96,8 +100,6 @@ def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
     return {
         "keys": rules.n_actions,
         "timed": rules.timed,
-        "hold": rules.hold,
-        "kicks": MOVES.tolist(),
         "falls": by_keys.FALLS.tolist() if rules.levels else [int(by_keys.gravity_of(state))],
         "levelLines": by_keys.LEVEL_LINES,
         "lockDelay": rules.lock_delay,
@@ -168,6 +170,10 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
     likely = getattr(player, "log_probabilities", False)
     if likely:  # of the legal actions alone
         valued -= np.log(np.exp(valued).sum(axis=1, keepdims=True))
-    data = base64.b64encode(zlib.compress(valued.astype("<f4").tobytes(), 9)).decode()
+    data = _packed(valued.astype("<f4").tobytes())
     found["values"] = {"ranges": ranges, "kind": "probability" if likely else "value", "data": data}
     return found
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 9)).decode()

@@ -93,69 +93,79 @@ function draw2048(canvas, game, colours) {
   });
 }
 
-function drawTetris(canvas, game, colours, aim) {
-  const { rows, cols, storage, first, pieces } = game.rules, { falling } = game;
+/* `aim`: the cells in which the piece is aimed that is number `choice` of those that can be placed; null for a replay. */
+function drawTetris(canvas, game, colours, aim, choice = 0) {
+  const { rows, cols, storage, first } = game.rules, { falling } = game;
   const cell = Math.min(24, 300 / Math.max(cols, rows * 0.6)), gap = 8, left = cols * cell + 3 * gap;
   const shown = falling ? Math.min(2, storage) : aim || game.over ? storage : 0; // rows above the field
-  const panel = falling ? [] : [["piece", game.queue.slice(0, 1), 0.6]];
-  if (game.rules.hold) panel.push(["hold", game.held === null ? [] : [game.held], 0.6]);
-  if (game.rules.preview) panel.push(["next", game.queue.slice(1), falling ? 0.6 : 0.45]);
-  const words = falling ? notes(game) : [], line = 15, height = (rows + shown) * cell + 2 * gap;
-  const tall = Math.max(...pieces.map(({ rotations }) => 1 + rotations[0].at(-1)[0])); // rows of a piece
-  const slot = (scale) => tall * scale * cell + gap;
-  const panelHeight = panel.reduce((sum, [, ids, scale]) => sum + line + (ids.length || 1) * slot(scale), gap);
-  const { pen, board, empty, ink } = sized(canvas, left + 3 * cell + gap, Math.max(height, panelHeight, 10 * cell));
-  const frame = falling ? shown * cell : 0; // pieces appear above the frame
-  box(pen, 0, frame, cols * cell + 2 * gap, height - frame, 8, board);
+  const panel = panelOf(game, cell), height = (rows + shown) * cell + 2 * gap, side = 3 * cell + gap;
+  const { pen, board, empty, ink } = sized(canvas, left + side, Math.max(height, panel.at(-1).top + gap, 10 * cell));
+  const colourOf = (filled) => (filled === GARBAGE ? colours.at(-1) : colours[filled - 1])[0];
   const square = (r, c, colour, scale = cell, x = gap, y = gap) =>
     box(pen, x + c * scale + 1, y + r * scale + 1, scale - 2, scale - 2, 2, colour);
+  const inSight = (cells) => cells.map(([r, c]) => [r - storage + shown, c]).filter(([r]) => r >= 0);
   const outline = (cells, colour, inset) => {
     pen.strokeStyle = colour;
     pen.lineWidth = 2;
-    for (const [r, c] of cells) {
-      const y = r - storage + shown;
-      if (y >= 0) pen.strokeRect(gap + c * cell + inset, gap + y * cell + inset, cell - 2 * inset, cell - 2 * inset);
+    for (const [r, c] of inSight(cells)) {
+      pen.strokeRect(gap + c * cell + inset, gap + r * cell + inset, cell - 2 * inset, cell - 2 * inset);
     }
   };
-  for (let r = storage - shown; r < rows + storage; r++) {
+  const frame = falling ? shown * cell : 0; // pieces appear above the frame
+  box(pen, 0, frame, cols * cell + 2 * gap, height - frame, 8, board);
+  for (let r = 0; r < rows + shown; r++) {
     for (let c = 0; c < cols; c++) {
-      const filled = game.cells[r * cols + c];
-      const colour = filled === GARBAGE ? colours.at(-1)[0] : filled ? colours[filled - 1][0] : r < storage ? null : empty;
-      if (colour) square(r - storage + shown, c, colour);
+      const filled = game.cells[(r + storage - shown) * cols + c];
+      if (filled || r >= shown) square(r, c, filled ? colourOf(filled) : empty);
     }
   }
-  const colour = colours[first + game.queue[0]][0];
+  const colour = colourOf(1 + first + (game.choices ?? game.queue)[choice]);
   if (falling) {
-    const cells = game.cellsAt(falling);
+    const cells = game.cellsAt(falling), risen = Math.min(game.pending, rows) * cell;
     if (!game.over) {
       outline(game.fallen(cells), colour, 3);
       pen.globalAlpha = 0.4; // because purple is as dark as the field
       outline(game.fallen(cells), "#fffcf5", 3);
       pen.globalAlpha = 1;
     }
-    for (const [r, c] of cells) if (r >= storage - shown) square(r - storage + shown, c, colour);
-    box(pen, 2, height - gap - Math.min(game.pending, rows) * cell, 4, Math.min(game.pending, rows) * cell, 2, "#e0524c");
+    for (const [r, c] of inSight(cells)) square(r, c, colour);
+    box(pen, 2, height - gap - risen, 4, risen, 2, "#e0524c");
   } else if (aim) {
     pen.globalAlpha = 0.55;
-    for (const [r, c] of aim) square(r - storage + shown, c, colour);
+    for (const [r, c] of inSight(aim)) square(r, c, colour);
     pen.globalAlpha = 1;
   } else if (game.last) outline(game.last, "#fffcf5", 2);
   const write = (text, y) => {
     pen.fillStyle = ink;
     pen.font = '13px system-ui, "DejaVu Sans", sans-serif';
-    pen.fillText(text, left, y, 3 * cell + gap);
+    pen.fillText(text, left, y, side);
   };
-  let top = gap;
-  for (const [label, ids, scale] of panel) {
-    write(label, top + 10);
-    top += line;
-    for (const id of ids) {
-      for (const [r, c] of pieces[id].rotations[0]) square(r, c, colours[first + id][0], scale * cell, left, top);
-      top += slot(scale);
-    }
-    if (!ids.length) top += slot(scale);
+  for (const { label, id, scale, top } of panel) {
+    if (label) write(label, top - 5);
+    pen.globalAlpha = label === "hold" && falling?.byHold ? 0.4 : 1; // it cannot be exchanged any more
+    const cells = id === undefined ? [] : game.rules.pieces[id].rotations[0];
+    for (const [r, c] of cells) square(r, c, colourOf(1 + first + id), scale, left, top);
+    pen.globalAlpha = 1;
   }
-  words.forEach((word, i) => write(word, height - gap - (words.length - 1 - i) * 18));
+  if (falling) notes(game).forEach((word, i, { length }) => write(word, height - gap - (length - 1 - i) * 18));
+}
+
+/* The pieces beside a field, from the top: each with its label, if it is the first, and the size of a cell. */
+function panelOf(game, cell) {
+  const { pieces, hold, preview } = game.rules, [current, ...next] = game.queue, large = 0.6 * cell;
+  const groups = game.falling ? [] : [["piece", [current], large]];
+  if (hold) groups.push(["hold", [game.held ?? undefined], large]);
+  if (preview) groups.push(["next", next, game.falling ? large : 0.45 * cell]);
+  const tall = Math.max(...pieces.map(({ rotations }) => 1 + rotations[0].at(-1)[0])), placed = [];
+  let top = 8;
+  for (const [label, ids, scale] of groups) {
+    top += 15;
+    for (const [i, id] of ids.entries()) {
+      placed.push({ label: i ? "" : label, id, scale, top });
+      top += tall * scale + 8;
+    }
+  }
+  return [...placed, { label: "", top }];
 }
 
 /* What has happened in a game by keys, a line each. */
@@ -183,17 +193,17 @@ const BY_HAND = {
   tetris: {
     draw: drawTetris,
     speeds: [2, 5, 20, 100, 1000],
-    keys: { ArrowLeft: (pane) => pane.turn(0, -1), ArrowUp: (pane) => pane.turn(1, 0), ArrowDown: (pane) => pane.drop(), ArrowRight: (pane) => pane.turn(0, 1), " ": (pane) => pane.drop() },
-    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["turn", "ArrowUp"], ["drop", " "]],
+    keys: { ArrowLeft: (pane) => pane.turn(0, -1), ArrowUp: (pane) => pane.turn(1, 0), ArrowDown: (pane) => pane.drop(), ArrowRight: (pane) => pane.turn(0, 1), " ": (pane) => pane.drop(), c: (pane) => pane.turn(0, 0, true) },
+    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["turn", "ArrowUp"], ["drop", " "], ["hold", "c"]],
     hint: "← → move the piece, ↑ turns it, space drops it",
   },
   keys: {
     draw: drawTetris,
     speeds: [15, 60, 120, 300, 1200],
-    keys: Object.fromEntries(Object.entries({ ArrowLeft: 1, ArrowRight: 2, ArrowUp: 3, x: 3, z: 4, ArrowDown: SOFT_DROP, " ": HARD_DROP, c: HOLD, a: 8 })
+    keys: Object.fromEntries(Object.entries({ ArrowLeft: KEY.LEFT, ArrowRight: KEY.RIGHT, ArrowUp: KEY.CLOCKWISE, x: KEY.CLOCKWISE, z: KEY.COUNTERCLOCKWISE, ArrowDown: KEY.SOFT_DROP, " ": KEY.HARD_DROP, c: KEY.HOLD, a: KEY.HALF_TURN })
       .map(([key, action]) => [key, (pane) => pane.act(action)])),
-    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["↓", "ArrowDown"], ["↻", "ArrowUp"], ["↺", "z"], ["drop", " "], ["hold", "c"], ["pause", "p"]],
-    hint: "← → ↓ move the piece, ↑ or X and Z turn it, space drops it, C holds it, P pauses",
+    buttons: [["←", "ArrowLeft"], ["→", "ArrowRight"], ["↓", "ArrowDown"], ["↻", "ArrowUp"], ["↺", "z"], ["180°", "a"], ["drop", " "], ["hold", "c"], ["pause", "p"]],
+    hint: "← → ↓ move the piece, ↑ or X and Z turn it, space drops it",
   },
 };
 
@@ -279,9 +289,9 @@ class Pane {
   show(step) {
     this.step = Math.min(step, this.length);
     const game = this.at(this.step);
-    if (this.byHand && this.section.game === "tetris" && !game.over) this.aim ??= { rotation: 0, column: 0 };
-    const aimed = this.aim && this.byHand && !game.over ? game.resting(this.aimed(game)) : null;
-    this.hands.draw(this.canvas, game, this.section.colours, this.byHand ? (aimed ?? []) : null);
+    if (this.byHand && this.section.game === "tetris" && !game.over) this.aim ??= { rotation: 0, column: 0, choice: 0 };
+    const aimed = this.aim && !game.over ? game.resting(this.aimed(game)) : null;
+    this.hands.draw(this.canvas, game, this.section.colours, this.byHand ? (aimed ?? []) : null, this.aim?.choice);
     this.canvas.role = this.byHand ? "application" : "img";
     this.figures.ariaLive = this.byHand && !this.timed ? "polite" : "off"; // a replay says too much
     const last = this.step === this.length;
@@ -339,7 +349,8 @@ class Pane {
   // -- by hand
 
   handButtons() {
-    const shown = this.hands.buttons.filter(([, key]) => key !== "p" || this.timed);
+    const { hold, keys } = this.section.rules, there = { a: keys > KEY.HALF_TURN, c: Boolean(hold), p: this.timed };
+    const shown = this.hands.buttons.filter(([, key]) => there[key] ?? true);
     return [...shown, ["undo", "u"]].map(([sign, key]) => element("button", { type: "button", onclick: () => this.press(key) }, sign));
   }
 
@@ -378,7 +389,7 @@ class Pane {
   undo() {
     this.pause();
     let last = this.length - 1;
-    while (this.timed && last > 0 && this.actions[last] === WAIT) last--;
+    while (this.timed && last > 0 && this.actions[last] === KEY.WAIT) last--;
     this.actions.length = this.turns.length = Math.max(0, this.turns.indexOf(this.turns[last]));
     this.frames.length = Math.min(this.frames.length, 1 + Math.floor(this.length / KEYFRAME));
     if (this.aim) this.turn(0, 0); // the piece before may be wider
@@ -411,7 +422,7 @@ class Pane {
     const game = this.at(this.length);
     for (let i = 0; i < Math.min(steps, 15) && !game.over; i++) {
       this.repeat();
-      this.push(game, this.due.shift() ?? WAIT);
+      this.push(game, this.due.shift() ?? KEY.WAIT);
     }
     if (game.over) this.pause();
     this.viewer.go(this.length);
@@ -427,21 +438,22 @@ class Pane {
   }
 
   aimed(game) {
-    return this.aim.rotation * game.rules.cols + this.aim.column;
+    return game.dropping(this.aim.rotation, this.aim.column, this.aim.choice);
   }
 
-  turn(rotations, columns) {
-    const game = this.at(this.length), shapes = game.rules.pieces[game.queue[0]].rotations;
+  turn(rotations, columns, other = false) {
+    const game = this.at(this.length), choice = other && game.rules.hold ? 1 - this.aim.choice : this.aim.choice;
+    const shapes = game.rules.pieces[game.choices[choice]].rotations;
     const rotation = (this.aim.rotation + rotations) % shapes.length;
     const width = 1 + Math.max(...shapes[rotation].map(([, c]) => c));
     const column = Math.max(0, Math.min(game.rules.cols - width, this.aim.column + columns));
-    this.aim = { rotation, column };
+    this.aim = { rotation, column, choice };
     this.viewer.go(this.length);
   }
 
   drop() {
     const action = this.aimed(this.at(this.length)), { column } = this.aim;
-    this.aim = { rotation: 0, column };
+    this.aim = { rotation: 0, column, choice: 0 };
     this.play(action);
     this.turn(0, 0);
   }
@@ -451,7 +463,7 @@ class Pane {
 
 class Viewer {
   constructor(root, section) {
-    const { speeds, hint } = BY_HAND[section.game];
+    const { speeds, hint } = BY_HAND[section.game], { hold, timed } = section.rules;
     Object.assign(this, { root, section, step: 0 });
     this.clock = new Clock(() => Number(this.speed.value), (steps) => {
       this.go(this.step + steps);
@@ -470,7 +482,7 @@ class Viewer {
     root.append(controls, element("div", { className: "panes" }, ...this.panes.map((pane) => pane.root)),
       element("p", { className: "hint" },
         "Keys: space plays, ← and → step, Home and End jump. To play by hand, choose “you” as a player and click on its board: "
-        + `${hint}, U takes a move back.`));
+        + `${hint}${hold ? ", C holds it" : ""}${timed ? ", P pauses" : ""}, U takes a move back.`));
     root.addEventListener("keydown", (event) => this.press(event));
   }
 
@@ -539,6 +551,7 @@ async function start() {
     const section = sections[Number(root.dataset.section)];
     section.players = section.players.filter((player) => player.replays.length);
     if (!section.players.length) continue;
+    section.actions = JSON.parse(new TextDecoder().decode(await unpacked(section.actions)));
     const viewer = new Viewer(root, section);
     await viewer.begin();
     viewers[Number(root.dataset.section)] = viewer;

@@ -108,17 +108,24 @@ class Game2048 {
   }
 }
 
+// The keys of Tetris by keys; those that move a piece also lead to the reachable placements.
+const KEY = { WAIT: 0, LEFT: 1, RIGHT: 2, CLOCKWISE: 3, COUNTERCLOCKWISE: 4, SOFT_DROP: 5, HARD_DROP: 6, HOLD: 7, HALF_TURN: 8 };
+const SHIFTS = { [KEY.LEFT]: [-1, 0], [KEY.RIGHT]: [1, 0], [KEY.SOFT_DROP]: [0, -1] }; // columns and rows
+const QUARTERS = { [KEY.CLOCKWISE]: 1, [KEY.COUNTERCLOCKWISE]: 3, [KEY.HALF_TURN]: 2 }; // quarter turns clockwise
+
 /* What both ways to play Tetris share: the board, the queue, and the places of pieces. */
 class Field {
-  /* rules: {cols, rows, preview, randomizer, copies, storage, first, drawn, pieces}. `pieces` holds each id's name and
-     rotations as sorted lists of [row, column]; `drawn` the ids that appear; `first` the number of id 0; `storage` the
-     rows above the field; `copies` the most of a piece in a hidden multiset. */
+  /* rules: {cols, rows, preview, hold, randomizer, copies, storage, first, drawn, pieces, kicks}. `pieces` holds each id's
+     name and rotations as sorted lists of [row, column]; `drawn` the ids that appear; `first` the number of id 0;
+     `storage` the rows above the field; `copies` the most of a piece in a hidden multiset; `kicks` by piece, rotation,
+     quarter turns and test how far a turn moves a place, if pieces turn while they fall. A place is a rotation, the
+     piece's leftmost column, and y, the rows below its lowest cell. */
   constructor(rules, stream) {
     this.rules = rules;
     this.stream = new Stream(stream);
     this.height = rules.rows + rules.storage;
     this.cells = new Uint8Array(this.height * rules.cols); // 0 empty, else 1 + a piece's number; storage rows on top
-    Object.assign(this, { score: 0, lines: 0, pieces: 0, steps: 0, over: false, bag: [], last: null });
+    Object.assign(this, { score: 0, lines: 0, pieces: 0, steps: 0, over: false, bag: [], held: null, last: null });
     if (rules.randomizer === "hidden") {
       while (!this.bag.some((count) => count)) {
         this.bag = Array(7).fill(0);
@@ -137,8 +144,8 @@ class Field {
     return twin;
   }
 
-  newPiece() {
-    const { randomizer, drawn } = this.rules, upper = this.stream.draw()[0];
+  newPiece(upper = this.stream.draw()[0]) {
+    const { randomizer, drawn } = this.rules;
     if (randomizer === "hidden") {
       let left = below(upper, this.bag.reduce((a, b) => a + b)), id = 0;
       while (left >= this.bag[id]) left -= this.bag[id++];
@@ -151,9 +158,17 @@ class Field {
     return drawn[below(upper, drawn.length)];
   }
 
-  nextPiece() {
+  nextPiece(upper) {
     this.queue.shift();
-    this.queue.push(this.newPiece());
+    this.queue.push(this.newPiece(upper));
+  }
+
+  /* Hold the current piece; the held one, or else the next one of the queue, takes its place. */
+  exchange(upper) {
+    const { held } = this;
+    this.held = this.queue[0];
+    if (held === null) this.nextPiece(upper);
+    else this.queue[0] = held;
   }
 
   free(cells) {
@@ -171,11 +186,28 @@ class Field {
     }
   }
 
-  /* The cells of the current piece at a place: its rotation, its leftmost column, and the rows below its lowest cell. */
-  cellsAt({ rotation, column, y }) {
-    const { rotations } = this.rules.pieces[this.queue[0]], shape = rotations[rotation % rotations.length];
+  /* The cells of a piece at a place. */
+  cellsAt({ rotation, column, y }, id = this.queue[0]) {
+    const { rotations } = this.rules.pieces[id], shape = rotations[rotation % rotations.length];
     const top = this.height - 1 - y - shape.at(-1)[0];
     return shape.map(([r, c]) => [top + r, column + c]);
+  }
+
+  /* Where a piece appears. */
+  spawn(id = this.queue[0]) {
+    const width = 1 + Math.max(...this.rules.pieces[id].rotations[0].map(([, c]) => c));
+    return { rotation: 0, column: (this.rules.cols - width) >> 1, y: this.rules.rows };
+  }
+
+  /* The place to which a key moves a piece, with the test of a turn that found room; null if it cannot move. */
+  moved(key, { rotation, column, y }, id = this.queue[0]) {
+    const turn = QUARTERS[key] ?? 0;
+    if (turn && this.rules.pieces[id].rotations.length === 1) return null;
+    for (const [test, [right, up]] of (turn ? this.rules.kicks[id][rotation][turn] : [SHIFTS[key]]).entries()) {
+      const place = { rotation: (rotation + turn) % 4, column: column + right, y: y + up };
+      if (this.free(this.cellsAt(place, id))) return { ...place, test };
+    }
+    return null;
   }
 
   /* Lock the current piece in cells; those above the storage rows are lost, and the game is then over. */
@@ -208,41 +240,82 @@ class Field {
   }
 }
 
-/* Tetris by placements. */
+/* Tetris by placements. With hold there are twice as many actions: the second half places the piece of `choices[1]`. */
 class Tetris extends Field {
-  /* rules: those of a field, and {slides, turns, clearFirst, lineScores}: the columns that each slide moves by, and the
-     rotations that actions have room for. */
+  /* rules: those of a field, and {slides, turns, reach, clearFirst, lineScores}: the columns that each slide moves by,
+     the rotations that actions have room for, and the rows that those of reachable placements name, else 0. */
 
   get actionCount() {
-    return this.rules.slides.length * this.rules.turns * this.rules.cols;
+    const { slides, turns, cols, reach } = this.rules;
+    return slides.length * turns * cols * (reach || 1);
+  }
+
+  /* The pieces that can be placed: the current one, and with hold the held one, or else the first of the queue. */
+  get choices() {
+    return this.rules.hold ? [this.queue[0], this.held ?? this.queue[1]] : [this.queue[0]];
+  }
+
+  /* The cells of a piece that is dropped from above everything; null if it does not fit there. */
+  dropped(id, rotation, column) {
+    const cells = this.rules.pieces[id].rotations[rotation]?.map(([r, c]) => [r - 9, c + column]);
+    return cells && this.free(cells) ? this.fallen(cells) : null;
+  }
+
+  /* The action that drops a piece, the first of `choices` or the second; -1 if there is none. */
+  dropping(rotation, column, choice = 0) {
+    const { cols, reach } = this.rules, cells = this.dropped(this.choices[choice], rotation, column);
+    if (!cells) return -1;
+    const drop = rotation * cols + column, y = this.height - 1 - cells.at(-1)[0];
+    return choice * this.actionCount + (reach ? drop * reach + y : drop);
   }
 
   /* The cells in which an action's piece comes to rest; null if there is no such placement. */
   resting(action) {
-    const { cols, slides, turns } = this.rules;
-    const step = slides[Math.floor(action / (turns * cols))];
-    const rotation = Math.floor(action / cols) % turns, column = action % cols;
-    const shape = this.rules.pieces[this.queue[0]].rotations[rotation];
-    if (!shape) return null;
-    let cells = shape.map(([r, c]) => [r - 9, c + column]);
-    if (!this.free(cells)) return null;
-    cells = this.fallen(cells);
-    if (step) {
-      cells = cells.map(([r, c]) => [r, c + step]);
-      return this.free(cells) ? this.fallen(cells) : null;
+    const { cols, slides, turns, reach } = this.rules, id = this.choices[Math.floor(action / this.actionCount)];
+    if (id === undefined) return null;
+    const own = action % this.actionCount, drop = reach ? Math.floor(own / reach) : own;
+    const rotation = Math.floor(drop / cols) % turns, column = drop % cols;
+    const cells = this.dropped(id, rotation, column), step = slides[Math.floor(drop / (turns * cols))];
+    if (reach) {
+      const top = this.cells.findIndex((cell) => cell), y = own % reach;
+      const isLow = top < 0 || this.height - Math.floor(top / cols) + 3 <= this.rules.rows; // free to turn and to move
+      return cells && isLow && this.height - 1 - cells.at(-1)[0] === y ? cells : this.reachable(id)[own];
+    }
+    if (cells && step) {
+      const there = cells.map(([r, c]) => [r, c + step]);
+      return this.free(there) ? this.fallen(there) : null;
     }
     return cells;
   }
 
+  /* By action the cells of all placements that keys lead a piece to while no time passes; null for the others. */
+  reachable(id) {
+    const { cols, reach, pieces } = this.rules, found = Array(this.actionCount).fill(null);
+    const todo = [this.spawn(id)], seen = new Set();
+    while (todo.length) {
+      const place = todo.pop(), { rotation, column, y } = place, name = (rotation * cols + column) * 99 + y;
+      if (seen.has(name)) continue;
+      seen.add(name);
+      const shape = rotation % pieces[id].rotations.length;
+      const ways = [KEY.LEFT, KEY.RIGHT, KEY.CLOCKWISE, KEY.COUNTERCLOCKWISE, KEY.SOFT_DROP].map((key) => this.moved(key, place, id));
+      if (!ways.at(-1)) found[(shape * cols + column) * reach + y] = this.cellsAt(place, id);
+      todo.push(...ways.filter(Boolean));
+    }
+    return found;
+  }
+
   /* The cells of each legal action, null for the others: an action that repeats an earlier one's cells is illegal. */
   placements() {
-    const seen = new Set();
-    return Array.from({ length: this.actionCount }, (_, action) => {
-      const cells = this.over ? null : this.resting(action);
-      const name = String(cells);
-      if (!cells || seen.has(name)) return null;
-      seen.add(name);
-      return cells;
+    return this.choices.flatMap((id, choice) => {
+      if (this.over) return Array(this.actionCount).fill(null);
+      if (this.rules.reach) return this.reachable(id);
+      const seen = new Set();
+      return Array.from({ length: this.actionCount }, (_, action) => {
+        const cells = this.resting(choice * this.actionCount + action), name = String(cells);
+        if (!cells || seen.has(name)) return null;
+        seen.add(name);
+        return cells;
+      });
     });
   }
 
@@ -251,11 +324,16 @@ class Tetris extends Field {
   }
 
   step(action) {
-    const { cols, storage, clearFirst } = this.rules;
+    const { cols, storage, clearFirst, slides } = this.rules;
     this.steps++;
     if (this.over) return false;
-    const cells = this.rules.slides.length > 1 ? this.placements()[action] : this.resting(action);
+    const cells = slides.length > 1 ? this.placements()[action] : this.resting(action);
     if (!cells) return false;
+    const halves = this.stream.draw(); // a piece each, if two are drawn
+    if (action >= this.actionCount) {
+      if (this.held === null) halves.reverse();
+      this.exchange(halves[1]);
+    }
     this.fill(cells);
     if (!clearFirst && Math.min(...cells.map(([r]) => r)) < storage) {
       this.over = true;
@@ -263,27 +341,24 @@ class Tetris extends Field {
       this.score += this.rules.lineScores[this.clear()];
       this.over = this.cells.subarray(0, storage * cols).some((cell) => cell);
     }
-    this.nextPiece();
+    this.nextPiece(halves[0]);
     return true;
   }
 }
 
-const WAIT = 0, SOFT_DROP = 5, HARD_DROP = 6, HOLD = 7;
-const SHIFTS = { 1: [-1, 0], 2: [1, 0], 5: [0, -1] }; // by key: columns and rows
-const QUARTERS = { 3: 1, 4: 3, 8: 2 }; // by key: quarter turns clockwise
 const CORNERS = [[2, 0], [2, 2], [0, 2], [0, 0]]; // of a T's box, clockwise from the top left: rows up, columns
 const ONE = 1 << 16; // a row, in gravity and in rates of garbage
 const GARBAGE = 255; // the number of its cells
 
 /* Tetris by keys, as mergefall/tetris/keys/reference.py states it. A step is a key, then a tick of the clock. */
 class TetrisKeys extends Field {
-  /* rules: those of a field, and {keys, hold, kicks, falls, levelLines, lockDelay, lockResets, garbage, clears, points,
-     attacks, perfectPoints, perfectChained, perfectAttack, comboPoints, comboAttacks}. `keys` is their number; `kicks`
-     by piece, rotation, quarter turns and test says how far a place moves; `falls` the gravity of each level; `garbage`
-     is null, or {rate, holes, moving}; `points` and `attacks` are by kind of spin and lines. */
+  /* rules: those of a field, and {keys, falls, levelLines, lockDelay, lockResets, garbage, clears, points, attacks,
+     perfectPoints, perfectChained, perfectAttack, comboPoints, comboAttacks}. `keys` is their number; `falls` the
+     gravity of each level; `garbage` null, or {rate, holes, moving}; `points` and `attacks` are by kind of spin and
+     lines. */
   constructor(rules, stream) {
     super(rules, stream);
-    Object.assign(this, { attack: 0, held: null, combo: 0, chain: false, pending: 0, owed: 0, hole: 0, cleared: 0 });
+    Object.assign(this, { attack: 0, combo: 0, chain: false, pending: 0, owed: 0, hole: 0, cleared: 0 });
     if (rules.garbage) this.hole = below(this.stream.draw()[0], rules.cols - rules.garbage.holes + 1);
     this.appear(false);
   }
@@ -293,34 +368,22 @@ class TetrisKeys extends Field {
   }
 
   appear(byHold) {
-    const width = 1 + Math.max(...this.rules.pieces[this.queue[0]].rotations[0].map(([, c]) => c));
-    const place = { rotation: 0, column: (this.rules.cols - width) >> 1, y: this.rules.rows };
+    const place = this.spawn();
     this.falling = { ...place, spin: 0, byHold, phase: 0, grounded: 0, resets: 0 };
     this.over ||= !this.free(this.cellsAt(place));
   }
 
-  /* The falling piece after a key that moves it; null if it cannot move. */
-  moved(key) {
-    const { rotation, column, y } = this.falling, turn = QUARTERS[key] ?? 0, id = this.queue[0];
-    if (turn && this.rules.pieces[id].rotations.length === 1) return null;
-    for (const [test, [right, up]] of (turn ? this.rules.kicks[id][rotation][turn] : [SHIFTS[key]]).entries()) {
-      const place = { rotation: (rotation + turn) % 4, column: column + right, y: y + up };
-      if (this.free(this.cellsAt(place))) return { ...this.falling, ...place, spin: turn ? (test === 4 ? 2 : 1) : 0 };
-    }
-    return null;
-  }
-
   legal() {
     return Array.from({ length: this.rules.keys }, (_, key) => {
-      if (this.over || key === WAIT || key === HARD_DROP) return !this.over;
-      return key === HOLD ? this.rules.hold && !this.falling.byHold : this.moved(key) !== null;
+      if (this.over || key === KEY.WAIT || key === KEY.HARD_DROP) return !this.over;
+      return key === KEY.HOLD ? this.rules.hold && !this.falling.byHold : this.moved(key, this.falling) !== null;
     });
   }
 
   step(key) {
     this.steps++;
     if (this.over) return false;
-    if (key === HARD_DROP) {
+    if (key === KEY.HARD_DROP) {
       this.score += 2 * this.fall(Infinity);
       this.lock();
       return true;
@@ -331,19 +394,18 @@ class TetrisKeys extends Field {
   }
 
   press(key) {
-    if (key === WAIT) return true;
-    if (key === HOLD) {
+    if (key === KEY.WAIT) return true;
+    if (key === KEY.HOLD) {
       if (!this.rules.hold || this.falling.byHold) return false;
-      const { held } = this;
-      this.held = this.queue[0];
-      if (held === null) this.nextPiece();
-      else this.queue[0] = held;
+      this.exchange();
       this.appear(true);
       return true;
     }
-    const there = this.moved(key);
-    if (!there) return false;
-    if (key === SOFT_DROP) {
+    const way = this.moved(key, this.falling);
+    if (!way) return false;
+    const { test, ...place } = way;
+    const there = { ...this.falling, ...place, spin: QUARTERS[key] ? (test === 4 ? 2 : 1) : 0 };
+    if (key === KEY.SOFT_DROP) {
       there.grounded = 0;
       this.score++;
     } else if (there.grounded && there.resets < this.rules.lockResets) {
@@ -367,7 +429,7 @@ class TetrisKeys extends Field {
     const gravity = this.rules.falls[this.level - 1], phase = this.falling.phase + gravity;
     if (!gravity) return;
     this.fall(Math.floor(phase / ONE));
-    const rests = !this.moved(SOFT_DROP), grounded = this.falling.grounded + rests;
+    const rests = !this.moved(KEY.SOFT_DROP, this.falling), grounded = this.falling.grounded + rests;
     this.falling = { ...this.falling, phase: rests ? 0 : phase % ONE, grounded };
     if (rests && grounded > this.rules.lockDelay) this.lock();
   }
